@@ -1,0 +1,310 @@
+"""The contract between an environment and everything else.
+
+An environment supplies `Rules`: parameters, the layout of one lane, and a few compiled functions on one lane. A batch
+of lanes is `Lanes`: an array of records with seeds, clocks, restarts and snapshots. Every face is a view of `Lanes`.
+"""
+
+import functools
+import secrets
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs import chance
+from fair_envs.compilation import COMPILED, Kernel, compile_kernel, source_hash
+from fair_envs.interactions import Facts, FairSpec, blank_facts
+from fair_envs.parameters import encode, make_params
+
+LARGEST_SEED = 2**63 - 1
+
+CLOCK: list[tuple[Any, ...]] = [
+    ("seed", np.uint64),  # of the lane
+    ("episode", np.uint64),  # how many episodes the seed has had before
+    ("key", np.uint64),  # of the episode: equal keys meet equal luck
+    ("time", np.int32),  # steps taken
+    ("over", np.int8),  # 1: the episode has terminated or was truncated
+]
+"""The fields that every lane begins with; the core sets them."""
+
+
+class Rules:
+    """What an environment supplies; subclass it, and describe the environment in the subclass's docstring.
+
+    Attributes:
+        name: Lower-case name, for example ``"harvest"``.
+        Params: The NamedTuple of parameters; it has a field ``horizon``, the steps until truncation.
+        presets: Named sets of parameters that the field ``profile`` chooses from, or None.
+        variants: Other rules of the same environment, chosen by the constructor's keyword ``variant``.
+        multi_agent: Whether the agents are the affected (then there are several), or one decision-maker acts on others.
+        start: ``start(lane, params)`` sets up a new episode in a zeroed lane whose clock is set.
+        step: ``step(lane, action, params, reward, facts) -> terminated`` plays one step. ``action`` has shape
+            (agents, ...), ``reward`` (agents,) is zeroed, ``facts`` takes the action and feedback and outcome.
+        observe: ``observe(lane, params, observation)`` writes (agents, ...) after every start and step.
+        describe: ``describe(lane, params, facts)`` writes, before a step, who is about to be decided on.
+        fps: Frames a second of the renderer.
+    """
+
+    name: ClassVar[str]
+    Params: ClassVar[type]
+    presets: ClassVar[Mapping[str, Mapping[str, Any]] | None] = None
+    variants: ClassVar[Mapping[str, "type[Rules]"]] = {}
+    multi_agent: ClassVar[bool] = False
+    fps: ClassVar[int] = 10
+    start: ClassVar[Callable[..., Any]]
+    step: ClassVar[Callable[..., Any]]
+    observe: ClassVar[Callable[..., Any]]
+    describe: ClassVar[Callable[..., Any]]
+
+    def __init__(self, **given: Any) -> None:
+        self.params: Any = make_params(self.Params, given, presets=self.presets)
+        self.check(self.params)
+        self.code: Any = encode(self.params)
+        self.dtype: np.dtype[np.void] = np.dtype(CLOCK + self.lane(self.params), align=True)
+        self.spec: FairSpec = self.fair_spec(self.params)
+
+    def check(self, params: Any) -> None:
+        """Raise ValueError if parameters that are fine one by one do not go together."""
+
+    def lane(self, params: Any) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane after `CLOCK`."""
+        raise NotImplementedError
+
+    def fair_spec(self, params: Any) -> FairSpec:
+        """Return the static facts."""
+        raise NotImplementedError
+
+    def agents(self, params: Any) -> int:
+        """Return how many agents act."""
+        return 1
+
+    def observation_space(self, params: Any) -> gym.Space[Any]:
+        """Return the observation space of one agent; a Box."""
+        raise NotImplementedError
+
+    def action_space(self, params: Any) -> gym.Space[Any]:
+        """Return the action space of one agent; a Discrete or a Box."""
+        raise NotImplementedError
+
+    def renderer(self) -> Any:
+        """Return what draws a lane: ``frame(lane) -> (height, width, 3) uint8`` and ``text(lane) -> str``."""
+        raise NotImplementedError(f"{self.name} has no renderer")
+
+
+def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
+    """Return the rules that the constructor's keywords ask for; ``variant`` chooses among them.
+
+    Raises:
+        ValueError: An unknown variant.
+    """
+    given = dict(given)
+    variant = given.pop("variant", None)
+    if variant is None:
+        return rules(**given)
+    if variant not in rules.variants:
+        raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))} or None, got {variant!r}")
+    return rules.variants[variant](**given)
+
+
+class Step(NamedTuple):
+    """What a batch reports after a step or a restart; all arrays are fresh."""
+
+    observation: NDArray[Any]  # (lanes, agents, ...)
+    reward: NDArray[np.float64]  # (lanes, agents)
+    terminated: NDArray[np.bool_]  # (lanes,)
+    truncated: NDArray[np.bool_]  # (lanes,)
+    facts: Facts  # (lanes,)
+
+
+class Lanes:
+    """A batch of episodes under one set of rules.
+
+    Args:
+        rules: The environment.
+        count: How many lanes (B), at least 1.
+        threads: How many threads share the lanes; the results do not depend on it.
+
+    Attributes:
+        records: The whole state, shape (B,); a copy of it is a snapshot.
+    """
+
+    def __init__(self, rules: Rules, count: int, *, threads: int = 1) -> None:
+        for name, value in (("count", count), ("threads", threads)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        self.rules = rules
+        self.count = int(count)
+        self.threads = min(int(threads), self.count)
+        self.agents = rules.agents(rules.params)
+        self.records = np.zeros(count, rules.dtype)
+        self.seeded = False
+        self._blank = blank_facts(rules.spec)
+        space = rules.observation_space(rules.params)
+        self._observation_shape = (self.count, self.agents, *(space.shape or ()))
+        self._observation_dtype = space.dtype
+        self._everyone = np.ones(self.count, bool)
+
+    def seed(self, seeds: ArrayLike) -> None:
+        """Give each lane its seed; its next restart begins the seed's first episode."""
+        self.records["seed"] = check_seeds(seeds, self.count)
+        self.records["episode"] = np.uint64(2**64 - 1)  # the next restart makes it 0
+        self.seeded = True
+
+    def blank_step(self) -> Step:
+        """Return the report of a batch in which nothing has happened; `restart` and `advance` fill it in."""
+        facts = np.empty(self.count, self._blank.dtype)
+        facts[:] = self._blank
+        return Step(
+            observation=np.empty(self._observation_shape, self._observation_dtype),
+            reward=np.zeros((self.count, self.agents)),
+            terminated=np.zeros(self.count, bool),
+            truncated=np.zeros(self.count, bool),
+            facts=facts,
+        )
+
+    def restart(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
+        """Begin the next episode of the masked lanes (all by default) and return their first observations."""
+        if not self.seeded:
+            self.seed([secrets.randbits(63) for _ in range(self.count)])
+        mask = self._everyone if mask is None else mask
+        fresh = np.zeros(int(mask.sum()), self.records.dtype)
+        fresh["seed"] = self.records["seed"][mask]
+        fresh["episode"] = self.records["episode"][mask] + np.uint64(1)
+        self.records[mask] = fresh
+        out = self.blank_step() if out is None else out
+        self._run("restart", self.records, mask, out.observation, out.facts)
+        return out
+
+    def advance(
+        self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None
+    ) -> Step:
+        """Play one step of the masked lanes (all by default); actions have shape (B, agents, ...)."""
+        mask = self._everyone if mask is None else mask
+        out = self.blank_step() if out is None else out
+        self._run(
+            "advance",
+            self.records,
+            mask,
+            actions,
+            out.observation,
+            out.reward,
+            out.terminated,
+            out.truncated,
+            out.facts,
+        )
+        return out
+
+    def observe(self) -> NDArray[Any]:
+        """Return what the lanes show now, shape (B, agents, ...); for lanes that were set by hand."""
+        observation = np.empty(self._observation_shape, self._observation_dtype)
+        self._run("look", self.records, observation)
+        return observation
+
+    def snapshot(self) -> NDArray[np.void]:
+        """Return the whole state; `restore` goes back to it, ``np.save`` keeps it."""
+        return self.records.copy()
+
+    def restore(self, snapshot: NDArray[np.void]) -> None:
+        """Go back to a snapshot of a batch of the same size and rules.
+
+        Raises:
+            ValueError: The snapshot has another layout or size.
+        """
+        if not isinstance(snapshot, np.ndarray) or snapshot.dtype != self.records.dtype:
+            raise ValueError("snapshot must be a record array of these rules' lanes, got another layout")
+        if snapshot.shape != self.records.shape:
+            raise ValueError(f"snapshot must have shape {self.records.shape}, got {snapshot.shape}")
+        self.records[:] = snapshot
+        self.seeded = True
+
+    def _run(self, kernel: str, *arrays: NDArray[Any]) -> None:
+        """Run a kernel over all lanes, split among the threads; every array has the lanes first."""
+        compiled = kernels(type(self.rules))[kernel]
+        if not COMPILED:  # records read like objects without compilation too
+            arrays = tuple(a.view(np.recarray) if a.dtype.names else a for a in arrays)
+        if self.threads == 1:
+            compiled(self.rules.code, *arrays)
+            return
+        edges = np.linspace(0, self.count, self.threads + 1).astype(int)
+        parts = [slice(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+        jobs = [_pool(self.threads).submit(compiled, self.rules.code, *(a[part] for a in arrays)) for part in parts]
+        for job in jobs:
+            job.result()
+
+
+def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
+    """Return one seed for each lane: lane i of a batch seeded s is the single environment seeded s + i.
+
+    Raises:
+        ValueError: A seed below 0 or above 2**63 - 1, or not ``count`` of them.
+    """
+    listed = [int(seeds) + i for i in range(count)] if np.ndim(seeds) == 0 else [int(s) for s in np.asarray(seeds)]  # type: ignore[call-overload]
+    if len(listed) != count:
+        raise ValueError(f"seed must be one integer or {count} of them, got {len(listed)}")
+    for seed in listed:
+        if not 0 <= seed <= LARGEST_SEED:
+            raise ValueError(f"seed must be between 0 and 2**63 - 1, got {seed}")
+    return np.array(listed, np.uint64)
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="fair_envs")
+
+
+@functools.cache
+def kernels(rules: type[Rules]) -> Mapping[str, Kernel]:
+    """Return the compiled loops over lanes for these rules: the only loops over the batch."""
+    start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
+    episode_key = chance.episode_key
+    source = source_hash(rules)
+    same_individuals = bool(rules.multi_agent)
+
+    def restart(params, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+        for b in range(lanes.shape[0]):
+            if mask[b]:
+                lane = lanes[b]
+                lane.key = episode_key(lane.seed, lane.episode)
+                start(lane, params)
+                observe(lane, params, observation[b])
+                if same_individuals:
+                    describe(lane, params, facts[b])
+
+    def advance(params, lanes, mask, actions, observation, reward, terminated, truncated, facts):  # type: ignore[no-untyped-def]
+        for b in range(lanes.shape[0]):
+            if mask[b]:
+                lane, fact = lanes[b], facts[b]
+                describe(lane, params, fact)
+                terminated[b] = step(lane, actions[b], params, reward[b], fact)
+                lane.time += 1
+                truncated[b] = lane.time >= params.horizon and not terminated[b]
+                lane.over = terminated[b] or truncated[b]
+                fact.decided = 1
+                observe(lane, params, observation[b])
+
+    def look(params, lanes, observation):  # type: ignore[no-untyped-def]
+        for b in range(lanes.shape[0]):
+            observe(lanes[b], params, observation[b])
+
+    return {
+        loop.__name__: compile_kernel(loop, name=f"{rules.__module__}.{rules.__qualname__}.{loop.__name__}", source=source)
+        for loop in (restart, advance, look)
+    }
+
+
+def draws(lanes: Lanes, *, site: int = chance.POLICY) -> NDArray[np.float64]:
+    """Return one uniform number for each lane and agent at the present step, shape (B, agents).
+
+    They depend on the episode's key, the time and the agent alone: policies that sample with them meet common random
+    numbers in factual and counterfactual worlds.
+    """
+    out = np.empty((lanes.count, lanes.agents))
+    chance.fill_uniform(lanes.records["key"], lanes.records["time"], site, out)
+    return out
+
+
+__all__ = ["CLOCK", "Lanes", "Rules", "Step", "check_seeds", "draws", "kernels", "njit", "variant_of"]

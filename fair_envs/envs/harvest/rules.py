@@ -1,0 +1,671 @@
+"""The rules of FairHarvest on one lane, in the order in which the game is played."""
+
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numba import njit
+
+from fair_envs.chance import integer, shuffle, uniform
+from fair_envs.core import Rules
+from fair_envs.envs.harvest.params import (
+    BY_AGENTS,
+    BY_SHARE,
+    BY_TIMER,
+    CUBIC,
+    EXTENDED,
+    MOVEMENT_ONLY,
+    PROFILES,
+    RANDOM_ORDER,
+    RED_FIRST,
+    RESAMPLE,
+    SHUFFLED,
+    SKILL_FACTOR,
+    UNTIL_EATEN,
+    HarvestParams,
+    largest_population,
+)
+from fair_envs.interactions import FairSpec
+
+# Actions
+STAY, UP, DOWN, LEFT, RIGHT, USE, RECOLOUR, OBSTRUCT, RIPEN = range(9)
+ACTION_NAMES = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct", "ripen")
+NO_TURN = -1  # what `facts.action` says of an agent that was frozen or whose turn was not granted
+
+# Colours; an agent's preference is the colour it likes
+NO_COLOUR, RED, BLUE = range(3)
+
+# Sites of chance
+PLACEMENT, ATTRIBUTES, TURN_ORDER, RETRY, GROWTH_COLOUR, GROWTH_CELL, RIPENING = range(7)
+
+ROUNDING = 1e-9  # so that 0.29 of 100 agents are 29, not 28
+TRIES = 3  # how often "resample" looks for an action that can be taken
+PERMANENT = -1
+NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0))  # scanned down, right, up, left
+FEATURES = (
+    "x",
+    "y",
+    "sensitive",
+    "last_reward",
+    "preference",
+    "red_bushes",
+    "blue_bushes",
+    "nearest_red",
+    "nearest_blue",
+    "nearest_agent",
+)
+SURROUNDINGS = 8  # out, empty, red unripe, red ripe, blue unripe, blue ripe, agent of same, of other preference
+OUT, EMPTY, BUSH_SEEN, SAME_AGENT, OTHER_AGENT = 0, 1, 2, 6, 7
+EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, acts this step, share of the episode gone
+
+
+# ---------------------------------------------------------------------------------------------- the start
+
+
+@njit
+def start(lane, params):
+    """Give the agents their attributes and place agents and bushes on shuffled cells."""
+    assign_preferences(lane, params)
+    assign_within_preference(lane, params.skilled_fraction, lane.skilled)
+    assign_within_preference(lane, params.sensitive_fraction, lane.sensitive)
+    if params.assignment == SHUFFLED:
+        assign_shuffled(lane, params)
+    cells = np.arange(params.width * params.height)
+    shuffle(cells, lane.key, 0, PLACEMENT)
+    agents = params.agents
+    for agent in range(agents):
+        put_agent(lane, agent, cells[agent] % params.width, cells[agent] // params.width)
+    for bush in range(params.red_bushes + params.blue_bushes):
+        cell = cells[agents + bush]
+        colour = RED if bush < params.red_bushes else BLUE
+        add_bush(lane, cell % params.width, cell // params.width, colour)
+
+
+@njit
+def falls_on(k, share):
+    """Return whether the k-th of many is among the share that is spread evenly over them: floor(n * share) of n."""
+    return int((k + 1) * share + ROUNDING) > int(k * share + ROUNDING)
+
+
+@njit
+def assign_preferences(lane, params):
+    agents = params.agents
+    reds = agents - int(agents * params.blue_fraction + ROUNDING)
+    for agent in range(agents):
+        if params.indices == RED_FIRST:
+            likes_blue = agent >= reds
+        else:
+            likes_blue = falls_on(agent, params.blue_fraction)
+        lane.preference[agent] = BLUE if likes_blue else RED
+
+
+@njit
+def assign_within_preference(lane, share, attribute):
+    """Give the attribute to the share of the agents of each preference and skill."""
+    seen = np.zeros(4, np.int64)
+    for agent in range(attribute.shape[0]):
+        stratum = 2 * (lane.preference[agent] == BLUE) + lane.skilled[agent]
+        attribute[agent] = falls_on(seen[stratum], share)
+        seen[stratum] += 1
+
+
+@njit
+def assign_shuffled(lane, params):
+    """Give the sensitive attribute to the share of all agents, whatever they prefer."""
+    order = np.arange(params.agents)
+    shuffle(order, lane.key, 0, ATTRIBUTES)
+    carriers = int(params.agents * params.sensitive_fraction + ROUNDING)
+    lane.sensitive[:] = 0
+    for k in range(carriers):
+        lane.sensitive[order[k]] = 1
+
+
+@njit
+def put_agent(lane, agent, x, y):
+    lane.x[agent] = x
+    lane.y[agent] = y
+    lane.cell[x, y] = 1 + agent
+
+
+@njit
+def add_bush(lane, x, y, colour):
+    bush = lane.bushes
+    lane.bush_x[bush] = x
+    lane.bush_y[bush] = y
+    lane.colour[bush] = colour
+    lane.ripe[bush] = 0
+    lane.age[bush] = 0
+    lane.unripe_for[bush] = 0
+    lane.cell[x, y] = first_bush(lane) + bush
+    lane.bushes += 1
+
+
+# ----------------------------------------------------------------------------------------------- a step
+
+
+@njit
+def step(lane, action, params, reward, facts):
+    """Let every agent have its turn, then let the bushes age, ripen and grow; the episode never terminates."""
+    agents = params.agents
+    if params.turn_order == RANDOM_ORDER:
+        order = np.arange(agents)
+        shuffle(order, lane.key, lane.time, TURN_ORDER)
+        for agent in order:
+            take_turn(lane, agent, action[agent], params, reward, facts)
+    else:
+        for agent in range(agents):
+            take_turn(lane, agent, action[agent], params, reward, facts)
+    age_bushes(lane, params)
+    if params.ripening != BY_AGENTS:
+        ripen_by_themselves(lane, params)
+    grow(lane, params)
+    return False
+
+
+@njit
+def take_turn(lane, agent, action, params, reward, facts):
+    """Play one agent's turn; a freeze is absorbed before the handicap is looked at."""
+    executed, earned = NO_TURN, 0.0
+    if lane.frozen[agent] != 0:
+        if lane.frozen[agent] != PERMANENT:
+            lane.frozen[agent] -= 1
+    elif is_granted(lane, agent, params) or params.handicap == MOVEMENT_ONLY:
+        if params.invalid_action == RESAMPLE:
+            executed, earned = act_or_resample(lane, agent, action, params)
+        else:
+            possible, earned = attempt(lane, agent, action, params)
+            executed = action if possible else STAY
+    if lane.skilled[agent]:
+        earned *= params.skill_reward
+    reward[agent] = earned
+    lane.last_reward[agent] = earned
+    lane.total[agent] += earned
+    facts.action[agent] = executed
+    facts.outcome[agent] = earned
+
+
+@njit
+def is_granted(lane, agent, params):
+    """Return whether the handicap leaves the agent this turn: carriers have every n-th, the first ones skipped."""
+    return not lane.sensitive[agent] or (lane.time + 1) % params.handicap_period == 0
+
+
+@njit
+def attempt(lane, agent, action, params):
+    """Take an action; return whether it was possible, and what it earned. An impossible one changes nothing."""
+    if action == STAY:
+        return True, 0.0
+    if UP <= action <= RIGHT:
+        granted = params.moves_succeed and is_granted(lane, agent, params)
+        return granted and move(lane, agent, action, params), 0.0
+    if action == USE:
+        if params.separate_ripening:
+            return touch_first(lane, agent, params, True, False)
+        if params.touch == UNTIL_EATEN:
+            return touch_until_eaten(lane, agent, params)
+        return touch_first(lane, agent, params, True, True)
+    if action == RIPEN:
+        return touch_first(lane, agent, params, False, True)
+    if action == RECOLOUR:
+        return recolour(lane, agent, params)
+    return obstruct(lane, agent, params)
+
+
+@njit
+def act_or_resample(lane, agent, action, params):
+    """Take the action or, where it is impossible, another one drawn from those not yet tried; as in the code C.
+
+    A move that fails gives its place in the same try to its replacement, if that acts on a neighbour.
+    """
+    actions = 9 if params.separate_ripening else 8
+    untried = np.ones(actions, np.bool_)
+    drawn = 0
+    for _ in range(TRIES):
+        if action <= RIGHT:
+            possible, earned = attempt(lane, agent, action, params)
+            if possible:
+                return action, earned
+            untried[action] = False
+            action = draw_untried(lane, agent, untried, drawn)
+            drawn += 1
+        if action > RIGHT:
+            possible, earned = attempt(lane, agent, action, params)
+            if possible:
+                return action, earned
+            untried[action] = False
+            action = draw_untried(lane, agent, untried, drawn)
+            drawn += 1
+    return STAY, 0.0
+
+
+@njit
+def draw_untried(lane, agent, untried, drawn):
+    """Return one of the actions that were not tried, each as likely."""
+    left = integer(lane.key, lane.time, RETRY, agent * 2 * TRIES + drawn, untried.sum())
+    for action in range(untried.shape[0]):
+        if untried[action]:
+            if left == 0:
+                return action
+            left -= 1
+    return STAY
+
+
+@njit
+def move(lane, agent, action, params):
+    """Move one cell if that cell is in the world and empty; return whether it was."""
+    x, y = lane.x[agent], lane.y[agent]
+    to_x = x + (action == RIGHT) - (action == LEFT)
+    to_y = y + (action == DOWN) - (action == UP)
+    if not inside(to_x, to_y, params) or lane.cell[to_x, to_y] != 0:
+        return False
+    lane.cell[x, y] = 0
+    put_agent(lane, agent, to_x, to_y)
+    return True
+
+
+@njit
+def touch_first(lane, agent, params, may_eat, may_ripen):
+    """Eat the first adjacent bush if it is ripe, else ripen it, as far as the action does either."""
+    for dx, dy in NEIGHBOURS:
+        bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
+        if bush >= 0:
+            if lane.ripe[bush]:
+                return True, eat(lane, agent, bush, params) if may_eat else 0.0
+            return True, ripen(lane, agent, bush, params) if may_ripen else 0.0
+    return False, 0.0
+
+
+@njit
+def touch_until_eaten(lane, agent, params):
+    """Ripen adjacent bush after bush until one is eaten; the last one's reward counts, as in the code C."""
+    touched, earned = False, 0.0
+    for dx, dy in NEIGHBOURS:
+        bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
+        if bush >= 0:
+            touched = True
+            if lane.ripe[bush]:
+                return True, eat(lane, agent, bush, params)
+            earned = ripen(lane, agent, bush, params)
+    return touched, earned
+
+
+@njit
+def ripen(lane, agent, bush, params):
+    lane.ripe[bush] = 1
+    return params.ripen_preferred if lane.colour[bush] == lane.preference[agent] else params.ripen_other
+
+
+@njit
+def eat(lane, agent, bush, params):
+    """Take the berry; the bush stays and is unripe again. A bush without a colour feeds nobody."""
+    make_unripe(lane, bush)
+    if lane.colour[bush] == NO_COLOUR:
+        return 0.0
+    return params.eat_preferred if lane.colour[bush] == lane.preference[agent] else params.eat_other
+
+
+@njit
+def make_unripe(lane, bush):
+    lane.ripe[bush] = 0
+    lane.unripe_for[bush] = 0
+
+
+@njit
+def recolour(lane, agent, params):
+    """Give the first adjacent bush of another colour the preferred one; it is unripe then. Its age stays."""
+    beside_a_bush = False
+    for dx, dy in NEIGHBOURS:
+        bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
+        if bush >= 0:
+            beside_a_bush = True
+            if lane.colour[bush] != lane.preference[agent]:
+                lane.colour[bush] = lane.preference[agent]
+                make_unripe(lane, bush)
+                return True, params.recolour
+    return beside_a_bush, 0.0
+
+
+@njit
+def obstruct(lane, agent, params):
+    """Freeze the first adjacent agent; a freeze is set anew, not added up."""
+    for dx, dy in NEIGHBOURS:
+        other = agent_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
+        if other >= 0:
+            pays = params.pay_frozen or lane.frozen[other] == 0
+            lane.frozen[other] = params.freeze_turns
+            opposed = lane.preference[other] != lane.preference[agent]
+            earned = params.obstruct_opposed if opposed else params.obstruct_same
+            return True, earned if pays else 0.0
+    return False, 0.0
+
+
+# --------------------------------------------------------------------------------------------- the cells
+
+
+@njit
+def inside(x, y, params):
+    return 0 <= x < params.width and 0 <= y < params.height
+
+
+@njit
+def first_bush(lane):
+    """Return the code of bush 0: a cell holds 0 if empty, 1 + i for agent i, 1 + agents + k for bush k."""
+    return 1 + lane.x.shape[0]
+
+
+@njit
+def bush_at(lane, x, y, params):
+    """Return the bush in a cell, or -1."""
+    if not inside(x, y, params):
+        return -1
+    return max(lane.cell[x, y] - first_bush(lane), -1)
+
+
+@njit
+def agent_at(lane, x, y, params):
+    """Return the agent in a cell, or -1."""
+    if not inside(x, y, params) or lane.cell[x, y] >= first_bush(lane):
+        return -1
+    return lane.cell[x, y] - 1
+
+
+# -------------------------------------------------------------------------------------------- the bushes
+
+
+@njit
+def age_bushes(lane, params):
+    """Let every bush grow older by a step and remove those whose time has come."""
+    bush = 0
+    while bush < lane.bushes:
+        lane.age[bush] += 1
+        if params.lifespan > 0 and lane.age[bush] >= params.lifespan:
+            remove_bush(lane, bush)  # the last bush takes its place and is looked at next
+        else:
+            bush += 1
+
+
+@njit
+def remove_bush(lane, bush):
+    """Remove a bush and put the last one in its place."""
+    last = lane.bushes - 1
+    lane.cell[lane.bush_x[bush], lane.bush_y[bush]] = 0
+    if bush != last:
+        for column in (lane.bush_x, lane.bush_y, lane.age, lane.unripe_for):
+            column[bush] = column[last]
+        lane.colour[bush] = lane.colour[last]
+        lane.ripe[bush] = lane.ripe[last]
+        lane.cell[lane.bush_x[bush], lane.bush_y[bush]] = first_bush(lane) + bush
+    lane.bushes = last
+
+
+@njit
+def ripen_by_themselves(lane, params):
+    """Ripen bushes that were unripe long enough: all of them, or each with a chance that its colour's count sets."""
+    chance_of = np.zeros(3)
+    for colour in range(3):
+        chance_of[colour] = params.ripening_rate * bushes_of(lane, colour)
+    for bush in range(lane.bushes):
+        if lane.ripe[bush]:
+            continue
+        lane.unripe_for[bush] += 1
+        if lane.unripe_for[bush] < params.ripening_wait:
+            continue
+        cell = lane.bush_x[bush] + params.width * lane.bush_y[bush]
+        luck = uniform(lane.key, lane.time, RIPENING, cell)
+        if params.ripening == BY_TIMER or luck < chance_of[lane.colour[bush]]:
+            lane.ripe[bush] = 1
+
+
+@njit
+def grow(lane, params):
+    """Grow one bush every few steps: its colour by the colours' shares, its cell by chance among the empty ones."""
+    if params.growth_interval == 0 or lane.time % params.growth_interval != 0:
+        return
+    if lane.time == 0 and not params.growth_at_zero:
+        return
+    colour = NO_COLOUR
+    red_share = share_of_red(bushes_of(lane, RED), bushes_of(lane, BLUE), params)
+    if red_share >= 0:
+        colour = RED if uniform(lane.key, lane.time, GROWTH_COLOUR, 0) < red_share else BLUE
+    for tried in range(params.growth_attempts):
+        cell = integer(lane.key, lane.time, GROWTH_CELL, tried, params.width * params.height)
+        x, y = cell % params.width, cell // params.width
+        if lane.cell[x, y] == 0 and lane.bushes < lane.colour.shape[0]:
+            add_bush(lane, x, y, colour)
+            return
+
+
+@njit
+def share_of_red(reds, blues, params):
+    """Return the chance that a new bush is red, or -1 if there is no bush of a colour to take after."""
+    if reds + blues == 0:
+        return -1.0
+    if params.growth_colour == CUBIC:
+        return reds**3 / (reds**3 + blues**3)
+    return reds / (reds + blues)
+
+
+@njit
+def bushes_of(lane, colour):
+    count = 0
+    for bush in range(lane.bushes):
+        count += lane.colour[bush] == colour
+    return count
+
+
+# -------------------------------------------------------------------------------------------- what is seen
+
+
+@njit
+def observe(lane, params, observation):
+    """Write each agent's observation: the ten numbers and, if extended, what surrounds it and the time."""
+    lane.reds = bushes_of(lane, RED)
+    lane.blues = bushes_of(lane, BLUE)
+    measure_distances(lane, params)
+    write_ten(lane, params, params.scaled, observation)
+    if params.observation == EXTENDED:
+        for agent in range(params.agents):
+            write_surroundings(lane, agent, params, observation[agent])
+
+
+@njit
+def measure_distances(lane, params):
+    """Note each agent's Manhattan distance to the nearest red bush, blue bush and other agent; width + height if none."""
+    none = params.width + params.height
+    for agent in range(params.agents):
+        x, y = lane.x[agent], lane.y[agent]
+        red, blue, other = none, none, none
+        for bush in range(lane.bushes):
+            distance = abs(lane.bush_x[bush] - x) + abs(lane.bush_y[bush] - y)
+            red = min(red, distance if lane.colour[bush] == RED else none)
+            blue = min(blue, distance if lane.colour[bush] == BLUE else none)
+        for k in range(params.agents):
+            distance = abs(lane.x[k] - x) + abs(lane.y[k] - y)
+            other = min(other, distance if k != agent else none)
+        lane.nearest[agent, 0] = red
+        lane.nearest[agent, 1] = blue
+        lane.nearest[agent, 2] = other
+
+
+@njit
+def write_ten(lane, params, scaled, out):
+    """Write the ten numbers of the code C, raw or divided by `scale_of_ten`, for each agent."""
+    scale = scale_of_ten(params, lane.colour.shape[0])
+    if not scaled:
+        scale[:] = 1
+    for agent in range(params.agents):
+        row = out[agent]
+        row[0] = lane.x[agent] / scale[0]
+        row[1] = lane.y[agent] / scale[1]
+        row[2] = lane.sensitive[agent]
+        row[3] = lane.last_reward[agent] / scale[3]
+        row[4] = lane.preference[agent]
+        row[5] = lane.reds / scale[5]
+        row[6] = lane.blues / scale[6]
+        for k in range(3):
+            row[7 + k] = lane.nearest[agent, k] / scale[7 + k]
+
+
+@njit
+def scale_of_ten(params, population):
+    """Return what the scaled ten numbers are divided by; ``population`` is the most bushes there can be."""
+    scale = np.ones(10)
+    scale[0] = max(params.width - 1, 1)
+    scale[1] = max(params.height - 1, 1)
+    scale[3] = largest_reward(params)
+    scale[5:7] = population
+    scale[7:10] = params.width + params.height
+    return scale
+
+
+@njit
+def largest_reward(params):
+    """Return the largest absolute reward of a turn, or 1 if no action pays."""
+    largest = max(abs(params.ripen_preferred), abs(params.ripen_other), abs(params.eat_preferred))
+    largest = max(largest, abs(params.eat_other), abs(params.recolour))
+    largest = max(largest, abs(params.obstruct_opposed), abs(params.obstruct_same))
+    if params.skilled_fraction > 0:
+        largest *= max(1.0, abs(params.skill_reward))
+    return largest if largest > 0 else 1.0
+
+
+@njit
+def write_surroundings(lane, agent, params, row):
+    """Write the four neighbours in scan order as one-hot codes, own freeze, own turn, and the time gone."""
+    first = 10
+    row[first:] = 0
+    for dx, dy in NEIGHBOURS:
+        seen = what_is_at(lane, agent, lane.x[agent] + dx, lane.y[agent] + dy, params)
+        if seen >= 0:
+            row[first + seen] = 1
+        first += SURROUNDINGS
+    row[first] = lane.frozen[agent] != 0
+    row[first + 1] = is_granted(lane, agent, params)
+    row[first + 2] = lane.time / params.horizon
+
+
+@njit
+def what_is_at(lane, agent, x, y, params):
+    """Return the code of a neighbouring cell, or -1 for a bush without a colour."""
+    if not inside(x, y, params):
+        return OUT
+    bush = bush_at(lane, x, y, params)
+    if bush >= 0:
+        if lane.colour[bush] == NO_COLOUR:
+            return -1
+        return BUSH_SEEN + 2 * (lane.colour[bush] - RED) + lane.ripe[bush]
+    other = agent_at(lane, x, y, params)
+    if other < 0:
+        return EMPTY
+    return SAME_AGENT if lane.preference[other] == lane.preference[agent] else OTHER_AGENT
+
+
+@njit
+def describe(lane, params, facts):
+    """Write who the agents are; their features are the scaled ten numbers that they acted on."""
+    write_ten(lane, params, True, facts.features)
+    for agent in range(params.agents):
+        facts.individual[agent] = agent
+        facts.sensitive[agent, 0] = lane.sensitive[agent]
+        facts.group[agent] = lane.sensitive[agent]
+        if params.legitimate == SKILL_FACTOR:
+            facts.legitimate[agent, 0] = lane.skilled[agent]
+        else:
+            facts.legitimate[agent, 0] = lane.preference[agent] - RED
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+
+class Harvest(Rules):
+    """DOC"""
+
+    name: ClassVar[str] = "harvest"
+    Params: ClassVar[type] = HarvestParams
+    presets = PROFILES
+    multi_agent = True
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def check(self, params: HarvestParams) -> None:
+        """Refuse more agents and bushes than cells."""
+        cells = params.width * params.height
+        bushes = params.red_bushes + params.blue_bushes
+        if params.agents > cells:
+            raise ValueError(f"agents must be at most the {cells} cells of the grid, got {params.agents}")
+        if params.agents + bushes > cells:
+            free = cells - params.agents
+            raise ValueError(f"red_bushes + blue_bushes must be at most the {free} free cells, got {bushes}")
+        if cells > np.iinfo(np.int16).max // 2:
+            raise ValueError(f"width * height must be at most {np.iinfo(np.int16).max // 2} cells, got {cells}")
+
+    def lane(self, params: HarvestParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        agents, bushes = params.agents, largest_population(params)
+        return [
+            ("cell", np.int16, (params.width, params.height)),  # 0 empty, 1 + i agent i, 1 + agents + k bush k
+            ("x", np.int16, agents),
+            ("y", np.int16, agents),  # grows downwards
+            ("preference", np.int8, agents),  # RED or BLUE
+            ("sensitive", np.int8, agents),  # 1: has every second turn only
+            ("skilled", np.int8, agents),
+            ("frozen", np.int16, agents),  # turns still to lose; -1: all
+            ("last_reward", np.float32, agents),
+            ("total", np.float32, agents),  # rewards of the episode so far
+            ("nearest", np.int16, (agents, 3)),  # distance to the nearest red bush, blue bush, other agent
+            ("bush_x", np.int16, bushes),  # the first `bushes` entries of each column are the bushes there are
+            ("bush_y", np.int16, bushes),
+            ("age", np.int16, bushes),  # steps since it stands
+            ("unripe_for", np.int16, bushes),  # steps that ripening by itself has counted
+            ("colour", np.int8, bushes),  # NO_COLOUR, RED or BLUE
+            ("ripe", np.int8, bushes),
+            ("bushes", np.int32),
+            ("reds", np.int32),  # counted when the lane was last observed
+            ("blues", np.int32),
+        ]
+
+    def fair_spec(self, params: HarvestParams) -> FairSpec:
+        """Return who is affected: the agents."""
+        factors = {"preference": ("red", "blue"), "skill": ("unskilled", "skilled")}
+        return FairSpec(
+            individuals=params.agents,
+            actions=number_of_actions(params),
+            features=FEATURES,
+            sensitive={"half_speed": ("no", "yes")},
+            legitimate={params.legitimate: factors[params.legitimate]},
+            groups=("full_speed", "half_speed"),
+            same_individuals=True,
+        )
+
+    def agents(self, params: HarvestParams) -> int:
+        """Return how many agents there are."""
+        return params.agents
+
+    def observation_space(self, params: HarvestParams) -> gym.spaces.Box:
+        """Return the bounds of one agent's observation."""
+        population = largest_population(params)
+        largest = largest_reward(self.code)
+        scale = scale_of_ten(self.code, population)
+        low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0])
+        far = params.width + params.height
+        high = np.array([scale[0], scale[1], 1, largest, BLUE, population, population, far, far, far])
+        if params.scaled:
+            low, high = low / scale, high / scale
+        if params.observation == "extended":
+            more = EXTENDED_WIDTH - len(FEATURES)
+            low, high = np.append(low, np.zeros(more)), np.append(high, np.ones(more))
+        return gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+    def action_space(self, params: HarvestParams) -> gym.spaces.Discrete:
+        """Return the eight actions, nine with separate ripening."""
+        return gym.spaces.Discrete(number_of_actions(params))
+
+    def renderer(self) -> Any:
+        """Return what draws the harvest."""
+        from fair_envs.envs.harvest.render import HarvestRenderer
+
+        return HarvestRenderer(self)
+
+
+def number_of_actions(params: HarvestParams) -> int:
+    """Return how many actions an agent has."""
+    return 9 if params.separate_ripening else 8

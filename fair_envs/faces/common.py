@@ -1,0 +1,143 @@
+"""What all faces share: the joint spaces, the checks of actions, the report of action probabilities."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Lanes, Rules
+
+RENDER_MODES = ["human", "rgb_array", "ansi"]
+
+
+class NotReset(gym.error.ResetNeeded):
+    """Raised by a step before the first reset or after the end of an episode."""
+
+
+def joint_space(space: gym.Space[Any], agents: int, *, drop: bool) -> gym.Space[Any]:
+    """Return the space of all agents together: stacked boxes, or a MultiDiscrete; one agent's own if ``drop``."""
+    if drop:
+        return space
+    if isinstance(space, gym.spaces.Discrete):
+        return gym.spaces.MultiDiscrete(np.full(agents, space.n), start=np.full(agents, space.start))
+    if isinstance(space, gym.spaces.Box):
+        low, high = (np.tile(bound, agents) for bound in (space.low.ravel(), space.high.ravel()))
+        return gym.spaces.Box(low, high, dtype=space.dtype.type)  # type: ignore[arg-type]
+    raise TypeError(f"space must be a Discrete or a Box, got {space}")
+
+
+def check_render_mode(render_mode: str | None) -> None:
+    """Raise ValueError for a render mode that no face has."""
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
+
+
+class ActionCheck:
+    """Returns what a caller gives as actions as an array of the right shape and type, or refuses it.
+
+    Args:
+        rules: The environment.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        space = rules.action_space(rules.params)
+        self.shape: tuple[int, ...] = space.shape or ()  # of one agent's action
+        self.discrete = isinstance(space, gym.spaces.Discrete)
+        if isinstance(space, gym.spaces.Discrete):
+            self._low, self._high = np.int64(space.start), np.int64(space.start + space.n - 1)
+        elif isinstance(space, gym.spaces.Box):
+            self._low, self._high = space.low, space.high
+        self._dtype = np.dtype(np.int64) if self.discrete else space.dtype
+
+    def __call__(self, action: Any, *, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the actions, whose shape is (..., *self.shape).
+
+        Raises:
+            ValueError: Another shape, not integers where they are needed, or a value outside the space.
+        """
+        given = np.asarray(action)
+        if given.shape != shape:
+            raise ValueError(f"action must have shape {shape}, got {given.shape}")
+        if not np.issubdtype(given.dtype, np.integer if self.discrete else np.number):
+            raise ValueError(f"action must hold {'integers' if self.discrete else 'numbers'}, got {given.dtype}")
+        inside = (given >= self._low) & (given <= self._high)  # False for NaN too
+        if not inside.all():
+            low, high = np.min(self._low), np.max(self._high)
+            raise ValueError(f"action must be between {low:g} and {high:g}, got {given[~inside].flat[0]}")
+        return np.ascontiguousarray(given, dtype=self._dtype)
+
+
+class Reported:
+    """The action probabilities that a policy reports for its next decision; used once.
+
+    Args:
+        rules: The environment.
+        lanes: How many lanes (B).
+    """
+
+    def __init__(self, rules: Rules, lanes: int) -> None:
+        spec = rules.spec
+        self._shape = (lanes, spec.individuals, spec.actions)
+        self._probs: NDArray[np.float32] | None = None
+
+    def set(self, probs: Any, *, shape: tuple[int, ...]) -> None:
+        """Keep the probabilities for the next step.
+
+        Raises:
+            ValueError: Another shape, or rows that are not distributions.
+        """
+        given = np.asarray(probs, np.float32)
+        if given.shape != shape:
+            raise ValueError(f"action_probs must have shape {shape}, got {given.shape}")
+        if not (np.isfinite(given).all() and (given >= 0).all() and np.allclose(given.sum(-1), 1, atol=1e-4)):
+            raise ValueError("action_probs must be distributions: no entry below 0 and each row summing to 1")
+        self._probs = given.reshape(self._shape).copy()
+
+    def take(self) -> NDArray[np.float32] | None:
+        """Return what was reported since the last step, or None."""
+        probs, self._probs = self._probs, None
+        return probs
+
+
+class Picture:
+    """Draws a lane in the face's render mode; the window and fonts are opened at the first picture.
+
+    Args:
+        lanes: The batch whose lanes are drawn.
+        mode: The render mode.
+    """
+
+    def __init__(self, lanes: Lanes, mode: str | None) -> None:
+        self._lanes, self._mode, self._renderer = lanes, mode, None
+        self._window: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what cannot be copied or pickled."""
+        return {**self.__dict__, "_renderer": None, "_window": None}
+
+    def draw(self, lane: int = 0) -> NDArray[np.uint8] | str | None:
+        """Return the picture of a lane: pixels, text, or None after showing it in a window."""
+        if self._mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to gym.make, e.g. 'rgb_array'")
+            return None
+        if self._renderer is None:
+            self._renderer = self._lanes.rules.renderer()
+        record = self._lanes.records[lane]
+        if self._mode == "ansi":
+            return str(self._renderer.text(record))
+        frame: NDArray[np.uint8] = self._renderer.frame(record)
+        if self._mode == "rgb_array":
+            return frame
+        if self._window is None:
+            from fair_envs.faces.window import Window
+
+            self._window = Window(title=f"fair-envs: {self._lanes.rules.name}", fps=self._lanes.rules.fps)
+        self._window.show(frame)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None

@@ -1,0 +1,186 @@
+"""The PettingZoo face: one lane, its agents by name, all acting at once; and the turn-based view of it."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils import parallel_to_aec
+
+from fair_envs.core import Lanes, Rules, Step, variant_of
+from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
+from fair_envs.interactions import FairSpec, columns, personal_columns, rows
+
+
+class AgentsEnv(ParallelEnv[str, Any, Any]):
+    """One lane as a `pettingzoo.ParallelEnv` with agents ``agent_0``, ``agent_1``, ...; subclasses name the rules.
+
+    Args:
+        render_mode: ``"human"``, ``"rgb_array"``, ``"ansi"`` or None.
+        max_cycles: PettingZoo's name for the parameter ``horizon``.
+        parameters: The environment's own, see the class of its rules.
+
+    Raises:
+        TypeError: An unknown keyword.
+        ValueError: A value outside its range.
+    """
+
+    rules: ClassVar[type[Rules]]
+
+    def __init__(self, *, render_mode: str | None = None, max_cycles: int | None = None, **parameters: Any) -> None:
+        check_render_mode(render_mode)
+        if max_cycles is not None:
+            if "horizon" in parameters:
+                raise TypeError("max_cycles must not be given together with horizon; they mean the same")
+            parameters["horizon"] = max_cycles
+        rules = variant_of(self.rules, parameters)
+        self.metadata = {
+            "name": f"fair_{rules.name}_v0",
+            "render_modes": RENDER_MODES,
+            "render_fps": rules.fps,
+            "is_parallelizable": True,
+        }
+        self.render_mode = render_mode
+        self.lanes = Lanes(rules, 1)
+        self.max_cycles = rules.params.horizon
+        self.possible_agents = [f"agent_{i}" for i in range(self.lanes.agents)]
+        self.agents: list[str] = []
+        self._check = ActionCheck(rules)
+        self._reported = Reported(rules, 1)
+        self._picture = Picture(self.lanes, render_mode)
+        self._observation: NDArray[Any] | None = None
+        observation_space, action_space = rules.observation_space(rules.params), rules.action_space(rules.params)
+        self.observation_spaces = {name: observation_space for name in self.possible_agents}
+        self.action_spaces = {name: _own(action_space) for name in self.possible_agents}
+        self.state_space = joint_space(observation_space, self.lanes.agents, drop=False)
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.lanes.rules.spec
+
+    @property
+    def params(self) -> Any:
+        """The parameters, a NamedTuple."""
+        return self.lanes.rules.params
+
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the agent's observation space."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gym.Space[Any]:
+        """Return the agent's action space."""
+        return self.action_spaces[agent]
+
+    def report_action_probs(self, action_probs: dict[str, Any]) -> None:
+        """Tell the environment with which probabilities each agent's next action is chosen: (A,) an agent."""
+        spec = self.fair_spec
+        stacked = np.array([action_probs[name] for name in self.possible_agents])
+        self._reported.set(stacked, shape=(spec.individuals, spec.actions))
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begin an episode: the seed's first one, or the next of the seed that was given last."""
+        if seed is not None:
+            self.lanes.seed(seed)
+        self._reported.take()
+        start = self.lanes.restart()
+        self.agents = list(self.possible_agents)
+        return self._see(start), self._infos(start)
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
+        """Play one step of all agents.
+
+        Raises:
+            ResetNeeded: The episode has not begun or is over.
+            ValueError: An agent's action is missing or does not lie in its space.
+        """
+        if not self.agents:
+            raise NotReset("step must follow a reset: the episode has not begun or is over")
+        played = self.lanes.advance(self._stack(actions))
+        terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
+        names = self.possible_agents
+        rewards = dict(zip(names, played.reward[0].tolist(), strict=True))
+        result = (
+            self._see(played),
+            rewards,
+            dict.fromkeys(names, terminated),
+            dict.fromkeys(names, truncated),
+            self._infos(played),
+        )
+        if terminated or truncated:
+            self.agents = []
+        if self.render_mode == "human":
+            self.render()
+        return result
+
+    def render(self) -> Any:
+        """Return the picture in the render mode: pixels (height, width, 3), text, or None after showing it."""
+        return self._picture.draw()
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._picture.close()
+
+    def state(self) -> NDArray[Any]:
+        """Return all agents' observations one after another.
+
+        Raises:
+            ResetNeeded: The first episode has not begun.
+        """
+        if self._observation is None:
+            raise NotReset("state must follow a reset")
+        return self._observation.reshape(-1).copy()
+
+    def get_state(self) -> NDArray[np.void]:
+        """Return the whole state; `set_state` goes back to it."""
+        return self.lanes.snapshot()
+
+    def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
+        """Go back to a state and return its observations; the episode goes on from there."""
+        self.lanes.restore(state)
+        self.agents = [] if state["over"][0] else list(self.possible_agents)
+        return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
+
+    def _stack(self, actions: dict[str, Any]) -> NDArray[Any]:
+        """Return the actions as an array of shape (1, agents, ...)."""
+        if set(actions) != set(self.agents):
+            odd = sorted(set(actions) ^ set(self.agents))
+            raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
+        stacked = np.array([actions[name] for name in self.possible_agents])
+        return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
+
+    def _see(self, step: Step) -> dict[str, Any]:
+        self._observation = step.observation[0]
+        return dict(zip(self.possible_agents, step.observation[0].copy(), strict=True))
+
+    def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
+        probs, spec = self._reported.take(), self.fair_spec
+        if self.lanes.rules.multi_agent:
+            return dict(zip(self.possible_agents, rows(personal_columns(spec, step.facts, probs)), strict=True))
+        return dict(zip(self.possible_agents, rows(columns(spec, step.facts, probs)), strict=True))
+
+
+def _own(space: gym.Space[Any]) -> gym.Space[Any]:
+    """Return a space like this one with a random generator of its own: agents sample independently."""
+    return deepcopy(space)
+
+
+def module_of(face: type[AgentsEnv]) -> tuple[Callable[..., AgentsEnv], Callable[..., Any], Callable[..., Any]]:
+    """Return what a PettingZoo module offers: ``parallel_env``, ``env`` and ``raw_env``.
+
+    In the first all agents act at once; in the others they are asked one after another, and calls out of order are
+    reported.
+    """
+
+    def parallel_env(**parameters: Any) -> AgentsEnv:
+        return face(**parameters)
+
+    def env(**parameters: Any) -> AECEnv[str, Any, Any]:
+        return parallel_to_aec(face(**parameters))
+
+    return parallel_env, env, env

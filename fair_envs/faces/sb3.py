@@ -1,0 +1,201 @@
+"""The Stable-Baselines3 face: B lanes as rows, or B x agents rows that share parameters."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+from fair_envs.core import Lanes, Rules, Step
+from fair_envs.faces.common import ActionCheck, Picture, check_render_mode, joint_space
+from fair_envs.interactions import Facts, FairSpec
+
+
+class LanesVecEnv(VecEnv):
+    """B lanes as a Stable-Baselines3 `VecEnv`, one row for each lane: one controller plays all agents of a lane.
+
+    The rows' info dictionaries are empty but for the ends of episodes (``terminal_observation`` and
+    ``TimeLimit.truncated``); what the last step did to whom is in `interactions`, as arrays.
+
+    Args:
+        rules: The environment.
+        lanes: How many lanes (B).
+        threads: How many threads share the lanes; the results do not depend on it.
+        render_mode: ``"rgb_array"`` or None.
+
+    Attributes:
+        interactions: The facts of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
+        agent_reward: The agents' rewards in the last step, shape (B, agents).
+    """
+
+    def __init__(self, rules: Rules, lanes: int, *, threads: int = 1, render_mode: str | None = None) -> None:
+        check_render_mode(render_mode)
+        self.render_mode = render_mode
+        self.lanes = Lanes(rules, lanes, threads=threads)
+        self._check = ActionCheck(rules)
+        self._picture = Picture(self.lanes, render_mode)
+        self._actions: NDArray[Any] | None = None
+        self._next_seed: int | None = None
+        self.interactions: Facts = self.lanes.blank_step().facts
+        self.agent_reward: NDArray[np.float64] = np.zeros((lanes, self.lanes.agents))
+        super().__init__(self._rows(), *self._spaces(rules))
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.lanes.rules.spec
+
+    @property
+    def params(self) -> Any:
+        """The parameters, a NamedTuple."""
+        return self.lanes.rules.params
+
+    def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
+        """Seed lane i with ``seed + i`` at the next reset."""
+        self._next_seed = seed
+        return [None if seed is None else seed + i for i in range(self.lanes.count)]
+
+    def reset(self) -> VecEnvObs:
+        """Begin episodes in all lanes and return the rows' observations."""
+        if self._next_seed is not None:
+            self.lanes.seed(self._next_seed)
+            self._next_seed = None
+        start = self.lanes.restart()
+        self.interactions = start.facts
+        self.reset_infos = [{} for _ in range(self.num_envs)]
+        return self._shown(start)
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the rows' actions."""
+        given = self._check(actions, shape=self._action_shape())
+        self._actions = given.reshape(self.lanes.count, self.lanes.agents, *self._check.shape)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play one step of every lane and restart those that end."""
+        if self._actions is None or not self.lanes.seeded:
+            raise gym.error.ResetNeeded("step must follow a reset")
+        played = self.lanes.advance(self._actions)
+        self.interactions, self.agent_reward = played.facts, played.reward
+        over = played.terminated | played.truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        shown = self._shown(played)
+        if over.any():
+            shown = self._restart(played, over, shown, infos)
+        return shown, self._reward(played), self._of_rows(over), infos
+
+    def _restart(
+        self, played: Step, over: NDArray[np.bool_], shown: NDArray[Any], infos: list[dict[str, Any]]
+    ) -> NDArray[Any]:
+        """Restart the lanes that are over; return the rows' observations, and write the ends to the infos."""
+        first = self._shown(self.lanes.restart(mask=over))
+        ended = self._of_rows(over)
+        truncated = self._of_rows(played.truncated)
+        for row in np.flatnonzero(ended):
+            infos[row]["terminal_observation"] = shown[row].copy()
+            infos[row]["TimeLimit.truncated"] = bool(truncated[row])
+        shown[ended] = first[ended]
+        return shown
+
+    def close(self) -> None:
+        """Close what was opened to draw."""
+        self._picture.close()
+
+    def get_images(self) -> list[NDArray[np.uint8] | None]:
+        """Return one picture for each lane."""
+        return [self._picture.draw(lane) for lane in range(self.lanes.count)]  # type: ignore[misc]
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return the attribute once for each row."""
+        return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set the attribute of the whole batch; rows cannot differ."""
+        setattr(self, attr_name, value)
+
+    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+        """Call a method of the batch and return its result once for each row."""
+        return [getattr(self, method_name)(*args, **kwargs)] * len(list(self._get_indices(indices)))
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None) -> list[bool]:
+        """Return False for each row: lanes have no wrappers of their own."""
+        return [False] * len(list(self._get_indices(indices)))
+
+    def _rows(self) -> int:
+        return self.lanes.count
+
+    def _spaces(self, rules: Rules) -> Iterable[gym.Space[Any]]:
+        drop, agents = not rules.multi_agent, self.lanes.agents
+        for space in (rules.observation_space(rules.params), rules.action_space(rules.params)):
+            yield joint_space(space, agents, drop=drop)
+
+    def _action_shape(self) -> tuple[int, ...]:
+        return (self.num_envs, *(self.action_space.shape or ()))
+
+    def _shown(self, step: Step) -> NDArray[Any]:
+        """Return the observations of the rows, fresh."""
+        return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
+
+    def _reward(self, step: Step) -> NDArray[np.float32]:
+        return step.reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
+
+    def _of_rows(self, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return what holds for each lane as what holds for each row, fresh."""
+        return np.repeat(lanes, self.num_envs // self.lanes.count)
+
+
+class AgentsVecEnv(LanesVecEnv):
+    """B lanes as a `VecEnv` with one row for each agent: row ``b * agents + i`` is agent i of lane b.
+
+    A learner that sees the rows as so many environments shares its parameters among the agents.
+
+    Args:
+        rules: The environment.
+        lanes: How many lanes (B).
+        threads: How many threads share the lanes; the results do not depend on it.
+        render_mode: ``"rgb_array"`` or None.
+        append_group: Whether the observations end with the agent's group (``fair_group``), by which
+            `fair_envs.baselines.GroupedPolicy` chooses the network; the networks do not see it.
+        reward_scale: Rewards are multiplied by this for the learner; `agent_reward` stays as it is.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        lanes: int,
+        *,
+        threads: int = 1,
+        render_mode: str | None = None,
+        append_group: bool = False,
+        reward_scale: float = 1.0,
+    ) -> None:
+        if append_group and not rules.spec.same_individuals:
+            raise ValueError(f"append_group must be False: the agents of {rules.name} belong to no group")
+        self.append_group, self.reward_scale = append_group, float(reward_scale)
+        super().__init__(rules, lanes, threads=threads, render_mode=render_mode)
+
+    def _rows(self) -> int:
+        return self.lanes.count * self.lanes.agents
+
+    def _spaces(self, rules: Rules) -> Iterable[gym.Space[Any]]:
+        space = rules.observation_space(rules.params)
+        if self.append_group:
+            if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
+                raise ValueError(f"append_group must be False for observations that are not vectors, got {space}")
+            low, high = np.append(space.low, 0), np.append(space.high, len(rules.spec.groups) - 1)
+            space = gym.spaces.Box(low, high, dtype=space.dtype.type)  # type: ignore[arg-type]
+        yield space
+        yield rules.action_space(rules.params)
+
+    def _shown(self, step: Step) -> NDArray[Any]:
+        observation = step.observation.reshape(self.num_envs, *step.observation.shape[2:])
+        if not self.append_group:
+            return observation
+        group = step.facts["group"].reshape(self.num_envs, 1).astype(observation.dtype)
+        return np.concatenate([observation, group], axis=1)
+
+    def _reward(self, step: Step) -> NDArray[np.float32]:
+        return (step.reward * self.reward_scale).astype(np.float32).reshape(-1)

@@ -1,0 +1,201 @@
+"""The Gymnasium face: one lane, one controller."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Lanes, Rules, Step, draws, variant_of
+from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
+from fair_envs.interactions import FairSpec, columns
+
+Others = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]
+"""Partners' policy: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""
+
+
+class SingleEnv(gym.Env[Any, Any]):
+    """One lane as a `gymnasium.Env`; subclasses name the rules.
+
+    With several agents, one controller plays them all: the observation is the agents' observations one after another,
+    the action one entry for each agent, the reward the mean over agents, and ``info["agent_reward"]`` each agent's own.
+    With ``control="focal"`` the controller plays one agent, the others follow ``others``.
+
+    Args:
+        render_mode: ``"human"``, ``"rgb_array"``, ``"ansi"`` or None.
+        control: ``"joint"`` or ``"focal"``.
+        focal: The agent that is played under focal control, as PettingZoo names it.
+        others: How the rest plays: ``"random"``, a function of observations and uniform numbers, or its import path
+            ``"module:function"``.
+        parameters: The environment's own, see the class of its rules.
+
+    Raises:
+        TypeError: An unknown keyword.
+        ValueError: A value outside its range.
+    """
+
+    rules: ClassVar[type[Rules]]
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 10}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        render_mode: str | None = None,
+        control: Literal["joint", "focal"] = "joint",
+        focal: str = "agent_0",
+        others: str | Others = "random",
+        **parameters: Any,
+    ) -> None:
+        check_render_mode(render_mode)
+        rules = variant_of(self.rules, parameters)
+        self.render_mode = render_mode
+        self.metadata = {**self.metadata, "render_fps": rules.fps}
+        self.lanes = Lanes(rules, 1)
+        self._check = ActionCheck(rules)
+        self._reported = Reported(rules, 1)
+        self._picture = Picture(self.lanes, render_mode)
+        self._running = False
+        self._observation: NDArray[Any] | None = None  # (agents, ...), what the partners see under focal control
+        self._focal = focal_index(control, focal, self.lanes.agents)
+        self._others = partners(others, rules)
+        single = self._focal is not None or not rules.multi_agent
+        self.observation_space = joint_space(rules.observation_space(rules.params), self.lanes.agents, drop=single)
+        self.action_space = joint_space(rules.action_space(rules.params), self.lanes.agents, drop=single)
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.lanes.rules.spec
+
+    @property
+    def params(self) -> Any:
+        """The parameters, a NamedTuple."""
+        return self.lanes.rules.params
+
+    def report_action_probs(self, action_probs: Any) -> None:
+        """Tell the environment with which probabilities the next action is chosen: (A,), or (M, A) for M people."""
+        spec = self.fair_spec
+        shape = (spec.actions,) if spec.one_person else (spec.individuals, spec.actions)
+        self._reported.set(action_probs, shape=shape)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode: the seed's first one, or the next of the seed that was given last."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self.lanes.seed(seed)
+        self._reported.take()
+        start = self.lanes.restart()
+        self._running = True
+        return self._see(start), self._info(start)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one step.
+
+        Raises:
+            ResetNeeded: The episode has not begun or is over.
+            ValueError: The action does not lie in the action space.
+        """
+        if not self._running:
+            raise NotReset("step must follow a reset: the episode has not begun or is over")
+        played = self.lanes.advance(self._actions(action))
+        terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
+        self._running = not (terminated or truncated)
+        reward = played.reward[0].mean() if self._focal is None else played.reward[0, self._focal]
+        if self.render_mode == "human":
+            self.render()
+        return self._see(played), float(reward), terminated, truncated, self._info(played)
+
+    def render(self) -> Any:
+        """Return the picture in the render mode: pixels (height, width, 3), text, or None after showing it."""
+        return self._picture.draw()
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._picture.close()
+
+    def get_state(self) -> NDArray[np.void]:
+        """Return the whole state; `set_state` goes back to it."""
+        return self.lanes.snapshot()
+
+    def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
+        """Go back to a state and return its observation; the episode goes on from there."""
+        self.lanes.restore(state)
+        self._running = not state["over"][0]
+        return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
+
+    def _actions(self, action: Any) -> NDArray[Any]:
+        """Return the actions of all agents, shape (1, agents, ...)."""
+        own = self._check(action, shape=self.action_space.shape or ())
+        if self._focal is None:
+            return own.reshape(1, self.lanes.agents, *self._check.shape)
+        joint = np.array(self._others(self._observation, draws(self.lanes)[0]))  # type: ignore[arg-type]
+        joint = self._check(joint, shape=(self.lanes.agents, *self._check.shape))
+        joint[self._focal] = own
+        return joint[np.newaxis]
+
+    def _see(self, step: Step) -> NDArray[Any]:
+        """Return the controller's observation, and keep what the partners see."""
+        seen = step.observation[0]
+        if self._focal is None:
+            return seen.reshape(self.observation_space.shape or ())
+        self._observation = seen
+        return seen[self._focal].copy()
+
+    def _info(self, step: Step) -> dict[str, Any]:
+        info = columns(self.fair_spec, step.facts, self._reported.take())
+        row = {name: column[0] for name, column in info.items()}
+        if self.lanes.rules.multi_agent:
+            row["agent_reward"] = step.reward[0]
+        return row
+
+
+def focal_index(control: str, focal: str, agents: int) -> int | None:
+    """Return the index of the focal agent, or None under joint control.
+
+    Raises:
+        ValueError: An unknown kind of control or agent.
+    """
+    if control == "joint":
+        return None
+    if control != "focal":
+        raise ValueError(f"control must be 'joint' or 'focal', got {control!r}")
+    names = [f"agent_{i}" for i in range(agents)]
+    if focal not in names:
+        raise ValueError(f"focal must be one of agent_0 to agent_{agents - 1}, got {focal!r}")
+    return names.index(focal)
+
+
+def partners(others: str | Others, rules: Rules) -> Others:
+    """Return the policy of the agents that are not played.
+
+    Raises:
+        ValueError: Neither ``"random"``, nor a function, nor the import path of one.
+    """
+    if callable(others):
+        return others
+    if others == "random":
+        return RandomPartners(rules)
+    module, _, name = others.partition(":")
+    if not name:
+        raise ValueError(f"others must be 'random', a function or 'module:function', got {others!r}")
+    found: Others = getattr(importlib.import_module(module), name)
+    return found
+
+
+class RandomPartners:
+    """Partners that choose every action with the same chance.
+
+    Args:
+        rules: The environment; its actions are discrete or a box.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._space = rules.action_space(rules.params)
+
+    def __call__(self, observation: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
+        """Return one action for each agent; each takes one uniform number."""
+        if isinstance(self._space, gym.spaces.Discrete):
+            return self._space.start + (uniform * self._space.n).astype(np.int64)
+        raise ValueError("others='random' needs discrete actions; pass a function instead")

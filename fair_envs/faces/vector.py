@@ -1,0 +1,255 @@
+"""The vectorised Gymnasium face: B lanes, in each of Gymnasium's three autoreset modes."""
+
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.core import Lanes, Rules, Step, variant_of
+from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
+from fair_envs.interactions import FairSpec, columns
+
+
+class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
+    """B lanes as a `gymnasium.vector.VectorEnv`; subclasses name the rules.
+
+    Equal, bit for bit, to `gymnasium.vector.SyncVectorEnv` of the single face in every autoreset mode: lane i of a batch
+    seeded s is the single environment seeded s + i.
+
+    Args:
+        num_envs: How many lanes (B).
+        render_mode: ``"rgb_array"``, ``"ansi"`` or None; `render` returns one picture for each lane.
+        autoreset_mode: An `AutoresetMode` or its value (``"NextStep"``, ``"SameStep"``, ``"Disabled"``).
+        threads: How many threads share the lanes; the results do not depend on it.
+        parameters: The environment's own, see the class of its rules.
+
+    Raises:
+        TypeError: An unknown keyword.
+        ValueError: A value outside its range.
+    """
+
+    rules: ClassVar[type[Rules]]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        render_mode: str | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        threads: int = 1,
+        **parameters: Any,
+    ) -> None:
+        check_render_mode(render_mode)
+        if render_mode == "human":
+            raise ValueError("render_mode must be 'rgb_array', 'ansi' or None for a batch, got 'human'")
+        self.autoreset_mode = _mode(autoreset_mode)
+        rules = variant_of(self.rules, parameters)
+        self.metadata = {
+            "render_modes": RENDER_MODES[1:],
+            "render_fps": rules.fps,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        self.render_mode = render_mode
+        self.lanes = Lanes(rules, num_envs, threads=threads)
+        self.num_envs = self.lanes.count
+        self._check = ActionCheck(rules)
+        self._reported = Reported(rules, num_envs)
+        self._picture = Picture(self.lanes, render_mode)
+        self._over = np.zeros(num_envs, bool)  # (B,) lanes whose episode has ended
+        self._started = False
+        drop, agents = not rules.multi_agent, self.lanes.agents
+        self.single_observation_space = joint_space(rules.observation_space(rules.params), agents, drop=drop)
+        self.single_action_space = joint_space(rules.action_space(rules.params), agents, drop=drop)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.lanes.rules.spec
+
+    @property
+    def params(self) -> Any:
+        """The parameters, a NamedTuple."""
+        return self.lanes.rules.params
+
+    def report_action_probs(self, action_probs: Any) -> None:
+        """Tell the environment with which probabilities the next actions are chosen: (B, A), or (B, M, A)."""
+        spec = self.fair_spec
+        people = () if spec.one_person else (spec.individuals,)
+        self._reported.set(action_probs, shape=(self.num_envs, *people, spec.actions))
+
+    def reset(
+        self, *, seed: int | ArrayLike | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes in all lanes, or in those of ``options["reset_mask"]``.
+
+        Args:
+            seed: One integer s, then lane i is seeded s + i, or one for each lane.
+            options: May hold ``reset_mask``, shape (B,) of bool, in the mode Disabled.
+
+        Raises:
+            ValueError: A mask of another shape or type, or a seed out of range.
+        """
+        mask = self._mask(options)
+        if seed is not None:
+            self._seed(seed, mask)
+        self._reported.take()
+        start = self.lanes.restart(mask=mask)
+        if not mask.all():
+            start.observation[~mask] = self.lanes.observe()[~mask]
+        self._over &= ~mask
+        self._started = True
+        return self._shown(start.observation), self._info(start, mask)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Play one step of every lane.
+
+        Raises:
+            ResetNeeded: There was no reset, or in the mode Disabled an episode is over.
+            ValueError: The actions do not lie in the action space.
+        """
+        if not self._started:
+            raise NotReset("step must follow a reset")
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._over.any():
+            ended = np.flatnonzero(self._over).tolist()
+            raise NotReset(f"step must follow a reset of the lanes that are over; lanes {ended} are")
+        given = self._check(actions, shape=self.action_space.shape or ())
+        given = given.reshape(self.num_envs, self.lanes.agents, *self._check.shape)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            return self._step_and_restart(given)
+        return self._step_or_restart(given)
+
+    def _step_or_restart(self, actions: NDArray[Any]) -> tuple[Any, ...]:
+        """Restart the lanes that were over (mode NextStep), step the others."""
+        going = ~self._over
+        played = self.lanes.advance(actions, mask=going)
+        if self._over.any():
+            self.lanes.restart(mask=self._over, out=played)
+        self._over = played.terminated | played.truncated
+        info = self._info(played, np.ones(self.num_envs, bool))
+        return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
+
+    def _step_and_restart(self, actions: NDArray[Any]) -> tuple[Any, ...]:
+        """Step all lanes and restart those that end (mode SameStep); what ended is in final_obs and final_info."""
+        played = self.lanes.advance(actions)
+        over = played.terminated | played.truncated
+        everyone = np.ones(self.num_envs, bool)
+        if not over.any():
+            info = self._info(played, everyone)
+            return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
+        probs = self._reported.take()
+        start = self.lanes.restart(mask=over)
+        shown = np.where(over.reshape(-1, *(1,) * (played.observation.ndim - 1)), start.observation, played.observation)
+        final = self._columns(played, probs)
+        first = self._columns(start._replace(reward=np.zeros_like(start.reward)), None)
+        info = {name: _where(over, first[name], column) for name, column in final.items()}
+        info = _masked(info, everyone)
+        info["final_obs"] = _objects(self._shown(played.observation), over)
+        info["_final_obs"] = over.copy()
+        info["final_info"] = _masked({name: _zeroed(column, ~over) for name, column in final.items()}, over)
+        info["_final_info"] = over.copy()
+        return self._shown(shown), self._reward(played), played.terminated, played.truncated, info
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Return one picture for each lane."""
+        if self.render_mode is None:
+            return None
+        return tuple(self._picture.draw(lane) for lane in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close what was opened to draw."""
+        self._picture.close()
+
+    def get_state(self) -> NDArray[np.void]:
+        """Return the whole state, shape (B,); `set_state` goes back to it."""
+        return self.lanes.snapshot()
+
+    def set_state(self, state: NDArray[np.void]) -> Any:
+        """Go back to a state and return its observation; the episodes go on from there."""
+        self.lanes.restore(state)
+        self._over = state["over"].astype(bool)
+        self._started = True
+        return self._shown(self.lanes.observe())
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return the attribute once for each lane."""
+        return (getattr(self, name),) * self.num_envs
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of the batch, or read an attribute, and return its result once for each lane."""
+        found = getattr(self, name)
+        return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
+
+    def _seed(self, seed: int | ArrayLike, mask: NDArray[np.bool_]) -> None:
+        kept = self.lanes.records[["seed", "episode"]].copy()
+        self.lanes.seed(seed)
+        self.lanes.records["seed"][~mask] = kept["seed"][~mask]
+        self.lanes.records["episode"][~mask] = kept["episode"][~mask]
+
+    def _mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
+        if options is None or "reset_mask" not in options:
+            return np.ones(self.num_envs, bool)
+        mask = options["reset_mask"]
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ValueError(f"reset_mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
+        if not self._started and not mask.all():
+            raise ValueError("reset_mask must be all True at the first reset")
+        return mask.copy()
+
+    def _shown(self, observation: NDArray[Any]) -> NDArray[Any]:
+        return observation.reshape(self.observation_space.shape or ())
+
+    def _reward(self, step: Step) -> NDArray[np.float64]:
+        return step.reward.mean(axis=1)  # type: ignore[no-any-return]
+
+    def _columns(self, step: Step, probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
+        info = columns(self.fair_spec, step.facts, probs)
+        if self.lanes.rules.multi_agent:
+            info["agent_reward"] = step.reward
+        return info
+
+    def _info(self, step: Step, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        info = self._columns(step, self._reported.take())
+        if not mask.all():
+            info = {name: _zeroed(column, ~mask) for name, column in info.items()}
+        return _masked(info, mask)
+
+
+def _mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        options = ", ".join(repr(m.value) for m in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be one of {options}, got {mode!r}") from None
+
+
+def _masked(info: dict[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
+    return {key: value for name, column in info.items() for key, value in ((name, column), ("_" + name, mask.copy()))}
+
+
+def _zeroed(column: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the column with zeros in the rows that have no entry, as Gymnasium fills them."""
+    column = column.copy()
+    column[rows] = 0
+    return column
+
+
+def _where(rows: NDArray[np.bool_], then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+    mixed = otherwise.copy()
+    mixed[rows] = then[rows]
+    return mixed
+
+
+def _objects(rows: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """Return an object array with the masked rows, None elsewhere."""
+    out = np.full(len(rows), None, dtype=object)
+    for i in np.flatnonzero(mask):
+        out[i] = rows[i].copy()
+    return out

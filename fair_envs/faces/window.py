@@ -1,0 +1,52 @@
+"""A window on the screen for the render mode ``human``; pygame or pygame-ce serves."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEEDS_PYGAME = "rendering needs pygame; install it with: pip install 'fair-envs[render]'"
+
+
+def import_pygame() -> Any:
+    """Return the module pygame.
+
+    Raises:
+        ImportError: It is missing; the message says how to install it.
+    """
+    try:
+        import pygame
+    except ImportError as error:
+        raise ImportError(NEEDS_PYGAME) from error
+    return pygame
+
+
+class Window:
+    """Shows frames at a steady rate.
+
+    Args:
+        title: Of the window.
+        fps: Frames a second.
+    """
+
+    def __init__(self, *, title: str, fps: int) -> None:
+        self._pygame = import_pygame()
+        self._pygame.display.init()
+        self._title, self._fps, self._screen = title, fps, None
+        self._clock = self._pygame.time.Clock()
+
+    def show(self, frame: NDArray[np.uint8]) -> None:
+        """Show a frame, shape (height, width, 3), and wait until it is time for the next."""
+        size = frame.shape[1], frame.shape[0]
+        if self._screen is None or self._screen.get_size() != size:
+            self._screen = self._pygame.display.set_mode(size)
+            self._pygame.display.set_caption(self._title)
+        self._pygame.event.pump()
+        picture = self._pygame.surfarray.make_surface(np.ascontiguousarray(frame.swapaxes(0, 1)))
+        self._screen.blit(picture, (0, 0))
+        self._pygame.display.flip()
+        self._clock.tick(self._fps)
+
+    def close(self) -> None:
+        """Close the window."""
+        self._pygame.display.quit()

@@ -1,0 +1,138 @@
+"""The fairness MDP's record: what a step did to whom.
+
+An environment states facts, one record a lane and step; it never computes a fairness number. ``info`` is made from that
+record, key by key, in one place. Missing is -1, or 0 beside a mask; never NaN, None, a string or a Python scalar,
+because each of those breaks a library that reads ``info``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+PREFIX = "fair_"
+MISSING = -1
+
+Facts = NDArray[np.void]  # (lanes,) of the dtype below
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairSpec:
+    """The static facts of an environment, the same in every episode: ``env.unwrapped.fair_spec``.
+
+    Attributes:
+        individuals: How many individuals one step affects (M).
+        actions: How many decisions there are (A), the width of ``fair_action_probs``; 0 for continuous actions.
+        features: Names of the columns of ``fair_features``.
+        sensitive: Each sensitive attribute and the names of its codes 0, 1, ...
+        legitimate: Each legitimate factor and the names of its codes.
+        groups: Names of the values of ``fair_group``, the intersections of the sensitive attributes.
+        same_individuals: Whether an episode is about the same individuals throughout (agents), so that who they are is
+            reported at the reset too.
+        feedback: When the correct decision is revealed.
+        delay: Steps until late feedback arrives.
+        late_rows: Width of ``fair_late_individual`` and ``fair_late_feedback`` (K).
+    """
+
+    individuals: int
+    actions: int
+    features: tuple[str, ...]
+    sensitive: Mapping[str, tuple[str, ...]]
+    legitimate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: tuple[str, ...]
+    same_individuals: bool = False
+    feedback: Literal["none", "full", "accepted", "delayed"] = "none"
+    delay: int = 0
+    late_rows: int = 1
+
+    @property
+    def one_person(self) -> bool:
+        """Whether each step is about one person, another one each time: then ``info`` has no axis for people."""
+        return self.individuals == 1 and not self.same_individuals
+
+
+def facts_dtype(spec: FairSpec) -> np.dtype[np.void]:
+    """Return the layout of one lane's facts: the columns of ``info`` without their prefix."""
+    people: tuple[int, ...] = (spec.individuals,)
+    return np.dtype(
+        [
+            ("individual", np.int64, people),  # unique within the episode
+            ("sensitive", np.int64, (*people, len(spec.sensitive))),  # codes
+            ("legitimate", np.int64, (*people, len(spec.legitimate))),  # codes
+            ("group", np.int64, people),  # index of the intersectional group
+            ("action", np.int64, people),  # the decision as it fell on the individual; -1: nothing was decided
+            ("feedback", np.int64, people),  # the correct decision, if revealed at once
+            ("late_individual", np.int64, (spec.late_rows,)),
+            ("late_feedback", np.int64, (spec.late_rows,)),
+            ("late_count", np.int64),
+            ("late_dropped", np.int64),
+            ("features", np.float32, (*people, len(spec.features))),  # as the decision saw them
+            ("outcome", np.float32, people),  # benefit to the individual
+            ("decided", np.int8),  # 1: a decision; 0: a reset
+        ],
+        align=True,
+    )
+
+
+def blank_facts(spec: FairSpec) -> Facts:
+    """Return one record, shape (1,), in which everything is missing."""
+    blank = np.zeros(1, facts_dtype(spec))
+    for name in ("individual", "sensitive", "legitimate", "group", "action", "feedback"):
+        blank[name] = MISSING
+    blank["late_individual"] = MISSING
+    blank["late_feedback"] = MISSING
+    return blank
+
+
+def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
+    """Return the batch's facts as ``info`` columns.
+
+    Args:
+        spec: The environment's static facts.
+        facts: Fresh records, shape (lanes,); the columns are views of them.
+        action_probs: What the policy reported, shape (lanes, M, A), or None: all 0.
+    """
+    if action_probs is None:
+        action_probs = np.zeros((facts.shape[0], spec.individuals, spec.actions), np.float32)
+    info = {PREFIX + name: facts[name] for name in facts.dtype.names or ()}
+    info[PREFIX + "action_probs"] = action_probs
+    if spec.one_person:
+        for name in _PERSONAL:
+            info[name] = info[name][:, 0]
+    return info
+
+
+def rows(info: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield one dictionary for each row of the columns, zero-dimensional values as NumPy scalars."""
+    names = list(info)
+    for values in zip(*info.values(), strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+_PERSONAL = tuple(
+    PREFIX + name
+    for name in (
+        "individual",
+        "features",
+        "sensitive",
+        "legitimate",
+        "group",
+        "action",
+        "action_probs",
+        "feedback",
+        "outcome",
+    )
+)
+
+
+def personal_columns(
+    spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None
+) -> dict[str, NDArray[Any]]:
+    """Return one lane's facts, shape (1,), as columns with one row for each individual."""
+    people = spec.individuals
+    lane = columns(spec, facts, action_probs)
+    own = {name: lane[name][0] if not spec.one_person else lane[name] for name in _PERSONAL}
+    shared = {name: np.repeat(column, people, axis=0) for name, column in lane.items() if name not in own}
+    return own | shared

@@ -1,0 +1,102 @@
+"""The parameters of an environment: checked at the border, then handed to compiled rules as plain numbers.
+
+An environment's parameters are one NamedTuple whose fields are the constructor's keywords. A field is a ``bool``, an
+``int`` or ``float`` with its range (``Annotated[int, Range(1)]``) or a ``Literal`` of strings.
+"""
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+P = TypeVar("P", bound=tuple[Any, ...])
+
+
+class Range(NamedTuple):
+    """What a number may be, both ends included."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        """Return the range in words."""
+        if self.low == -math.inf and self.high == math.inf:
+            return "a finite number"
+        if self.high == math.inf:
+            return f"at least {self.low:g}"
+        if self.low == -math.inf:
+            return f"at most {self.high:g}"
+        return f"between {self.low:g} and {self.high:g}"
+
+
+def make_params(
+    params: type[P], given: Mapping[str, Any], *, presets: Mapping[str, Mapping[str, Any]] | None = None
+) -> P:
+    """Return the parameters with what was given in place of the defaults.
+
+    Args:
+        params: The NamedTuple class.
+        given: Keywords of the constructor.
+        presets: Named sets of values; the field ``profile`` chooses one and ``given`` overrides it.
+
+    Raises:
+        TypeError: An unknown keyword.
+        ValueError: A value outside its type or range.
+    """
+    fields = get_type_hints(params, include_extras=True)
+    for name in given:
+        if name not in fields:
+            raise TypeError(f"{name} must be one of {', '.join(sorted(fields))}; it is unknown")
+    values = dict(given)
+    if presets is not None:
+        profile = given.get("profile", params._field_defaults["profile"])  # type: ignore[attr-defined]
+        checked("profile", profile, fields["profile"])
+        values = {**presets[profile], **values}
+    return params(**{name: checked(name, value, fields[name]) for name, value in values.items()})
+
+
+def checked(name: str, value: Any, kind: Any) -> Any:
+    """Return the value as its field's own Python type, so that compiled code sees one type only.
+
+    Raises:
+        ValueError: The value is not of the kind or outside its range.
+    """
+    if get_origin(kind) is Literal:
+        return _choice(name, value, get_args(kind))
+    bounds = Range()
+    if get_origin(kind) is Annotated:
+        kind, bounds = get_args(kind)
+    if kind is bool:
+        return _flag(name, value)
+    return _number(name, value, kind, bounds)
+
+
+def _choice(name: str, value: Any, options: tuple[str, ...]) -> str:
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    return str(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
+    abstract, word = (numbers.Integral, "an integer") if kind is int else (numbers.Real, "a number")
+    if not isinstance(value, abstract) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{name} must be {word} {bounds}, got {value!r}")
+    if not bounds.low <= value <= bounds.high:
+        raise ValueError(f"{name} must be {bounds}, got {value!r}")
+    return kind(value)  # type: ignore[no-any-return]
+
+
+def encode(params: P) -> P:
+    """Return the parameters as numbers: each choice becomes its place among the options of its ``Literal``."""
+    fields = get_type_hints(type(params))
+    codes = (
+        get_args(fields[name]).index(value) if get_origin(fields[name]) is Literal else value
+        for name, value in params._asdict().items()  # type: ignore[attr-defined]
+    )
+    return type(params)(*codes)

@@ -1,0 +1,126 @@
+"""One table of ids, and what is made from it. Registering imports no environment."""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import gymnasium as gym
+import pettingzoo
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from fair_envs.core import Rules
+
+
+class Entry(NamedTuple):
+    """Where an environment's faces are: a package that offers ``Env``, ``Vector`` and ``Parallel``."""
+
+    module: str
+    summary: str
+
+
+TABLE: dict[str, Entry] = {
+    "FairHarvest-v0": Entry("fair_envs.envs.harvest", "A harvest game in which some agents have half the turns."),
+}
+
+
+def register(env_id: str, module: str, summary: str = "") -> None:
+    """Make an environment known to Gymnasium, PettingZoo and this package.
+
+    Args:
+        env_id: For example ``"FairHarvest-v0"``.
+        module: Import path of the package that offers its faces: ``Env``, ``Vector``, ``Parallel``.
+        summary: One sentence for lists.
+    """
+    TABLE[env_id] = Entry(module, summary)
+    gym.register(
+        env_id,
+        entry_point=f"{module}:Env",
+        vector_entry_point=f"{module}:Vector",
+    )
+    if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
+        pettingzoo.register("parallel", env_id, entry_point=f"{module}:parallel_env")
+        pettingzoo.register("aec", env_id, entry_point=f"{module}:env")
+
+
+def register_all() -> None:
+    """Register every id of the table."""
+    for env_id, entry in list(TABLE.items()):
+        register(env_id, entry.module, entry.summary)
+
+
+def find(env_id: str) -> Entry:
+    """Return the table's entry.
+
+    Raises:
+        ValueError: An unknown id.
+    """
+    if env_id not in TABLE:
+        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))}, got {env_id!r}")
+    return TABLE[env_id]
+
+
+def make_rules(env_id: str, **parameters: Any) -> "Rules":
+    """Return the rules of an environment with these parameters; ``variant`` chooses among its rules.
+
+    Raises:
+        ValueError: An unknown id, or a value outside its range.
+        TypeError: An unknown parameter.
+    """
+    from fair_envs.core import variant_of
+
+    return variant_of(importlib.import_module(find(env_id).module).Env.rules, parameters)
+
+
+def make_sb3(
+    env_id: str,
+    *,
+    n_envs: int = 8,
+    rows: Literal["agents", "lanes"] = "agents",
+    seed: int | None = None,
+    threads: int = 1,
+    render_mode: str | None = None,
+    append_group: bool = False,
+    reward_scale: float = 1.0,
+    **parameters: Any,
+) -> "VecEnv":
+    """Return the environment as a Stable-Baselines3 `VecEnv`.
+
+    Args:
+        env_id: For example ``"FairHarvest-v0"``.
+        n_envs: How many lanes (B).
+        rows: ``"agents"``: one row for each agent, B x agents in all, with shared parameters; ``"lanes"``: one row for
+            each lane, whose controller plays all agents.
+        seed: Lane i is seeded ``seed + i``.
+        threads: How many threads share the lanes.
+        render_mode: ``"rgb_array"`` or None.
+        append_group: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
+        reward_scale: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
+        parameters: The environment's own.
+
+    Raises:
+        ImportError: Stable-Baselines3 is missing.
+        ValueError: An unknown id or kind of rows, or a value outside its range.
+    """
+    try:
+        from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+    except ImportError as error:
+        needed = "make_sb3 needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+        raise ImportError(needed) from error
+    if rows not in ("agents", "lanes"):
+        raise ValueError(f"rows must be 'agents' or 'lanes', got {rows!r}")
+    rules = make_rules(env_id, **parameters)
+    vec_env: LanesVecEnv
+    if rows == "agents":
+        vec_env = AgentsVecEnv(
+            rules,
+            n_envs,
+            threads=threads,
+            render_mode=render_mode,
+            append_group=append_group,
+            reward_scale=reward_scale,
+        )
+    else:
+        vec_env = LanesVecEnv(rules, n_envs, threads=threads, render_mode=render_mode)
+    vec_env.seed(seed)
+    return vec_env
