@@ -6,7 +6,7 @@ of lanes is `Lanes`: an array of records with seeds, clocks, restarts and snapsh
 
 import functools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple
 
@@ -47,6 +47,8 @@ class Rules:
         observe: ``observe(lane, params, observation)`` writes (agents, ...) after every start and step.
         describe: ``describe(lane, params, facts)`` writes, before a step, who is about to be decided on.
         fps: Frames a second of the renderer.
+        sensitive_field: Field of the lane that holds the sensitive attribute of each agent, 0 or 1; see `flip`.
+        sensitive_features: Those of `observed_features` that show it.
     """
 
     name: ClassVar[str]
@@ -55,6 +57,8 @@ class Rules:
     variants: ClassVar[Mapping[str, "type[Rules]"]] = {}
     multi_agent: ClassVar[bool] = False
     fps: ClassVar[int] = 10
+    sensitive_field: ClassVar[str] = "sensitive"
+    sensitive_features: ClassVar[tuple[str, ...]] = ("sensitive",)
     start: ClassVar[Callable[..., Any]]
     step: ClassVar[Callable[..., Any]]
     observe: ClassVar[Callable[..., Any]]
@@ -90,6 +94,27 @@ class Rules:
         """Return the action space of one agent; a Discrete or a Box."""
         raise NotImplementedError
 
+    def observed_features(self, params: Any) -> tuple[str, ...]:
+        """Return the names of the first entries of one agent's observation; none if they have no names."""
+        return ()
+
+    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+        """Give those agents the other value of the sensitive attribute, in place.
+
+        Override it where `start` derives more from the attribute than its own field.
+
+        Args:
+            records: Lanes, shape (B,).
+            who: Whether an agent is flipped, shape (B, agents).
+
+        Raises:
+            ValueError: The lanes do not hold a sensitive attribute of each agent.
+        """
+        fields = self.dtype.fields or {}
+        if self.sensitive_field not in fields or fields[self.sensitive_field][0].shape != who.shape[1:]:
+            raise ValueError(f"flip needs a sensitive attribute of each agent; {self.name} has none to flip")
+        records[self.sensitive_field] ^= who.astype(records[self.sensitive_field].dtype)
+
     def renderer(self) -> Any:
         """Return what draws a lane: ``frame(lane) -> (height, width, 3) uint8`` and ``text(lane) -> str``."""
         raise NotImplementedError(f"{self.name} has no renderer")
@@ -108,6 +133,10 @@ def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
     if variant not in rules.variants:
         raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))} or None, got {variant!r}")
     return rules.variants[variant](**given)
+
+
+Amendment = Callable[[Rules, NDArray[np.void]], None]
+"""Changes lanes that have just started, in place, before anybody sees them."""
 
 
 class Step(NamedTuple):
@@ -130,6 +159,7 @@ class Lanes:
 
     Attributes:
         records: The whole state, shape (B,); a copy of it is a snapshot.
+        amendments: What is changed in every lane that starts, in this order; none at first.
     """
 
     def __init__(self, rules: Rules, count: int, *, threads: int = 1) -> None:
@@ -142,6 +172,7 @@ class Lanes:
         self.agents = rules.agents(rules.params)
         self.records = np.zeros(count, rules.dtype)
         self.seeded = False
+        self.amendments: list[Amendment] = []
         self._blank = blank_facts(rules.spec)
         space = rules.observation_space(rules.params)
         self._observation_shape = (self.count, self.agents, *(space.shape or ()))
@@ -175,9 +206,16 @@ class Lanes:
         fresh["seed"] = self.records["seed"][mask]
         fresh["episode"] = self.records["episode"][mask] + np.uint64(1)
         self.records[mask] = fresh
-        out = self.blank_step() if out is None else out
-        self._run("restart", self.records, mask, out.observation, out.facts)
-        return out
+        self._run("begin", self.records, mask)
+        if self.amendments:
+            self._amend(mask)
+        return self.show(mask=mask, out=out)
+
+    def _amend(self, mask: NDArray[np.bool_]) -> None:
+        started = self.records[mask]
+        for amendment in self.amendments:
+            amendment(self.rules, started)
+        self.records[mask] = started
 
     def advance(
         self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None
@@ -198,11 +236,16 @@ class Lanes:
         )
         return out
 
+    def show(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
+        """Return what the masked lanes (all by default) show now, as after their start; for lanes set by hand too."""
+        mask = self._everyone if mask is None else mask
+        out = self.blank_step() if out is None else out
+        self._run("show", self.records, mask, out.observation, out.facts)
+        return out
+
     def observe(self) -> NDArray[Any]:
-        """Return what the lanes show now, shape (B, agents, ...); for lanes that were set by hand."""
-        observation = np.empty(self._observation_shape, self._observation_dtype)
-        self._run("look", self.records, observation)
-        return observation
+        """Return what the agents of all lanes see now, shape (B, agents, ...)."""
+        return self.show().observation
 
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it, ``np.save`` keeps it."""
@@ -236,6 +279,77 @@ class Lanes:
             job.result()
 
 
+class Worlds:
+    """Batches whose rules differ in parameters alone, side by side as one batch that meets the same luck.
+
+    Lane b of each world has the same seed: what differs between them is what the parameters make of the same luck. The
+    lanes of the first world come first.
+
+    Args:
+        rules: One for each world; their lanes have the same layout.
+        count: How many lanes each world has.
+        threads: How many threads share a world's lanes.
+
+    Raises:
+        ValueError: Rules whose lanes differ in layout.
+    """
+
+    def __init__(self, rules: Sequence[Rules], count: int, *, threads: int = 1) -> None:
+        if any(other.dtype != rules[0].dtype for other in rules):
+            raise ValueError("rules must have lanes of one layout (the same sizes) in all worlds")
+        self.worlds = [Lanes(own, count, threads=threads) for own in rules]
+        self.rules, self.agents = self.worlds[0].rules, self.worlds[0].agents
+        self.count = len(self.worlds) * self.worlds[0].count
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the lanes have seeds."""
+        return self.worlds[0].seeded
+
+    @property
+    def records(self) -> NDArray[np.void]:
+        """The whole state, a copy."""
+        return self.snapshot()
+
+    def seed(self, seeds: ArrayLike) -> None:
+        """Give lane b of each world the same seed."""
+        for world in self.worlds:
+            world.seed(seeds)
+
+    def blank_step(self) -> Step:
+        """Return the report of a batch in which nothing has happened."""
+        return self._join([world.blank_step() for world in self.worlds])
+
+    def restart(self, *, mask: NDArray[np.bool_] | None = None) -> Step:
+        """Begin the next episode of the masked lanes (all by default)."""
+        if not self.seeded:
+            self.seed([secrets.randbits(63) for _ in range(self.worlds[0].count)])
+        return self._join([world.restart(mask=part) for world, part in self._split(mask)])
+
+    def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None) -> Step:
+        """Play one step of the masked lanes (all by default)."""
+        parts = np.split(actions, len(self.worlds))
+        return self._join(
+            [world.advance(own, mask=part) for (world, part), own in zip(self._split(mask), parts, strict=True)]
+        )
+
+    def snapshot(self) -> NDArray[np.void]:
+        """Return the whole state; `restore` goes back to it."""
+        return np.concatenate([world.snapshot() for world in self.worlds])
+
+    def restore(self, snapshot: NDArray[np.void]) -> None:
+        """Go back to a snapshot."""
+        for world, part in zip(self.worlds, np.split(snapshot, len(self.worlds)), strict=True):
+            world.restore(part)
+
+    def _split(self, mask: NDArray[np.bool_] | None) -> list[tuple[Lanes, NDArray[np.bool_] | None]]:
+        parts = [None] * len(self.worlds) if mask is None else np.split(mask, len(self.worlds))
+        return list(zip(self.worlds, parts, strict=True))
+
+    def _join(self, steps: Sequence[Step]) -> Step:
+        return Step(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))
+
+
 def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
     """Return one seed for each lane: lane i of a batch seeded s is the single environment seeded s + i.
 
@@ -264,12 +378,17 @@ def kernels(rules: type[Rules]) -> Mapping[str, Kernel]:
     source = source_hash(rules)
     same_individuals = bool(rules.multi_agent)
 
-    def restart(params, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+    def begin(params, lanes, mask):  # type: ignore[no-untyped-def]
         for b in range(lanes.shape[0]):
             if mask[b]:
                 lane = lanes[b]
                 lane.key = episode_key(lane.seed, lane.episode)
                 start(lane, params)
+
+    def show(params, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+        for b in range(lanes.shape[0]):
+            if mask[b]:
+                lane = lanes[b]
                 observe(lane, params, observation[b])
                 if same_individuals:
                     describe(lane, params, facts[b])
@@ -286,13 +405,9 @@ def kernels(rules: type[Rules]) -> Mapping[str, Kernel]:
                 fact.decided = 1
                 observe(lane, params, observation[b])
 
-    def look(params, lanes, observation):  # type: ignore[no-untyped-def]
-        for b in range(lanes.shape[0]):
-            observe(lanes[b], params, observation[b])
-
     return {
         loop.__name__: compile_kernel(loop, name=f"{rules.__module__}.{rules.__qualname__}.{loop.__name__}", source=source)
-        for loop in (restart, advance, look)
+        for loop in (begin, show, advance)
     }
 
 
@@ -307,4 +422,4 @@ def draws(lanes: Lanes, *, site: int = chance.POLICY) -> NDArray[np.float64]:
     return out
 
 
-__all__ = ["CLOCK", "Lanes", "Rules", "Step", "check_seeds", "draws", "kernels", "njit", "variant_of"]
+__all__ = ["CLOCK", "Amendment", "Lanes", "Rules", "Step", "check_seeds", "draws", "kernels", "njit", "variant_of"]

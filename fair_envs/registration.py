@@ -1,6 +1,7 @@
 """One table of ids, and what is made from it. Registering imports no environment."""
 
 import importlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -82,6 +83,7 @@ def make_sb3(
     render_mode: str | None = None,
     append_group: bool = False,
     reward_scale: float = 1.0,
+    worlds: Sequence[Mapping[str, Any]] | None = None,
     **parameters: Any,
 ) -> "VecEnv":
     """Return the environment as a Stable-Baselines3 `VecEnv`.
@@ -96,6 +98,8 @@ def make_sb3(
         render_mode: ``"rgb_array"`` or None.
         append_group: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
         reward_scale: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
+        worlds: Parameters in which several worlds differ that meet the same luck, ``n_envs`` lanes each; for example
+            ``[{"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0}]``. Only for rows of agents.
         parameters: The environment's own.
 
     Raises:
@@ -109,11 +113,11 @@ def make_sb3(
         raise ImportError(needed) from error
     if rows not in ("agents", "lanes"):
         raise ValueError(f"rows must be 'agents' or 'lanes', got {rows!r}")
-    rules = make_rules(env_id, **parameters)
     vec_env: LanesVecEnv
     if rows == "agents":
+        alternatives = [make_rules(env_id, **{**parameters, **world}) for world in worlds or ({},)]
         vec_env = AgentsVecEnv(
-            rules,
+            alternatives[0] if worlds is None else alternatives,
             n_envs,
             threads=threads,
             render_mode=render_mode,
@@ -121,6 +125,8 @@ def make_sb3(
             reward_scale=reward_scale,
         )
     else:
-        vec_env = LanesVecEnv(rules, n_envs, threads=threads, render_mode=render_mode)
+        if worlds is not None or append_group or reward_scale != 1.0:
+            raise ValueError("worlds, append_group and reward_scale need rows='agents', got rows='lanes'")
+        vec_env = LanesVecEnv(make_rules(env_id, **parameters), n_envs, threads=threads, render_mode=render_mode)
     vec_env.seed(seed)
     return vec_env

@@ -1,15 +1,15 @@
 """The Stable-Baselines3 face: B lanes as rows, or B x agents rows that share parameters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from fair_envs.core import Lanes, Rules, Step
+from fair_envs.core import Lanes, Rules, Step, Worlds
 from fair_envs.faces.common import ActionCheck, Picture, check_render_mode, joint_space
 from fair_envs.interactions import Facts, FairSpec
 
@@ -29,18 +29,27 @@ class LanesVecEnv(VecEnv):
     Attributes:
         interactions: The facts of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
         agent_reward: The agents' rewards in the last step, shape (B, agents).
+        added: What wrappers told about the last step, arrays of shape (B, ...) by name.
     """
 
-    def __init__(self, rules: Rules, lanes: int, *, threads: int = 1, render_mode: str | None = None) -> None:
+    def __init__(
+        self, rules: Rules | Sequence[Rules], lanes: int, *, threads: int = 1, render_mode: str | None = None
+    ) -> None:
         check_render_mode(render_mode)
         self.render_mode = render_mode
-        self.lanes = Lanes(rules, lanes, threads=threads)
+        self.lanes: Lanes | Worlds
+        if isinstance(rules, Rules):
+            self.lanes = Lanes(rules, lanes, threads=threads)
+        else:
+            self.lanes = Worlds(rules, lanes, threads=threads)
+            rules = self.lanes.rules
         self._check = ActionCheck(rules)
         self._picture = Picture(self.lanes, render_mode)
         self._actions: NDArray[Any] | None = None
         self._next_seed: int | None = None
         self.interactions: Facts = self.lanes.blank_step().facts
-        self.agent_reward: NDArray[np.float64] = np.zeros((lanes, self.lanes.agents))
+        self.agent_reward: NDArray[np.float64] = np.zeros((self.lanes.count, self.lanes.agents))
+        self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
 
@@ -153,8 +162,9 @@ class AgentsVecEnv(LanesVecEnv):
     A learner that sees the rows as so many environments shares its parameters among the agents.
 
     Args:
-        rules: The environment.
-        lanes: How many lanes (B).
+        rules: The environment, or its rules in several worlds (see `fair_envs.core.Worlds`), whose rows come one world
+            after another.
+        lanes: How many lanes (B), in each world.
         threads: How many threads share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
         append_group: Whether the observations end with the agent's group (``fair_group``), by which
@@ -164,7 +174,7 @@ class AgentsVecEnv(LanesVecEnv):
 
     def __init__(
         self,
-        rules: Rules,
+        rules: Rules | Sequence[Rules],
         lanes: int,
         *,
         threads: int = 1,
@@ -172,8 +182,10 @@ class AgentsVecEnv(LanesVecEnv):
         append_group: bool = False,
         reward_scale: float = 1.0,
     ) -> None:
-        if append_group and not rules.spec.same_individuals:
-            raise ValueError(f"append_group must be False: the agents of {rules.name} belong to no group")
+        first = rules if isinstance(rules, Rules) else rules[0]
+        self.worlds = 1 if isinstance(rules, Rules) else len(rules)
+        if append_group and not first.spec.same_individuals:
+            raise ValueError(f"append_group must be False: the agents of {first.name} belong to no group")
         self.append_group, self.reward_scale = append_group, float(reward_scale)
         super().__init__(rules, lanes, threads=threads, render_mode=render_mode)
 
@@ -185,7 +197,8 @@ class AgentsVecEnv(LanesVecEnv):
         if self.append_group:
             if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
                 raise ValueError(f"append_group must be False for observations that are not vectors, got {space}")
-            low, high = np.append(space.low, 0), np.append(space.high, len(rules.spec.groups) - 1)
+            last = len(rules.spec.groups) - 1
+            low, high = (np.append(bound, end).astype(space.dtype) for bound, end in ((space.low, 0), (space.high, last)))
             space = gym.spaces.Box(low, high, dtype=space.dtype.type)  # type: ignore[arg-type]
         yield space
         yield rules.action_space(rules.params)
@@ -199,3 +212,6 @@ class AgentsVecEnv(LanesVecEnv):
 
     def _reward(self, step: Step) -> NDArray[np.float32]:
         return (step.reward * self.reward_scale).astype(np.float32).reshape(-1)
+
+
+__all__ = ["AgentsVecEnv", "LanesVecEnv", "VecEnvStepReturn", "VecEnvWrapper"]

@@ -74,6 +74,11 @@ class SingleEnv(gym.Env[Any, Any]):
         """The parameters, a NamedTuple."""
         return self.lanes.rules.params
 
+    @property
+    def focal_agent(self) -> int | None:
+        """The index of the agent that is played under focal control; None under joint control."""
+        return self._focal
+
     def report_action_probs(self, action_probs: Any) -> None:
         """Tell the environment with which probabilities the next action is chosen: (A,), or (M, A) for M people."""
         spec = self.fair_spec

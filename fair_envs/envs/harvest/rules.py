@@ -645,7 +645,7 @@ class Harvest(Rules):
         population = largest_population(params)
         largest = largest_reward(self.code)
         scale = scale_of_ten(self.code, population)
-        low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0])
+        low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0], float)
         far = params.width + params.height
         high = np.array([scale[0], scale[1], 1, largest, BLUE, population, population, far, far, far])
         if params.scaled:
@@ -654,6 +654,10 @@ class Harvest(Rules):
             more = EXTENDED_WIDTH - len(FEATURES)
             low, high = np.append(low, np.zeros(more)), np.append(high, np.ones(more))
         return gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+    def observed_features(self, params: HarvestParams) -> tuple[str, ...]:
+        """Return the names of the ten numbers, with which every observation begins."""
+        return FEATURES
 
     def action_space(self, params: HarvestParams) -> gym.spaces.Discrete:
         """Return the eight actions, nine with separate ripening."""

@@ -1,0 +1,40 @@
+# `make demo` and `make test` need a Python of 3.10 or later with its venv module; the rest is set up in .venv.
+
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# One thread a process, and no window: the tests run beside one another and on machines without a screen.
+QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg
+
+.PHONY: demo test lint format bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/fair-envs demo
+
+test: lint
+	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit
+	$(QUIETLY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED)
+	$(BIN)/fair-envs bench
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
+	find baselines benchmarks fair_envs tests wrappers -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last, so an installation that broke off is taken up again.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python must be 3.10 or later, got " + sys.version if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[all,dev]"
+	touch $@

@@ -1,0 +1,1 @@
+"""Baselines: Stable-Baselines3 algorithms and their fair variants."""

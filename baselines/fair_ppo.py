@@ -1,0 +1,195 @@
+"""Fair-PPO: PPO whose agents also pay for the disparity between groups (La Malfa et al., 2025).
+
+The paper's penalty is ``alpha * retrospective + beta * prospective``: the difference of the groups' rewards so far, and
+of their critics' expectations. Where the paper's text and code leave the penalty without a gradient on the policy, the
+modes here give it one; the text and the code are kept as ``paper_literal`` and ``authors`` for comparison.
+"""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+
+from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, measure, own_share
+from fair_envs.baselines.fair_modes import MODES, CostCritic, Mode
+from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch
+from fair_envs.faces.sb3 import AgentsVecEnv
+
+ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
+Credit = Literal["common", "own"]
+
+
+class FairPPO(PPO):
+    """PPO with a fairness penalty on the disparity between two groups of agents.
+
+    Per step, D_t is the sum so far of the difference between the groups' mean rewards (group 0 minus group 1). The
+    retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity; the prospective cost is
+    ``(1 - gamma) * |mean V of group 0 - mean V of group 1|``, with the critics' values held fixed. Both are multiplied
+    by the size of the agent's group, because an agent's own reward moves its group's mean by one over that size only:
+    at ``alpha * weight = 1`` an agent of the group that is ahead gains nothing from its own rewards.
+
+    Args:
+        args: As for `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
+        penalty: ``"dp"``: between the groups; ``"csp"``: between the groups within each value of the legitimate
+            factor, summed; ``"cf"``: between two worlds that differ in the attribute alone, see
+            the argument ``worlds`` of `fair_envs.make_sb3`.
+        alpha: Weight of the retrospective cost, at least 0.
+        beta: Weight of the prospective cost, at least 0.
+        weight: The paper's lambda, which multiplies both, at least 0.
+        mode: ``"shaped"``: cost advantages from critics of their own are taken off the advantages. ``"weighted"``: the
+            advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha``. ``"p3o"``: a
+            clipped surrogate of the cost is added to the loss where the disparity exceeds ``tolerance``.
+            ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second moves critics only.
+            ``"authors"``: the penalty as in the published code, which rescales the loss.
+        credit: In ``shaped`` and ``p3o``: ``"common"``: every agent of a lane pays for the change of its disparity;
+            ``"own"``: for what its own reward changed, ``|D_t| - |D_t without it|``, a difference reward with less
+            noise that leaves out what it does to the others' rewards.
+        tolerance: In ``p3o``, the disparity per agent and episode that costs nothing, at least 0.
+        kwargs: As for `fair_envs.baselines.PPO`.
+
+    Raises:
+        ValueError: An argument outside its range, or an environment without two groups of agents.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        penalty: Notion = "dp",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        weight: float = 1.0,
+        mode: ModeName = "shaped",
+        credit: Credit = "common",
+        tolerance: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        for name, value, options in (
+            ("penalty", penalty, get_args(Notion)),
+            ("mode", mode, get_args(ModeName)),
+            ("credit", credit, get_args(Credit)),
+        ):
+            if value not in options:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance)):
+            if not (np.isfinite(number) and number >= 0):
+                raise ValueError(f"{name} must be a finite number of at least 0, got {number!r}")
+        self.penalty, self.mode, self.credit = penalty, mode, credit
+        self.alpha, self.beta, self.weight, self.tolerance = float(alpha), float(beta), float(weight), float(tolerance)
+        super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if self.observation_space.shape is None or len(self.observation_space.shape) != 1:
+            raise ValueError(f"env must show vectors, got {self.observation_space}")
+        self.cost_critic = CostCritic(
+            self.observation_space.shape[0],
+            heads=2,
+            learning_rate=self.lr_schedule(1),
+            seed=0 if self.seed is None else self.seed,
+        ).to(self.device)
+        self._mode: Mode = MODES[self.mode](self)
+        self._running: Floats | None = None  # (B, strata), D after the last step
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """What the retrospective and the prospective cost are multiplied by."""
+        return self.weight * self.alpha, self.weight * self.beta
+
+    @property
+    def source(self) -> AgentsVecEnv:
+        """The environment that reports the interactions.
+
+        Raises:
+            ValueError: It does not, or not of two groups.
+        """
+        source = self.rollout_buffer.source
+        if source is None:
+            raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
+        if len(source.fair_spec.groups) != 2 and self.penalty != "cf":
+            raise ValueError(f"env must have two groups of agents, got {source.fair_spec.groups}")
+        if (source.worlds == 2) != (self.penalty == "cf"):
+            needed = "two worlds (fair_envs.make_sb3(worlds=...))" if self.penalty == "cf" else "one world"
+            raise ValueError(f"env must be of {needed} for penalty {self.penalty!r}, got {source.worlds}")
+        return source
+
+    @property
+    def reward_scale(self) -> float:
+        """What the agents' own rewards are multiplied by to get the learner's."""
+        return self.source.reward_scale
+
+    def to_worlds(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return what has shape (T, rows) as (T, B, N); under ``cf`` the paired lanes' agents are side by side."""
+        source, steps = self.source, len(rows)
+        agents = source.lanes.agents
+        split = rows.reshape(steps, source.worlds, -1, agents).swapaxes(1, 2)
+        return split.reshape(steps, -1, source.worlds * agents)
+
+    def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
+        """Return what has shape (T, B, N) as (T, rows): the inverse of `to_worlds`."""
+        steps, pairs = worlds.shape[:2]
+        split = worlds.reshape(steps, pairs, self.source.worlds, -1).swapaxes(1, 2)
+        return np.ascontiguousarray(split).reshape(steps, -1)
+
+    def agent_costs(self, disparity: Disparity) -> tuple[Floats, Floats]:
+        """Return each agent's retrospective and prospective cost, shapes (T, rows)."""
+        if self.credit == "common":
+            return tuple(  # type: ignore[return-value]
+                self.to_rows(disparity.size * cost[..., None])
+                for cost in common_costs(disparity, gamma=self.gamma)
+            )
+        reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
+        value = self.to_worlds(self.rollout_buffer.values)
+        retrospective = own_share(disparity.after, reward, disparity)
+        prospective = (1 - self.gamma) * own_share(disparity.value_gap, value, disparity)
+        return self.to_rows(retrospective), self.to_rows(prospective)
+
+    def measure(self) -> Disparity:
+        """Return the disparity of the rollout, and remember where it ends."""
+        buffer = self.rollout_buffer
+        group = self.to_worlds(buffer.group)
+        stratum = self.to_worlds(buffer.stratum)
+        if self.penalty == "cf":
+            group = np.broadcast_to(np.arange(group.shape[-1]) >= group.shape[-1] // 2, group.shape).astype(np.int64)
+        if self.penalty != "csp":
+            stratum = np.zeros_like(stratum)
+        strata = self._strata() if self.penalty == "csp" else 1
+        if self._running is None:
+            self._running = np.zeros((group.shape[1], strata))
+        disparity = measure(
+            self.to_worlds(buffer.reward).astype(float) * self.reward_scale,
+            self.to_worlds(buffer.values).astype(float),
+            group,
+            stratum,
+            first=self.to_worlds(buffer.episode_starts)[..., 0].astype(bool),
+            start=self._running,
+        )
+        self._running = disparity.after[-1]
+        return disparity
+
+    def _strata(self) -> int:
+        legitimate = self.source.fair_spec.legitimate
+        if not legitimate:
+            raise ValueError("env must have a legitimate factor for penalty 'csp', got none")
+        return len(next(iter(legitimate.values())))
+
+    def _after_rollout(self) -> None:
+        disparity = self.measure()
+        self.logger.record("fairness/disparity", disparity.episode / self.reward_scale)
+        self._mode.after_rollout(disparity)
+
+    def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
+        return self._mode.advantages(batch, self._of_turns(batch, batch.advantages))
+
+    def _penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
+        return self._mode.penalty(batch, evaluation, loss)
+
+    def _after_minibatch(self, batch: Minibatch) -> None:
+        self._mode.after_minibatch(batch)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "cost_critic", "_mode"]
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        states, tensors = super()._get_torch_save_params()
+        return [*states, "cost_critic", "cost_critic.optimizer"], tensors

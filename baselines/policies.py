@@ -1,0 +1,126 @@
+"""A policy with separate networks for the groups of agents."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from stable_baselines3.common.distributions import Distribution
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+
+
+class GroupedPolicy(BasePolicy):
+    """An actor and a critic for each group; each is trained on its own group's samples alone.
+
+    The last entry of an observation is the agent's group (`fair_envs.make_sb3` with ``append_group=True`` puts it
+    there). It chooses the networks, which do not see it. Works wherever Stable-Baselines3 takes an
+    ``ActorCriticPolicy``.
+
+    Args:
+        observation_space: A vector whose last entry is the group.
+        action_space: The actions.
+        lr_schedule: Learning rate as a function of the remaining share of the training.
+        member_class: The policy of one group.
+        optimizer_class: One optimiser for all groups; those that work entry by entry, such as Adam, keep them apart.
+        optimizer_kwargs: Its keywords; Adam gets ``eps=1e-5`` as in Stable-Baselines3.
+        member_kwargs: Keywords of ``member_class``, such as ``net_arch``.
+    """
+
+    optimizer: th.optim.Optimizer
+
+    def __init__(
+        self,
+        observation_space: gym.spaces.Box,
+        action_space: gym.spaces.Space[Any],
+        lr_schedule: Schedule,
+        *,
+        use_sde: bool = False,
+        member_class: type[ActorCriticPolicy] = ActorCriticPolicy,
+        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
+        optimizer_kwargs: dict[str, Any] | None = None,
+        **member_kwargs: Any,
+    ) -> None:
+        if use_sde:
+            raise ValueError("use_sde must be False for a GroupedPolicy")
+        if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
+            raise ValueError(f"observation_space must be a vector that ends with the group, got {observation_space}")
+        if optimizer_kwargs is None:
+            optimizer_kwargs = {"eps": 1e-5} if optimizer_class is th.optim.Adam else {}
+        super().__init__(
+            observation_space, action_space, optimizer_class=optimizer_class, optimizer_kwargs=optimizer_kwargs
+        )
+        self.member_class, self.member_kwargs = member_class, member_kwargs
+        self.groups = int(observation_space.high[-1]) + 1
+        own = gym.spaces.Box(observation_space.low[:-1], observation_space.high[:-1], dtype=np.float32)
+        self.members = th.nn.ModuleList(
+            member_class(own, action_space, lr_schedule, **member_kwargs) for _ in range(self.groups)
+        )
+        self.optimizer = optimizer_class(self.parameters(), lr=lr_schedule(1), **optimizer_kwargs)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {
+            **super()._get_constructor_parameters(),
+            "lr_schedule": self._dummy_schedule,
+            "member_class": self.member_class,
+            "optimizer_class": self.optimizer_class,
+            "optimizer_kwargs": self.optimizer_kwargs,
+            **self.member_kwargs,
+        }
+
+    def forward(self, obs: th.Tensor, deterministic: bool = False) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+        """Return actions, values and log-probabilities, shapes (n, ...), (n, 1) and (n,)."""
+        actions, values, log_prob = self._by_group(obs, lambda member, own, _: member(own, deterministic))
+        return actions, values, log_prob
+
+    def evaluate_actions(
+        self, obs: th.Tensor, actions: th.Tensor
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
+        """Return values (n, 1), log-probabilities (n,) and entropies (n,) of the actions that were taken."""
+        values, log_prob, entropy = self._by_group(
+            obs, lambda member, own, rows: member.evaluate_actions(own, actions[rows])
+        )
+        return values, log_prob, entropy
+
+    def predict_values(self, obs: PyTorchObs) -> th.Tensor:
+        """Return values, shape (n, 1)."""
+        return self._by_group(_tensor(obs), lambda member, own, _: (member.predict_values(own),))[0]
+
+    def action_probabilities(self, obs: th.Tensor) -> th.Tensor:
+        """Return the probabilities of discrete actions, shape (n, actions)."""
+        return self._by_group(obs, lambda member, own, _: (member.get_distribution(own).distribution.probs,))[0]
+
+    def get_distribution(self, obs: PyTorchObs) -> Distribution:
+        """Return the distribution of actions at observations of one group.
+
+        Raises:
+            ValueError: The observations are of several groups.
+        """
+        tensor = _tensor(obs)
+        groups = tensor[:, -1].unique()
+        if len(groups) != 1:
+            raise ValueError(f"obs must be of one group, got the groups {groups.tolist()}")
+        member: ActorCriticPolicy = self.members[int(groups[0])]  # type: ignore[assignment]
+        return member.get_distribution(tensor[:, :-1])
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
+        return self.forward(_tensor(observation), deterministic)[0]
+
+    def _by_group(
+        self, obs: th.Tensor, evaluate: Callable[[Any, th.Tensor, th.Tensor], tuple[th.Tensor, ...]]
+    ) -> tuple[th.Tensor, ...]:
+        """Return what each group's networks say of its own rows, put back into the rows' order."""
+        group = obs[:, -1].long()
+        rows = [th.nonzero(group == g).flatten() for g in range(self.groups)]
+        parts = [
+            evaluate(member, obs[own, :-1], own) for member, own in zip(self.members, rows, strict=True) if len(own)
+        ]
+        order = th.argsort(th.cat(rows))
+        return tuple(th.cat(part)[order] for part in zip(*parts, strict=True))
+
+
+def _tensor(obs: PyTorchObs) -> th.Tensor:
+    if not isinstance(obs, th.Tensor):
+        raise ValueError(f"obs must be a tensor, got {type(obs).__name__}")
+    return obs

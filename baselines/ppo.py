@@ -1,0 +1,239 @@
+"""Stable-Baselines3's PPO with three places where a fair variant can step in.
+
+The arithmetic is that of Stable-Baselines3, to the bit: a test compares the weights. What is added:
+
+* Samples of agents that had no turn (frozen, or not granted one) stay out of the policy loss; their action made no
+  difference. They stay in the value loss.
+* `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch` are overridden by fair variants.
+"""
+
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import stable_baselines3 as sb3
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import explained_variance
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from torch.nn import functional
+
+from fair_envs.faces.sb3 import AgentsVecEnv
+
+
+class Minibatch(NamedTuple):
+    """Samples of a rollout, shapes (n, ...)."""
+
+    observations: th.Tensor
+    actions: th.Tensor
+    old_values: th.Tensor
+    old_log_prob: th.Tensor
+    advantages: th.Tensor
+    returns: th.Tensor
+    index: th.Tensor  # each sample's place in the flattened rollout, see `Rollout.flat`
+    turn: th.Tensor | None  # which samples had a turn; None: all
+
+
+class Evaluation(NamedTuple):
+    """What the present policy says of a minibatch; all but the values concern the samples that had a turn."""
+
+    advantages: th.Tensor
+    log_prob: th.Tensor
+    log_ratio: th.Tensor
+    entropy: th.Tensor | None
+    values: th.Tensor  # (n,)
+    value_targets: th.Tensor  # (n,)
+
+
+class Rollout(RolloutBuffer):
+    """Stable-Baselines3's rollout buffer that also keeps what each step did to whom.
+
+    Attributes:
+        source: The environment whose interactions are recorded after each step, or None.
+        turn: Who had a turn, shape (steps, rows).
+        reward: The agents' own rewards, unscaled, shape (steps, rows).
+        group: Their groups, shape (steps, rows).
+        stratum: The codes of their first legitimate factor, shape (steps, rows).
+    """
+
+    source: AgentsVecEnv | None = None
+
+    def reset(self) -> None:
+        """Forget the rollout."""
+        super().reset()
+        shape = self.buffer_size, self.n_envs
+        self.turn = np.ones(shape, bool)
+        self.reward = np.zeros(shape, np.float32)
+        self.group = np.zeros(shape, np.int64)
+        self.stratum = np.zeros(shape, np.int64)
+        self._turn: th.Tensor | None = None
+
+    def add(self, *args: Any, **kwargs: Any) -> None:
+        """Record a step."""
+        if self.source is not None:
+            facts, step = self.source.interactions, self.pos
+            self.turn[step] = facts["action"].reshape(-1) >= 0
+            self.reward[step] = self.source.agent_reward.reshape(-1)
+            self.group[step] = facts["group"].reshape(-1)
+            if facts["legitimate"].shape[-1]:
+                self.stratum[step] = facts["legitimate"][..., 0].reshape(-1)
+        super().add(*args, **kwargs)
+
+    def flat(self, values: NDArray[Any]) -> th.Tensor:
+        """Return what has shape (steps, rows) in the order of `Minibatch.index`."""
+        return self.to_torch(self.swap_and_flatten(values)).flatten()
+
+    def get(self, batch_size: int | None = None) -> Generator[Minibatch, None, None]:  # type: ignore[override]
+        """Yield the samples once, in random order."""
+        if self._turn is None and not self.turn.all():
+            self._turn = self.flat(self.turn)
+        yield from super().get(batch_size)  # type: ignore[misc]
+
+    def _get_samples(self, batch_inds: NDArray[np.int64], env: Any = None) -> Minibatch:  # type: ignore[override]
+        samples = super()._get_samples(batch_inds, env)
+        index = th.as_tensor(batch_inds, device=self.device)
+        return Minibatch(*samples, index=index, turn=None if self._turn is None else self._turn[index])
+
+
+class PPO(sb3.PPO):
+    """Proximal policy optimisation (Schulman et al., 2017) as in Stable-Baselines3, with hooks.
+
+    Args:
+        args: As for `stable_baselines3.PPO`.
+        skip_idle: Whether samples of agents without a turn stay out of the policy loss.
+        kwargs: As for `stable_baselines3.PPO`.
+    """
+
+    policy: BasePolicy  # type: ignore[assignment]
+    rollout_buffer: Rollout
+
+    def __init__(self, *args: Any, skip_idle: bool = True, **kwargs: Any) -> None:
+        self.skip_idle = skip_idle
+        kwargs["rollout_buffer_class"] = Rollout
+        super().__init__(*args, **kwargs)
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """Collect experience, with what each step did to whom."""
+        self.rollout_buffer.source = source_of(env)
+        finished = super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
+        if finished:
+            if not self.skip_idle:
+                self.rollout_buffer.turn[:] = True
+            self._after_rollout()
+        return finished
+
+    def train(self) -> None:
+        """Update the networks on the rollout."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)  # type: ignore[arg-type]
+        self._records: defaultdict[str, list[float]] = defaultdict(list)
+        for _ in range(self.n_epochs):
+            self._records["approx_kl"].clear()
+            going = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
+            self._n_updates += 1
+            if not going:
+                break
+        self._log_training()
+
+    def _train_on(self, batch: Minibatch) -> bool:
+        """Take one gradient step; return False if the policy has moved too far to go on."""
+        evaluation = self._evaluate(batch)
+        loss = self._ppo_loss(evaluation)
+        penalty = self._penalty(batch, evaluation, loss)
+        if penalty is not None:
+            loss = loss + penalty
+        with th.no_grad():
+            log_ratio = evaluation.log_ratio
+            divergence = th.mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
+        self._records["approx_kl"].append(divergence)
+        self._records["loss"].append(loss.item())
+        if self.target_kl is not None and divergence > 1.5 * self.target_kl:
+            return False
+        self.policy.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+        self.policy.optimizer.step()
+        self._after_minibatch(batch)
+        return True
+
+    def _evaluate(self, batch: Minibatch) -> Evaluation:
+        actions = batch.actions
+        if isinstance(self.action_space, gym.spaces.Discrete):
+            actions = actions.long().flatten()
+        values, log_prob, entropy = self.policy.evaluate_actions(batch.observations, actions)  # type: ignore[operator]
+        values = values.flatten()
+        if self.clip_range_vf is not None:
+            limit = self.clip_range_vf(self._current_progress_remaining)  # type: ignore[operator]
+            values = batch.old_values + th.clamp(values - batch.old_values, -limit, limit)
+        log_prob = self._of_turns(batch, log_prob)
+        return Evaluation(
+            advantages=self._policy_advantages(batch),
+            log_prob=log_prob,
+            log_ratio=log_prob - self._of_turns(batch, batch.old_log_prob),
+            entropy=None if entropy is None else self._of_turns(batch, entropy),
+            values=values,
+            value_targets=batch.returns,
+        )
+
+    def _ppo_loss(self, evaluation: Evaluation, *, record: bool = True) -> th.Tensor:
+        """Return the loss of PPO: clipped surrogate, entropy bonus and squared error of the values."""
+        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        advantages, ratio = evaluation.advantages, th.exp(evaluation.log_ratio)
+        policy_loss = -th.min(advantages * ratio, advantages * th.clamp(ratio, 1 - clip, 1 + clip)).mean()
+        value_loss = functional.mse_loss(evaluation.value_targets, evaluation.values)
+        entropy = evaluation.entropy
+        entropy_loss = th.mean(evaluation.log_prob) if entropy is None else -th.mean(entropy)
+        if record:
+            self._records["policy_gradient_loss"].append(policy_loss.item())
+            self._records["value_loss"].append(value_loss.item())
+            self._records["entropy_loss"].append(entropy_loss.item())
+            self._records["clip_fraction"].append(th.mean((th.abs(ratio - 1) > clip).float()).item())
+        return policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+
+    def _of_turns(self, batch: Minibatch, values: th.Tensor) -> th.Tensor:
+        """Return the values of the samples that had a turn."""
+        return values if batch.turn is None else values[batch.turn]
+
+    def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
+        """Return the advantages that the policy follows, of the samples that had a turn."""
+        return self._normalised(self._of_turns(batch, batch.advantages))
+
+    def _normalised(self, advantages: th.Tensor, *, scale_of: th.Tensor | None = None) -> th.Tensor:
+        """Return centred advantages in units of their standard deviation, or of that of ``scale_of``."""
+        if not self.normalize_advantage or len(advantages) < 2:
+            return advantages
+        scale = advantages if scale_of is None else scale_of
+        return (advantages - advantages.mean()) / (scale.std() + 1e-8)
+
+    def _after_rollout(self) -> None:
+        """Do what a variant needs after a rollout and before the updates."""
+
+    def _penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
+        """Return what a variant adds to the loss, or None."""
+        return None
+
+    def _after_minibatch(self, batch: Minibatch) -> None:
+        """Do what a variant needs after each gradient step."""
+
+    def _log_training(self) -> None:
+        for name, values in self._records.items():
+            self.logger.record(f"train/{name}", values[-1] if name == "loss" else float(np.mean(values)))
+        buffer = self.rollout_buffer
+        explained = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
+        self.logger.record("train/explained_variance", explained)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/clip_range", self.clip_range(self._current_progress_remaining))  # type: ignore[operator]
+
+
+def source_of(env: VecEnv) -> AgentsVecEnv | None:
+    """Return the environment under the wrappers if it reports interactions agent by agent, else None."""
+    while isinstance(env, VecEnvWrapper):
+        env = env.venv
+    return env if isinstance(env, AgentsVecEnv) else None

@@ -1,0 +1,249 @@
+"""Estimates with intervals: Student's t and the bootstrap, over episodes or over training seeds.
+
+The *unit* is what was drawn independently. Episodes of one trained policy say how that policy plays; only training
+seeds say how the method trains. Average the episodes of each seed first (`cluster_means`) and give the seeds here.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+Method = Literal["t", "percentile", "bca"]
+Resampling = Literal["percentile", "bca"]
+Undefined = Literal["nan", "omit"]
+
+_DRAWS_AT_ONCE = 2**22  # numbers that one batch of resamples holds: 32 MiB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A number with the interval that goes with it.
+
+    `low` and `high` are NaN when the data cannot give an interval (one unit); `value` is NaN when the number itself is
+    undefined (no unit). `n` counts the units.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    level: float = 0.95
+    standard_error: float = float("nan")
+
+    def excludes(self, value: float) -> bool:
+        """Return whether the interval leaves `value` out; an undefined interval leaves nothing out."""
+        return value < self.low or value > self.high
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """Return the fields for JSON, which has no NaN: what is not finite is None."""
+        return {name: number if np.isfinite(number) else None for name, number in asdict(self).items()}
+
+    def __format__(self, spec: str) -> str:
+        return f"{_number(self.value, spec)} {self._interval(spec)} ({100 * self.level:g} %, n = {self.n})"
+
+    def __str__(self) -> str:
+        return format(self, "")
+
+    def _interval(self, spec: str) -> str:
+        if np.isnan(self.low) or np.isnan(self.high):
+            return "[undefined]"
+        return f"[{_number(self.low, spec)}, {_number(self.high, spec)}]"
+
+
+def mean_interval(
+    values: ArrayLike,
+    *,
+    level: float = 0.95,
+    method: Method = "t",
+    undefined: Undefined = "nan",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> Estimate:
+    """Return the mean of independent units with its interval.
+
+    Args:
+        values: One number per unit (episode, or training seed); shape (units,).
+        level: Share of such intervals that cover the mean, in (0, 1).
+        method: `t` is Student's; `percentile` and `bca` resample the units. With fewer than about ten units the
+            bootstrap's intervals are too narrow: use `t`.
+        undefined: What a NaN among the values does: `nan` makes the mean NaN, `omit` leaves the unit out (`n` says how
+            many are left).
+        resamples: Number of bootstrap resamples.
+        seed: Seed of the resampling; equal seeds give equal intervals.
+
+    Returns:
+        The estimate. Without units the mean is undefined; with one unit its interval is.
+
+    Example:
+        >>> print(mean_interval([0.2, 0.3, 0.4]))
+        0.3 [0.05159, 0.5484] (95 %, n = 3)
+    """
+    sample = _defined(_vector(values, "values"), undefined)
+    _check_choice(method, "method", ("t", "percentile", "bca"))
+    n = sample.size
+    value = float(sample.mean()) if n else float("nan")
+    error = float(sample.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    if method == "t" or n < 2 or np.isnan(value) or np.ptp(sample) == 0:
+        return t_interval(value, standard_error=error, freedom=n - 1, n=n, level=level)
+    return bootstrap_interval([sample], np.mean, level=level, method=method, resamples=resamples, seed=seed)
+
+
+def t_interval(value: float, *, standard_error: float, freedom: float, n: int, level: float = 0.95) -> Estimate:
+    """Return value -+ t * standard_error, with t the quantile of Student's distribution with `freedom` degrees."""
+    from scipy.special import stdtrit  # scipy.stats, which has it too, takes much longer to import
+
+    _check_level(level)
+    half = float(stdtrit(freedom, (1 + level) / 2)) * standard_error if freedom > 0 else float("nan")
+    return Estimate(value=value, low=value - half, high=value + half, n=n, level=level, standard_error=standard_error)
+
+
+def bootstrap_interval(
+    samples: Sequence[ArrayLike],
+    statistic: Callable[..., Any],
+    *,
+    paired: bool = False,
+    level: float = 0.95,
+    method: Resampling = "percentile",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> Estimate:
+    """Return a statistic of one or more samples with its bootstrap interval (`scipy.stats.bootstrap`).
+
+    Args:
+        samples: Each of shape (units,).
+        statistic: Called as `statistic(*samples, axis=-1)` on arrays of resamples; returns one number per resample.
+        paired: Whether unit i is the same in every sample; units are then drawn together.
+        level: Share of such intervals that cover the statistic, in (0, 1).
+        method: `percentile`, or `bca` (corrected for bias and skewness).
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
+
+    Returns:
+        The estimate; `n` is the size of the smallest sample. The interval is undefined if a sample has fewer than two
+        units, or if the statistic is undefined in some resample.
+    """
+    _check_choice(method, "method", ("percentile", "bca"))
+    _check_level(level)
+    _check_positive(resamples, "resamples")
+    arrays = [_vector(sample, "samples") for sample in samples]
+    _check_samples(arrays, paired=paired)
+    n = min(array.size for array in arrays)
+    value = float(statistic(*arrays, axis=-1)) if n else float("nan")
+    if n < 2 or np.isnan(value):
+        return Estimate(value=value, low=float("nan"), high=float("nan"), n=n, level=level)
+    low, high, error = _resampled(arrays, statistic, paired, level, method, resamples, seed)
+    return Estimate(value=value, low=low, high=high, n=n, level=level, standard_error=error)
+
+
+def paired_difference(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    level: float = 0.95,
+    method: Method = "t",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> Estimate:
+    """Return the mean of `first - second` with its interval, unit i being the same in both (one training seed).
+
+    A unit that is undefined in either makes the difference undefined.
+    """
+    one, other = _vector(first, "first"), _vector(second, "second")
+    if one.shape != other.shape:
+        raise ValueError(f"second must have the shape of first, {one.shape}, got {other.shape}")
+    return mean_interval(one - other, level=level, method=method, resamples=resamples, seed=seed)
+
+
+def cluster_means(values: ArrayLike, *, clusters: ArrayLike) -> FloatArray:
+    """Return the mean of each cluster, in ascending order of its label; shape (clusters,).
+
+    Episodes played by one trained policy are not independent evidence about the method: average them and treat the
+    training seeds as units. Undefined (NaN) values are left out; a cluster without any other is NaN.
+
+    Args:
+        values: Shape (episodes,).
+        clusters: Label of the cluster (the training seed) of each episode; shape (episodes,).
+    """
+    numbers, labels = _vector(values, "values"), np.asarray(clusters)
+    if labels.shape != numbers.shape:
+        raise ValueError(f"clusters must have shape {numbers.shape}, got {labels.shape}")
+    names, index = np.unique(labels, return_inverse=True)
+    defined = ~np.isnan(numbers)
+    total = np.bincount(index[defined], weights=numbers[defined], minlength=names.size)
+    count = np.bincount(index[defined], minlength=names.size)
+    means: FloatArray = np.full(names.size, np.nan)
+    return np.divide(total, count, out=means, where=count > 0)
+
+
+def _resampled(
+    samples: list[FloatArray],
+    statistic: Callable[..., Any],
+    paired: bool,
+    level: float,
+    method: Resampling,
+    resamples: int,
+    seed: int,
+) -> tuple[float, float, float]:
+    from scipy.stats import bootstrap
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a degenerate distribution: its interval is NaN, which the caller sees
+        result = bootstrap(
+            samples,
+            statistic,
+            paired=paired,
+            vectorized=True,
+            confidence_level=level,
+            method="BCa" if method == "bca" else "percentile",
+            n_resamples=resamples,
+            batch=max(1, _DRAWS_AT_ONCE // max(sample.size for sample in samples)),
+            rng=np.random.default_rng(seed),
+        )
+    interval = result.confidence_interval
+    return float(interval.low), float(interval.high), float(result.standard_error)
+
+
+def _number(value: float, spec: str) -> str:
+    """Return the number as text: by default four digits, and the digits before the point if there are more."""
+    if np.isnan(value):
+        return "undefined"
+    return format(value, spec or (".4g" if abs(value) < 1000 else ".0f"))
+
+
+def _defined(sample: FloatArray, undefined: Undefined) -> FloatArray:
+    _check_choice(undefined, "undefined", ("nan", "omit"))
+    return sample[~np.isnan(sample)] if undefined == "omit" else sample
+
+
+def _vector(values: ArrayLike, name: str) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one axis, got shape {array.shape}")
+    return array
+
+
+def _check_samples(samples: list[FloatArray], *, paired: bool) -> None:
+    if not samples:
+        raise ValueError("samples must hold at least one sample, got none")
+    if paired and len({sample.size for sample in samples}) > 1:
+        raise ValueError(f"samples must be equally long to be paired, got {[sample.size for sample in samples]}")
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level}")
+
+
+def _check_positive(value: int, name: str) -> None:
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

@@ -1,0 +1,140 @@
+"""The notions that the package measures: one name each, its other names in the literature, what its extremes mean."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["group", "individual", "welfare", "cost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notion:
+    """One definition among several; `docs/fairness.md` has the equation, the harm and the assumptions."""
+
+    name: str  # also the function in `fair_envs.metrics`
+    aliases: tuple[str, ...]
+    kind: Kind
+    question: str
+    extremes: str
+    source: str
+
+
+NOTIONS: tuple[Notion, ...] = (
+    Notion(
+        name="demographic_parity",
+        aliases=("statistical parity", "group parity", "independence", "dp"),
+        kind="group",
+        question="Do agents with the sensitive attribute earn as much as those without it?",
+        extremes="0 is parity; as a ratio, 1 or -1 when one side earns nothing",
+        source="Dwork et al. 2012; for returns: La Malfa et al. 2024",
+    ),
+    Notion(
+        name="conditional_parity",
+        aliases=("conditional statistical parity", "conditional demographic parity", "csp"),
+        kind="group",
+        question="Do they, among agents with the same value of a legitimate factor?",
+        extremes="0 is parity; one number for each value of the factor",
+        source="Corbett-Davies et al. 2017; for returns: La Malfa et al. 2024",
+    ),
+    Notion(
+        name="counterfactual_fairness",
+        aliases=("counterfactual disparity", "twin disparity", "cf"),
+        kind="individual",
+        question="Would the same agent earn as much without the attribute, everything else equal?",
+        extremes="0 is fair; as a ratio, 1 or -1 when it earns nothing in one of the worlds",
+        source="Kusner et al. 2017; for returns: La Malfa et al. 2024",
+    ),
+    Notion(
+        name="largest_gap",
+        aliases=("largest pairwise gap", "maximum pairwise difference", "max-min gap"),
+        kind="group",
+        question="How far apart are the two groups that differ most, among any number of groups?",
+        extremes="0 is parity; no upper limit, in units of the return",
+        source="the usual aggregation for more than two groups (Fairlearn)",
+    ),
+    Notion(
+        name="price_of_fairness",
+        aliases=("cost of fairness", "pof"),
+        kind="cost",
+        question="What does a group gain or lose when the fair method replaces the classic one?",
+        extremes="0 % is no price; negative is a loss, -100 % a loss of everything",
+        source="Bertsimas, Farias and Trichakis 2011; per group: La Malfa et al. 2025",
+    ),
+    Notion(
+        name="utilitarian",
+        aliases=("utilitarian welfare", "social welfare", "efficiency", "mean return"),
+        kind="welfare",
+        question="How much does an agent have on average?",
+        extremes="larger is more; blind to who has it",
+        source="Bentham 1789",
+    ),
+    Notion(
+        name="maximin",
+        aliases=("minimum", "egalitarian welfare", "rawlsian welfare", "worst-off"),
+        kind="welfare",
+        question="How much does the worst-off agent have?",
+        extremes="larger is better for the worst-off; at most the mean",
+        source="Rawls 1971",
+    ),
+    Notion(
+        name="nash_welfare",
+        aliases=("nash social welfare", "geometric mean", "proportional fairness"),
+        kind="welfare",
+        question="How much do agents have, counting relative gains alike?",
+        extremes="0 if one agent has nothing; the mean at equality",
+        source="Nash 1950; Kaneko and Nakamura 1979",
+    ),
+    Notion(
+        name="gini",
+        aliases=("gini coefficient", "gini index"),
+        kind="welfare",
+        question="How unequally is the whole shared out?",
+        extremes="0 is equality; (n - 1) / n is one agent with everything",
+        source="Gini 1912",
+    ),
+    Notion(
+        name="jain",
+        aliases=("jain's index", "jain index", "jain's fairness index"),
+        kind="welfare",
+        question="What share of the agents would an equal split of this concentration serve?",
+        extremes="1 is equality; 1 / n is one agent with everything",
+        source="Jain, Chiu and Hawe 1984",
+    ),
+    Notion(
+        name="atkinson",
+        aliases=("atkinson index", "atkinson's index"),
+        kind="welfare",
+        question="What share of the whole could an equal split give up at no loss of welfare?",
+        extremes="0 is equality; 1 is the other extreme",
+        source="Atkinson 1970",
+    ),
+)
+
+
+def find_notion(name: str) -> Notion:
+    """Return the notion of that name or alias; case, hyphens and underscores make no difference."""
+    wanted = _plain(name)
+    for notion in NOTIONS:
+        if wanted in map(_plain, (notion.name, *notion.aliases)):
+            return notion
+    raise ValueError(f"notion must be one of {', '.join(notion.name for notion in NOTIONS)}, got {name!r}")
+
+
+def notions_table() -> str:
+    """Return the table that `fair-envs show notions` prints."""
+    return "\n\n".join(_entry(notion) for notion in NOTIONS)
+
+
+def _entry(notion: Notion) -> str:
+    return "\n".join(
+        (
+            f"{notion.name} ({notion.kind})",
+            f"  asks      {notion.question}",
+            f"  extremes  {notion.extremes}",
+            f"  aliases   {', '.join(notion.aliases)}",
+            f"  source    {notion.source}",
+        )
+    )
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", " ").replace("_", " ").strip()

@@ -1,0 +1,54 @@
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fair_envs import metrics
+from fair_envs.metrics.notions import NOTIONS, find_notion, notions_table
+
+PAGE = Path(__file__).parents[2] / "docs" / "fairness.md"
+NAMES = [notion.name for notion in NOTIONS]
+
+
+def test_no_name_or_alias_means_two_notions() -> None:
+    names = [name for notion in NOTIONS for name in (notion.name, *notion.aliases)]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_notion_is_a_function_of_the_package(name: str) -> None:
+    assert callable(getattr(metrics, name))
+    assert name in metrics.__all__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_notion_has_its_entry_on_the_page(name: str) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert re.search(rf"`{name}`|import .*\b{name}\b|^## {name.replace('_', ' ')}$", page, re.MULTILINE | re.IGNORECASE)
+
+
+def test_notions_are_found_by_any_of_their_names() -> None:
+    for name in ("demographic_parity", "Statistical-Parity", "dp", " independence "):
+        assert find_notion(name).name == "demographic_parity"
+    assert find_notion("Jain's index").name == "jain"
+    with pytest.raises(ValueError, match=r"notion must be one of demographic_parity, .*, got 'equality'"):
+        find_notion("equality")
+
+
+def test_the_table_lists_every_notion_with_its_aliases_and_extremes() -> None:
+    table = notions_table()
+    for notion in NOTIONS:
+        assert f"{notion.name} ({notion.kind})" in table
+        assert notion.extremes in table
+        assert all(alias in table for alias in notion.aliases)
+    assert max(map(len, table.splitlines())) <= 120
+
+
+def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 9
+    exec("\n".join(blocks), {})
+    printed = capsys.readouterr().out
+    assert "0.75 0.25" in printed  # Gini and Jain of one agent with everything
+    assert "0.5 -0.4375" in printed  # the worked example of max-abs scaling

@@ -1,0 +1,1 @@
+"""Wrappers: transforms of observations, rewards and records, with one adapter for each face."""
