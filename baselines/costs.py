@@ -6,37 +6,69 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.wrappers.penalty import DisparityTracker, cell_sums
+
 Notion = Literal["dp", "csp", "cf"]
-Floats = NDArray[np.floating]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Disparity:
-    """What was measured in a rollout of T steps in B worlds of N agents; under ``cf`` a world is a pair of lanes."""
+    """What was measured in a rollout of T steps in B worlds of N agents; under ``cf`` a world is a pair of lanes.
 
-    group: NDArray[np.int64]  # (T, B, N), 0 or 1
-    stratum: NDArray[np.int64]  # (T, B, N), 0 .. strata - 1
-    size: Floats  # (T, B, N), of the agent's group within its stratum
-    reward_gap: Floats  # (T, B, strata), mean reward of group 0 minus group 1 in the step
-    before: Floats  # (T, B, strata), D_{t-1}
-    after: Floats  # (T, B, strata), D_t
-    value_gap: Floats  # (T, B, strata), of the critics' values
-    totals: Floats  # (strata, 2), each group's rewards in the rollout
-    mean_values: Floats  # (strata, 2), each group's mean value
+    Attributes:
+        group: 0 or 1, shape (T, B, N).
+        stratum: 0 .. K - 1, shape (T, B, N).
+        size: Of the agent's group within its stratum, shape (T, B, N).
+        others: Size of the other group there, shape (T, B, N); 0: nobody to compare with.
+        cost: What each step adds to the absolute disparity, |D_t| - |D_{t-1}|, shape (T, B, K).
+        after: D_t, the difference of the groups' returns so far, group 0 minus group 1, shape (T, B, K).
+        reward_gap: The difference of the groups' mean rewards in the step, shape (T, B, K).
+        value_gap: The same of the critics' values.
+        totals: Each group's rewards in the rollout, shape (K, 2).
+        mean_values: Each group's mean value, shape (K, 2).
+        ended: Whether the step ended its episode, shape (T, B).
+        returns: The groups' mean returns in the episodes that go on after the rollout, shape (B, K, 2).
+    """
+
+    group: Codes
+    stratum: Codes
+    size: Codes
+    others: Codes
+    cost: Floats
+    after: Floats
+    reward_gap: Floats
+    value_gap: Floats
+    totals: Floats
+    mean_values: Floats
+    ended: Flags
+    returns: Floats
 
     @property
     def strata(self) -> int:
-        """How many strata there are."""
-        return self.after.shape[-1]
+        """How many strata there are (K)."""
+        return int(self.after.shape[-1])
 
     @property
-    def episode(self) -> float:
-        """The mean over worlds of the absolute disparity that the rollout's last step leaves, summed over strata."""
+    def of_ended(self) -> float:
+        """The mean of |D| at the end of those episodes that ended, summed over strata; NaN if none did."""
+        return float(np.abs(self.after[self.ended]).sum(-1).mean()) if self.ended.any() else np.nan
+
+    @property
+    def so_far(self) -> float:
+        """The mean of |D| after the rollout's last step, summed over strata."""
         return float(np.abs(self.after[-1]).sum(-1).mean())
 
 
-def group_sums(values: Floats, group: NDArray[np.int64], stratum: NDArray[np.int64], strata: int) -> tuple[Floats, Floats]:
-    """Return the sum of the values and the size of each stratum and group in each row.
+def signed_gap(tracker: DisparityTracker) -> Floats:
+    """Return group 0's mean return minus group 1's, shape (B, K); 0 where either is empty: nobody to compare."""
+    return np.sign(tracker.returns[..., 0] - tracker.returns[..., 1]) * tracker.gap()
+
+
+def step_gap(values: Floats, group: Codes, stratum: Codes, *, strata: int) -> tuple[Floats, Codes, Codes]:
+    """Return the difference of the groups' mean values, and the sizes of each agent's own and of the other group.
 
     Args:
         values: Shape (R, N).
@@ -45,49 +77,48 @@ def group_sums(values: Floats, group: NDArray[np.int64], stratum: NDArray[np.int
         strata: How many strata (K).
 
     Returns:
-        Sums and sizes, shapes (R, K, 2).
+        Arrays of shape (R, K), (R, N) and (R, N).
     """
-    rows = np.arange(len(values))[:, None]
-    place = (rows * strata + stratum) * 2 + group
-    cells = len(values) * strata * 2
-    sizes = np.bincount(place.ravel(), minlength=cells).astype(float)
-    sums = np.bincount(place.ravel(), weights=values.ravel(), minlength=cells)
-    shape = len(values), strata, 2
-    return sums.reshape(shape), sizes.reshape(shape)
+    tracker = DisparityTracker(len(values), strata=strata)
+    tracker.update(values, group, stratum=stratum)
+    own, others = (tracker.size_of_own_group(g, stratum=stratum) for g in (group, 1 - group))
+    return signed_gap(tracker), own, others
 
 
-def gaps(sums: Floats, sizes: Floats) -> Floats:
-    """Return group 0's mean minus group 1's, shape (R, K); 0 where either group is empty: nobody to compare."""
-    means = sums / np.maximum(sizes, 1)
-    return np.where((sizes > 0).all(-1), means[..., 0] - means[..., 1], 0.0)
-
-
-def accumulate(increments: Floats, first: NDArray[np.bool_], start: Floats) -> tuple[Floats, Floats]:
-    """Return the running sums before and after each step, which begin anew with each episode.
+def follow(
+    reward: Floats, group: Codes, stratum: Codes, *, first: Flags, start: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return what each step costs, the disparity after it, and the groups' returns after the last one.
 
     Args:
-        increments: Shape (T, B, K).
+        reward: Shape (T, B, N).
+        group: 0 or 1, shape (T, B, N).
+        stratum: 0 .. K - 1, shape (T, B, N).
         first: Whether the step is its episode's first, shape (T, B).
-        start: The sums before the rollout, shape (B, K).
+        start: The groups' mean returns before the rollout, shape (B, K, 2).
 
     Returns:
-        Two arrays of shape (T, B, K).
+        Arrays of shape (T, B, K), (T, B, K) and (B, K, 2).
     """
-    before, after = np.empty_like(increments), np.empty_like(increments)
-    running = start
-    for t, increment in enumerate(increments):
-        before[t] = np.where(first[t, :, None], 0.0, running)
-        running = after[t] = before[t] + increment
-    return before, after
+    steps, (worlds, strata, _) = len(reward), start.shape
+    tracker = DisparityTracker(worlds, strata=strata)
+    tracker.update(np.zeros_like(reward[0]), group[0], stratum=stratum[0])  # a step of nothing says who is there
+    tracker.returns += start
+    cost, after = np.empty((steps, worlds, strata)), np.empty((steps, worlds, strata))
+    for t in range(steps):
+        cost[t] = tracker.update(reward[t], group[t], stratum=stratum[t], first=first[t])
+        after[t] = signed_gap(tracker)
+    return cost, after, tracker.returns
 
 
 def measure(
     reward: Floats,
     value: Floats,
-    group: NDArray[np.int64],
-    stratum: NDArray[np.int64],
+    group: Codes,
+    stratum: Codes,
     *,
-    first: NDArray[np.bool_],
+    first: Flags,
+    ended: Flags,
     start: Floats,
 ) -> Disparity:
     """Return the disparity of a rollout.
@@ -98,39 +129,43 @@ def measure(
         group: 0 or 1, shape (T, B, N).
         stratum: 0 .. K - 1, shape (T, B, N).
         first: Whether the step is its episode's first, shape (T, B).
-        start: The sums D before the rollout, shape (B, K).
+        ended: Whether the rollout's last step ended its episode, shape (B,).
+        start: The groups' mean returns before the rollout, shape (B, K, 2).
     """
-    steps, worlds, agents = reward.shape
-    strata = start.shape[-1]
-    flat = (steps * worlds, agents)
-    groups, strata_of = group.reshape(flat), stratum.reshape(flat)
-    reward_sums, sizes = group_sums(reward.reshape(flat), groups, strata_of, strata)
-    value_sums, _ = group_sums(value.reshape(flat), groups, strata_of, strata)
-    reward_gap = gaps(reward_sums, sizes).reshape(steps, worlds, strata)
-    before, after = accumulate(reward_gap, first, start)
-    size = sizes[np.arange(flat[0])[:, None], strata_of, groups]
+    agents, strata = reward.shape[-1], start.shape[1]
+    who = group.reshape(-1, agents), stratum.reshape(-1, agents)
+    rewards, values = reward.reshape(-1, agents), value.reshape(-1, agents)
+    reward_gap, size, others = step_gap(rewards, *who, strata=strata)
+    value_gap, _, _ = step_gap(values, *who, strata=strata)
+    cell = who[1] * 2 + who[0]
+    totals, _ = cell_sums(rewards, cell, cells=2 * strata)
+    value_sums, sizes = cell_sums(values, cell, cells=2 * strata)
+    cost, after, returns = follow(reward, group, stratum, first=first, start=start)
     return Disparity(
         group=group,
         stratum=stratum,
         size=size.reshape(reward.shape),
-        reward_gap=reward_gap,
-        before=before,
+        others=others.reshape(reward.shape),
+        cost=cost,
         after=after,
-        value_gap=gaps(value_sums, sizes).reshape(steps, worlds, strata),
-        totals=reward_sums.sum(0),
-        mean_values=value_sums.sum(0) / np.maximum(sizes.sum(0), 1),
+        reward_gap=reward_gap.reshape(after.shape),
+        value_gap=value_gap.reshape(after.shape),
+        totals=totals.sum(0).reshape(strata, 2),
+        mean_values=(value_sums.sum(0) / np.maximum(sizes.sum(0), 1)).reshape(strata, 2),
+        ended=np.concatenate([first[1:], ended[np.newaxis]]),
+        returns=returns,
     )
 
 
 def common_costs(disparity: Disparity, *, gamma: float) -> tuple[Floats, Floats]:
     """Return the retrospective and the prospective cost that all agents of a world share, shapes (T, B)."""
-    retrospective = np.abs(disparity.after) - np.abs(disparity.before)
-    prospective = (1 - gamma) * np.abs(disparity.value_gap)
-    return retrospective.sum(-1), prospective.sum(-1)
+    return disparity.cost.sum(-1), (1 - gamma) * np.abs(disparity.value_gap).sum(-1)
 
 
 def own_share(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
     """Return by how much an agent's own number changed the absolute gap, times its group's size; shape (T, B, N).
+
+    0 where there is nobody to compare with.
 
     Args:
         gap: Shape (T, B, K), with the agent's number in it.
@@ -139,34 +174,35 @@ def own_share(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
     """
     here = np.take_along_axis(gap, disparity.stratum, axis=-1)
     sign = np.where(disparity.group == 0, 1.0, -1.0)
-    return disparity.size * (np.abs(here) - np.abs(here - sign * own / disparity.size))
+    share = disparity.size * (np.abs(here) - np.abs(here - sign * own / disparity.size))
+    return np.where(disparity.others > 0, share, 0.0)
 
 
 def cost_advantages(
     cost: Floats,
     value: Floats,
     last_value: Floats,
-    first: NDArray[np.bool_],
-    ended: NDArray[np.bool_],
+    first: Flags,
+    ended: Flags,
     *,
     gamma: float,
     gae_lambda: float,
 ) -> Floats:
-    """Return generalised advantage estimates of a cost, shape (T, R); what comes after an episode's end is no matter.
+    """Return generalised advantage estimates of costs; what comes after an episode's end is no matter.
 
     Args:
-        cost: Shape (T, R).
-        value: The cost critic's, shape (T, R).
-        last_value: After the last step, shape (R,).
+        cost: Shape (T, R, costs), as the result.
+        value: The cost critics', shape (T, R, costs).
+        last_value: After the last step, shape (R, costs).
         first: Whether the step is its episode's first, shape (T, R).
         ended: Whether the last step ended its episode, shape (R,).
         gamma: Discount.
         gae_lambda: Weight of longer returns.
     """
     advantages = np.empty_like(cost)
-    following, next_value, going = np.zeros_like(last_value), last_value, ~ended
+    following, next_value, going = np.zeros_like(last_value), last_value, ~ended[:, np.newaxis]
     for t in reversed(range(len(cost))):
         delta = cost[t] + gamma * next_value * going - value[t]
         following = advantages[t] = delta + gamma * gae_lambda * going * following
-        next_value, going = value[t], ~first[t]
+        next_value, going = value[t], ~first[t, :, np.newaxis]
     return advantages

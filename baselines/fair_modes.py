@@ -1,6 +1,6 @@
 """How a disparity reaches the policy: the modes of fair-PPO, each with the hooks of `fair_envs.baselines.ppo.PPO`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch as th
@@ -8,13 +8,26 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from fair_envs.baselines.costs import Disparity, cost_advantages
-from fair_envs.baselines.ppo import Evaluation, Minibatch
+from fair_envs.baselines.ppo import Evaluation, Losses, Minibatch, mean
 
 if TYPE_CHECKING:
     from fair_envs.baselines.fair_ppo import FairPPO
 
 FORGETTING = 0.9  # of the running disparity of "weighted", per rollout
 HIDDEN = 64  # units in each of the two layers of the cost critics
+
+
+class Memory(dict[str, NDArray[Any]]):
+    """What a fair learner carries from rollout to rollout; saved and loaded with its networks."""
+
+    def state_dict(self) -> dict[str, th.Tensor]:
+        """Return a copy that torch can save."""
+        return {name: th.from_numpy(np.array(value)) for name, value in self.items()}
+
+    def load_state_dict(self, state: dict[str, th.Tensor], strict: bool = True) -> None:
+        """Remember this and nothing else."""
+        self.clear()
+        self.update({name: tensor.cpu().numpy().copy() for name, tensor in state.items()})
 
 
 class Mode:
@@ -30,7 +43,7 @@ class Mode:
         """Return the advantages that the policy follows; ``own`` are those of the samples that had a turn."""
         return self.learner._normalised(own)
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
+    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
         """Return what is added to the loss, or None."""
         return None
 
@@ -55,12 +68,19 @@ class CostCritic(th.nn.Module):
         self.optimizer = th.optim.Adam(self.parameters(), lr=learning_rate)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
-        """Return the costs expected, shape (n, heads)."""
+        """Return the costs expected, shape (..., heads)."""
         return self.net(observations)  # type: ignore[no-any-return]
 
-    def update(self, observations: th.Tensor, targets: th.Tensor, *, max_grad_norm: float) -> None:
-        """Take one gradient step towards the targets, shape (n, heads)."""
-        loss = functional.mse_loss(self(observations), targets)
+    def predict(self, observations: Any) -> NDArray[np.float32]:
+        """Return the costs expected at an array of observations, shape (..., heads)."""
+        device = next(self.parameters()).device
+        with th.no_grad():
+            costs: NDArray[np.float32] = self(th.as_tensor(observations, device=device)).cpu().numpy()
+        return costs
+
+    def update(self, observations: th.Tensor, targets: th.Tensor, *, heads: list[int], max_grad_norm: float) -> None:
+        """Take one gradient step of these heads towards the targets, shape (n, all heads)."""
+        loss = functional.mse_loss(self(observations)[:, heads], targets[:, heads])
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         th.nn.utils.clip_grad_norm_(self.parameters(), max_grad_norm)
@@ -68,46 +88,43 @@ class CostCritic(th.nn.Module):
 
 
 class CostMode(Mode):
-    """A mode that follows cost advantages, estimated with critics of their own."""
+    """A mode that follows the advantages of the costs, estimated with critics of their own.
+
+    Attributes:
+        heads: Those of the two costs that have a weight: 0 the retrospective, 1 the prospective one.
+        advantage: Of each sample's costs, before the weights, shape (samples, 2).
+    """
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Estimate the advantage of each sample's weighted cost."""
+        """Estimate the advantages of the costs."""
         learner, buffer = self.learner, self.learner.rollout_buffer
-        weights = learner.weights
-        steps, rows = buffer.rewards.shape
-        values = self._values(buffer.observations.reshape(steps * rows, -1)).reshape(steps, rows, -1)
-        last_values = self._values(np.asarray(learner._last_obs).reshape(rows, -1))
-        costs = learner.agent_costs(disparity)
-        first = buffer.episode_starts.astype(bool)
-        ended = np.asarray(learner._last_episode_starts, bool)
-        total, targets = np.zeros((steps, rows)), np.zeros_like(values)
-        for head, (cost, weight) in enumerate(zip(costs, weights, strict=True)):
-            if weight > 0:
-                advantage = cost_advantages(
-                    cost,
-                    values[..., head],
-                    last_values[..., head],
-                    first,
-                    ended,
-                    gamma=learner.gamma,
-                    gae_lambda=learner.gae_lambda,
-                )
-                total += weight * advantage
-                targets[..., head] = advantage + values[..., head]
-        self.cost = buffer.flat(total.astype(np.float32))
-        self.targets = th.stack([buffer.flat(targets[..., h].astype(np.float32)) for h in range(len(weights))], 1)
+        self.heads = [head for head, weight in enumerate(learner.weights) if weight > 0]
+        if not self.heads:
+            return
+        values = learner.cost_critic.predict(buffer.observations).astype(float)
+        advantages = cost_advantages(
+            np.stack(learner.agent_costs(disparity), axis=-1),
+            values,
+            learner.cost_critic.predict(learner._last_obs).astype(float),
+            buffer.episode_starts.astype(bool),
+            np.asarray(learner._last_episode_starts, bool),
+            gamma=learner.gamma,
+            gae_lambda=learner.gae_lambda,
+        )
+        self.advantage = buffer.flat(advantages.astype(np.float32))
+        self.targets = buffer.flat((advantages + values).astype(np.float32))
 
     def after_minibatch(self, batch: Minibatch) -> None:
         """Train the cost critics."""
-        if any(self.learner.weights):
-            self.learner.cost_critic.update(
-                batch.observations, self.targets[batch.index], max_grad_norm=self.learner.max_grad_norm
+        if self.heads:
+            learner = self.learner
+            learner.cost_critic.update(
+                batch.observations, self.targets[batch.place], heads=self.heads, max_grad_norm=learner.max_grad_norm
             )
 
-    def _values(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        with th.no_grad():
-            values: NDArray[np.float32] = self.learner.cost_critic(th.as_tensor(observations)).numpy()
-        return values
+    def of_turns(self, batch: Minibatch, head: int) -> th.Tensor:
+        """Return the advantages of one cost, of the samples that had a turn."""
+        return self.learner._of_turns(batch, self.advantage[batch.place, head])
 
 
 class Shaped(CostMode):
@@ -115,31 +132,40 @@ class Shaped(CostMode):
 
     def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
         """Return the advantages less their cost."""
-        total = own - self.learner._of_turns(batch, self.cost[batch.index])
+        total = own
+        for head in self.heads:
+            total = total - self.learner.weights[head] * self.of_turns(batch, head)
         return self.learner._normalised(total, scale_of=own)
 
 
 class P3O(CostMode):
-    """A clipped surrogate of the cost counts where it exceeds the tolerance (Zhang et al., 2022)."""
+    """A clipped surrogate of each cost counts where the cost exceeds what is tolerated (Zhang et al., 2022).
+
+    The disparity may be ``tolerance``, the gap between the values nothing.
+    """
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Measure by how much the disparity exceeds the tolerance."""
+        """Measure by how much the costs exceed what is tolerated, times 1 - gamma: per step."""
         super().after_rollout(disparity)
-        learner = self.learner
-        excess = disparity.episode - learner.tolerance * learner.reward_scale
-        self.excess = (1 - learner.gamma) * learner.weights[0] * disparity.size.mean() * excess
+        learner, size = self.learner, float(disparity.size.mean())
+        retrospective = learner.disparity - learner.tolerance * learner.reward_scale
+        prospective = float(np.abs(disparity.value_gap).sum(-1).mean())
+        self.excess = tuple((1 - learner.gamma) * size * excess for excess in (retrospective, prospective))
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
-        """Return the surrogate cost above the tolerance, in units of the advantages' standard deviation."""
+    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+        """Return the weighted surrogates above what is tolerated, in the unit of the advantages."""
         learner = self.learner
-        if not any(learner.weights):
+        if not self.heads:
             return None
-        scale = learner._of_turns(batch, batch.advantages).std() + 1e-8
-        cost = learner._of_turns(batch, self.cost[batch.index])
+        scale = learner._scale(learner._of_turns(batch, batch.advantages))
         clip = learner.clip_range(learner._current_progress_remaining)  # type: ignore[operator]
         ratio = th.exp(evaluation.log_ratio)
-        surrogate = th.max(ratio * cost, th.clamp(ratio, 1 - clip, 1 + clip) * cost).mean()
-        return functional.relu((surrogate + self.excess) / scale)
+        total = th.zeros((), device=ratio.device)
+        for head in self.heads:
+            cost = self.of_turns(batch, head)
+            surrogate = mean(th.max(ratio * cost, th.clamp(ratio, 1 - clip, 1 + clip) * cost))
+            total = total + learner.weights[head] * functional.relu(surrogate + self.excess[head])
+        return total / scale
 
 
 class Weighted(Mode):
@@ -148,54 +174,51 @@ class Weighted(Mode):
     The exact gradient of ``J_0 + J_1 - weight * alpha * |J_0 - J_1|`` if no group's policy affects the other's returns.
     """
 
-    running: NDArray[np.floating] | None = None  # (2, strata), mean gap of rewards and of values
-
     def after_rollout(self, disparity: Disparity) -> None:
         """Note who is ahead, and each sample's factor."""
-        now = np.stack([disparity.reward_gap.mean((0, 1)), disparity.value_gap.mean((0, 1))])
-        self.running = now if self.running is None else FORGETTING * self.running + (1 - FORGETTING) * now
-        shift = np.asarray(self.learner.weights) @ np.sign(self.running)  # (strata,)
+        learner = self.learner
+        now = np.stack([disparity.reward_gap.mean((0, 1)), disparity.value_gap.mean((0, 1))])  # (2, strata)
+        before = learner.memory.get("gaps", now)
+        learner.memory["gaps"] = FORGETTING * before + (1 - FORGETTING) * now
+        shift = np.asarray(learner.weights) @ np.sign(learner.memory["gaps"])  # (strata,)
         of_agent = shift[disparity.stratum]
-        factor = np.where(disparity.group == 0, np.maximum(0, 1 - of_agent), np.maximum(0, 1 + of_agent))
-        self.factor = self.learner.rollout_buffer.flat(self.learner.to_rows(factor).astype(np.float32))
+        factor = np.maximum(0, np.where(disparity.group == 0, 1 - of_agent, 1 + of_agent))
+        self.factor = learner.rollout_buffer.flat(learner.to_rows(factor).astype(np.float32))
 
     def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
         """Return the normalised advantages times their factors."""
-        normalised = self.learner._normalised(own)
-        return normalised * self.learner._of_turns(batch, self.factor[batch.index])
+        return self.learner._normalised(own) * self.learner._of_turns(batch, self.factor[batch.place])
 
 
 class PaperLiteral(Mode):
     """The penalty as printed: its first term has no gradient; the second pulls the critics' means together."""
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Keep the constant term and who is in which group."""
-        learner = self.learner
-        self.constant = float(disparity.episode)
-        buffer = learner.rollout_buffer
-        self.group = buffer.flat(learner.to_rows(disparity.group))
-        self.stratum = buffer.flat(learner.to_rows(disparity.stratum))
+        """Note who is in which group and stratum."""
+        buffer = self.learner.rollout_buffer
+        self.group = buffer.flat(self.learner.to_rows(disparity.group))
+        self.stratum = buffer.flat(self.learner.to_rows(disparity.stratum))
         self.strata = disparity.strata
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
+    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
         """Return the paper's penalty on this minibatch."""
         retrospective, prospective = self.learner.weights
         if not any(self.learner.weights):
             return None
-        group, stratum = self.group[batch.index], self.stratum[batch.index]
-        gap = th.zeros(())
+        group, stratum = self.group[batch.place], self.stratum[batch.place]
+        gap = th.zeros((), device=evaluation.values.device)
         for k in range(self.strata):
             sides = [evaluation.values[(stratum == k) & (group == g)] for g in (0, 1)]
             if all(len(side) for side in sides):
                 gap = gap + (sides[0].mean() - sides[1].mean()).abs()
-        return retrospective * self.constant + prospective * gap
+        return retrospective * self.learner.disparity + prospective * gap
 
 
 class RunningRange:
     """Min-max normalisation by a range that is slowly forgotten, as in the published code."""
 
-    def __init__(self) -> None:
-        self.low, self.high = np.inf, -np.inf
+    def __init__(self, low: float = np.inf, high: float = -np.inf) -> None:
+        self.low, self.high = float(low), float(high)
 
     def __call__(self, value: float) -> float:
         """Return the value's place in the range, 0 while the range is empty."""
@@ -207,52 +230,60 @@ class RunningRange:
 
 
 class Authors(Mode):
-    """The penalty of the published code: a constant whose weight is the loss over that constant.
+    """The penalty of the published code: a constant P whose weight is the loss over that constant.
 
     Its gradient is that of the loss times ``P / (P + 1e-8)``: none, or the loss once more, whatever alpha and beta are.
+    Each group's networks have a P of their own.
     """
-
-    def __init__(self, learner: "FairPPO") -> None:
-        super().__init__(learner)
-        self.ranges: dict[tuple[str, int], RunningRange] = {}
 
     def after_rollout(self, disparity: Disparity) -> None:
         """Compute each group's penalty, group 0's first."""
         learner = self.learner
         self.group = learner.rollout_buffer.flat(learner.to_rows(disparity.group))
-        totals, values = disparity.totals, disparity.mean_values  # (strata, 2)
         self.penalties = [
             sum(
-                weight * self._normalised(name, k, max(of[k, g] - of[k, 1 - g], 0.0))
+                weight * self._normalised(f"range/{name}/{k}", max(of[k, g] - of[k, 1 - g], 0.0))
                 for k in range(disparity.strata)
                 for name, of, weight in (
-                    ("reward", totals, learner.weights[0]),
-                    ("value", values, learner.weights[1]),
+                    ("reward", disparity.totals, learner.weights[0]),
+                    ("value", disparity.mean_values, learner.weights[1]),
                 )
             )
             for g in (0, 1)
         ]
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
+    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
         """Return lambda times P for the samples of each group, lambda being the loss over P."""
-        group = self.group[batch.index]
-        total = None
-        for g, penalty in enumerate(self.penalties):
-            members = group == g
-            if not members.any():
-                continue
-            own_loss = self.learner._ppo_loss(part_of(evaluation, batch, members), record=False)
-            term = members.float().mean() * own_loss / (penalty + 1e-8) * penalty
-            total = term if total is None else total + term
-        return total
+        group = self.group[batch.place]
+        terms = [
+            self._loss_of(group == g, batch, evaluation) / (penalty + 1e-8) * penalty
+            for g, penalty in enumerate(self.penalties)
+            if penalty > 0
+        ]
+        return th.stack(terms).sum() if terms else None
 
-    def _normalised(self, name: str, stratum: int, value: float) -> float:
-        return self.ranges.setdefault((name, stratum), RunningRange())(value)
+    def _loss_of(self, members: th.Tensor, batch: Minibatch, evaluation: Evaluation) -> th.Tensor:
+        """Return what some of the samples contribute to the loss of the minibatch; ``members`` has shape (n,)."""
+        learner = self.learner
+        if not members.any():
+            return th.zeros((), device=members.device)
+        turns = learner._of_turns(batch, members)
+        losses = learner._losses(part_of(evaluation, turns=turns, members=members))
+        share = mean(turns.float())
+        return learner._total(
+            Losses(losses.policy * share, losses.entropy * share, losses.values * members.float().mean())
+        )
+
+    def _normalised(self, name: str, value: float) -> float:
+        memory = self.learner.memory
+        running = RunningRange(*memory.get(name, ()))
+        place = running(float(value))
+        memory[name] = np.array([running.low, running.high])
+        return place
 
 
-def part_of(evaluation: Evaluation, batch: Minibatch, members: th.Tensor) -> Evaluation:
-    """Return the evaluation of some of the samples; ``members`` has shape (n,)."""
-    turns = members if batch.turn is None else members[batch.turn]
+def part_of(evaluation: Evaluation, *, turns: th.Tensor, members: th.Tensor) -> Evaluation:
+    """Return the evaluation of some of the samples: which of those that had a turn, and which of all."""
     return Evaluation(
         advantages=evaluation.advantages[turns],
         log_prob=evaluation.log_prob[turns],

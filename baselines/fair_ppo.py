@@ -5,6 +5,7 @@ of their critics' expectations. Where the paper's text and code leave the penalt
 modes here give it one; the text and the code are kept as ``paper_literal`` and ``authors`` for comparison.
 """
 
+import math
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,8 +13,8 @@ import torch as th
 from numpy.typing import NDArray
 
 from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, measure, own_share
-from fair_envs.baselines.fair_modes import MODES, CostCritic, Mode
-from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch
+from fair_envs.baselines.fair_modes import MODES, CostCritic, Memory, Mode
+from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
 
 ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
@@ -77,6 +78,8 @@ class FairPPO(PPO):
         self.penalty, self.mode, self.credit = penalty, mode, credit
         self.alpha, self.beta, self.weight, self.tolerance = float(alpha), float(beta), float(weight), float(tolerance)
         super().__init__(*args, **kwargs)
+        if self.env is not None:
+            self._checked(source_of(self.env))
 
     def _setup_model(self) -> None:
         super()._setup_model()
@@ -88,13 +91,18 @@ class FairPPO(PPO):
             learning_rate=self.lr_schedule(1),
             seed=0 if self.seed is None else self.seed,
         ).to(self.device)
+        self.memory = Memory()
         self._mode: Mode = MODES[self.mode](self)
-        self._running: Floats | None = None  # (B, strata), D after the last step
 
     @property
     def weights(self) -> tuple[float, float]:
         """What the retrospective and the prospective cost are multiplied by."""
         return self.weight * self.alpha, self.weight * self.beta
+
+    @property
+    def disparity(self) -> float:
+        """|D| at the end of the episodes that ended last, in scaled rewards; before any has ended, |D| so far."""
+        return float(self.memory["disparity"])
 
     @property
     def source(self) -> AgentsVecEnv:
@@ -103,14 +111,23 @@ class FairPPO(PPO):
         Raises:
             ValueError: It does not, or not of two groups.
         """
-        source = self.rollout_buffer.source
+        return self._checked(self.rollout_buffer.source)
+
+    def _checked(self, source: AgentsVecEnv | None) -> AgentsVecEnv:
         if source is None:
             raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
-        if len(source.fair_spec.groups) != 2 and self.penalty != "cf":
+        if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
+            raise ValueError("env must leave the rewards' scale as it is, got VecNormalize(norm_reward=True)")
+        if self.penalty == "csp" and not source.fair_spec.legitimate:
+            raise ValueError("env must have a legitimate factor for penalty 'csp', got none")
+        if self.penalty == "cf":
+            if source.worlds != 2:
+                needed = "two worlds (fair_envs.make_sb3(worlds=...)) for penalty 'cf'"
+                raise ValueError(f"env must be of {needed}, got {source.worlds}")
+        elif source.worlds != 1:
+            raise ValueError(f"env must be of one world for penalty {self.penalty!r}, got {source.worlds}")
+        elif len(source.fair_spec.groups) != 2:
             raise ValueError(f"env must have two groups of agents, got {source.fair_spec.groups}")
-        if (source.worlds == 2) != (self.penalty == "cf"):
-            needed = "two worlds (fair_envs.make_sb3(worlds=...))" if self.penalty == "cf" else "one world"
-            raise ValueError(f"env must be of {needed} for penalty {self.penalty!r}, got {source.worlds}")
         return source
 
     @property
@@ -122,7 +139,7 @@ class FairPPO(PPO):
         """Return what has shape (T, rows) as (T, B, N); under ``cf`` the paired lanes' agents are side by side."""
         source, steps = self.source, len(rows)
         agents = source.lanes.agents
-        split = rows.reshape(steps, source.worlds, -1, agents).swapaxes(1, 2)
+        split: NDArray[Any] = rows.reshape(steps, source.worlds, -1, agents).swapaxes(1, 2)
         return split.reshape(steps, -1, source.worlds * agents)
 
     def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
@@ -135,8 +152,7 @@ class FairPPO(PPO):
         """Return each agent's retrospective and prospective cost, shapes (T, rows)."""
         if self.credit == "common":
             return tuple(  # type: ignore[return-value]
-                self.to_rows(disparity.size * cost[..., None])
-                for cost in common_costs(disparity, gamma=self.gamma)
+                self.to_rows(disparity.size * cost[..., None]) for cost in common_costs(disparity, gamma=self.gamma)
             )
         reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
         value = self.to_worlds(self.rollout_buffer.values)
@@ -146,50 +162,60 @@ class FairPPO(PPO):
 
     def measure(self) -> Disparity:
         """Return the disparity of the rollout, and remember where it ends."""
-        buffer = self.rollout_buffer
-        group = self.to_worlds(buffer.group)
-        stratum = self.to_worlds(buffer.stratum)
-        if self.penalty == "cf":
-            group = np.broadcast_to(np.arange(group.shape[-1]) >= group.shape[-1] // 2, group.shape).astype(np.int64)
-        if self.penalty != "csp":
-            stratum = np.zeros_like(stratum)
-        strata = self._strata() if self.penalty == "csp" else 1
-        if self._running is None:
-            self._running = np.zeros((group.shape[1], strata))
+        buffer, memory = self.rollout_buffer, self.memory
+        group, stratum, strata = self._who()
+        shape = group.shape[1], strata, 2
+        start = memory.get("returns", np.zeros(shape))
         disparity = measure(
             self.to_worlds(buffer.reward).astype(float) * self.reward_scale,
             self.to_worlds(buffer.values).astype(float),
             group,
             stratum,
-            first=self.to_worlds(buffer.episode_starts)[..., 0].astype(bool),
-            start=self._running,
+            first=self._of_worlds(buffer.episode_starts),
+            ended=self._of_worlds(np.asarray(self._last_episode_starts)[np.newaxis])[0],
+            start=start if start.shape == shape else np.zeros(shape),
         )
-        self._running = disparity.after[-1]
+        memory["returns"] = disparity.returns
+        if disparity.ended.any() or not memory.get("episodes", np.zeros(())):
+            memory["disparity"] = np.array(disparity.of_ended if disparity.ended.any() else disparity.so_far)
+        memory["episodes"] = np.array(memory.get("episodes", 0) + disparity.ended.sum())
         return disparity
 
-    def _strata(self) -> int:
-        legitimate = self.source.fair_spec.legitimate
-        if not legitimate:
-            raise ValueError("env must have a legitimate factor for penalty 'csp', got none")
-        return len(next(iter(legitimate.values())))
+    def _who(self) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Return who is compared with whom: groups and strata, shapes (T, B, N), and how many strata there are."""
+        group = self.to_worlds(self.rollout_buffer.group)
+        if self.penalty == "csp":
+            factors = self.source.fair_spec.legitimate.values()
+            return group, self.to_worlds(self.rollout_buffer.stratum), math.prod(len(codes) for codes in factors)
+        if self.penalty == "cf":  # the agents of one world with those of the other
+            of_second = np.arange(group.shape[-1]) >= group.shape[-1] // 2
+            group = np.broadcast_to(of_second, group.shape).astype(np.int64)
+        return group, np.zeros_like(group), 1
+
+    def _of_worlds(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return what holds for all agents of a world alike, shape (T, B)."""
+        return self.to_worlds(rows)[..., 0].astype(bool)
 
     def _after_rollout(self) -> None:
         disparity = self.measure()
-        self.logger.record("fairness/disparity", disparity.episode / self.reward_scale)
+        self.logger.record("fairness/disparity", self.disparity / self.reward_scale)
         self._mode.after_rollout(disparity)
 
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
         return self._mode.advantages(batch, self._of_turns(batch, batch.advantages))
 
-    def _penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
-        return self._mode.penalty(batch, evaluation, loss)
+    def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+        return self._mode.penalty(batch, evaluation)
 
     def _after_minibatch(self, batch: Minibatch) -> None:
         self._mode.after_minibatch(batch)
 
+    def _optimizers(self) -> list[th.optim.Optimizer]:
+        return [*super()._optimizers(), self.cost_critic.optimizer]
+
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "cost_critic", "_mode"]
+        return [*super()._excluded_save_params(), "_mode"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()
-        return [*states, "cost_critic", "cost_critic.optimizer"], tensors
+        return [*states, "cost_critic", "cost_critic.optimizer", "memory"], tensors

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch as th
-from stable_baselines3.common.distributions import Distribution
+from stable_baselines3.common.distributions import CategoricalDistribution, Distribution
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 
@@ -57,7 +57,7 @@ class GroupedPolicy(BasePolicy):
         self.members = th.nn.ModuleList(
             member_class(own, action_space, lr_schedule, **member_kwargs) for _ in range(self.groups)
         )
-        self.optimizer = optimizer_class(self.parameters(), lr=lr_schedule(1), **optimizer_kwargs)
+        self.optimizer = optimizer_class(self.parameters(), **{"lr": lr_schedule(1), **optimizer_kwargs})
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return {
@@ -74,9 +74,7 @@ class GroupedPolicy(BasePolicy):
         actions, values, log_prob = self._by_group(obs, lambda member, own, _: member(own, deterministic))
         return actions, values, log_prob
 
-    def evaluate_actions(
-        self, obs: th.Tensor, actions: th.Tensor
-    ) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
+    def evaluate_actions(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
         """Return values (n, 1), log-probabilities (n,) and entropies (n,) of the actions that were taken."""
         values, log_prob, entropy = self._by_group(
             obs, lambda member, own, rows: member.evaluate_actions(own, actions[rows])
@@ -89,16 +87,19 @@ class GroupedPolicy(BasePolicy):
 
     def action_probabilities(self, obs: th.Tensor) -> th.Tensor:
         """Return the probabilities of discrete actions, shape (n, actions)."""
-        return self._by_group(obs, lambda member, own, _: (member.get_distribution(own).distribution.probs,))[0]
+        return self.get_distribution(obs).distribution.probs  # type: ignore[no-any-return, union-attr]
 
     def get_distribution(self, obs: PyTorchObs) -> Distribution:
-        """Return the distribution of actions at observations of one group.
+        """Return the distribution of actions.
 
         Raises:
-            ValueError: The observations are of several groups.
+            ValueError: The observations are of several groups and the actions are not discrete.
         """
         tensor = _tensor(obs)
-        groups = tensor[:, -1].unique()
+        if isinstance(self.action_space, gym.spaces.Discrete):
+            logits = self._by_group(tensor, lambda member, own, _: (member.get_distribution(own).distribution.logits,))
+            return CategoricalDistribution(int(self.action_space.n)).proba_distribution(logits[0])
+        groups = th.unique(tensor[:, -1])
         if len(groups) != 1:
             raise ValueError(f"obs must be of one group, got the groups {groups.tolist()}")
         member: ActorCriticPolicy = self.members[int(groups[0])]  # type: ignore[assignment]
@@ -111,13 +112,18 @@ class GroupedPolicy(BasePolicy):
         self, obs: th.Tensor, evaluate: Callable[[Any, th.Tensor, th.Tensor], tuple[th.Tensor, ...]]
     ) -> tuple[th.Tensor, ...]:
         """Return what each group's networks say of its own rows, put back into the rows' order."""
-        group = obs[:, -1].long()
+        group = obs[:, -1]
         rows = [th.nonzero(group == g).flatten() for g in range(self.groups)]
+        joined = th.cat(rows)
+        if len(joined) != len(obs):
+            strange = group[~th.isin(group, th.arange(self.groups, device=group.device))][0]
+            raise ValueError(f"obs must end with the group, 0 to {self.groups - 1}, not normalised, got {strange:g}")
         parts = [
             evaluate(member, obs[own, :-1], own) for member, own in zip(self.members, rows, strict=True) if len(own)
         ]
-        order = th.argsort(th.cat(rows))
-        return tuple(th.cat(part)[order] for part in zip(*parts, strict=True))
+        place = th.empty_like(joined)
+        place[joined] = th.arange(len(joined), device=joined.device)
+        return tuple(th.cat(part)[place] for part in zip(*parts, strict=True))
 
 
 def _tensor(obs: PyTorchObs) -> th.Tensor:

@@ -24,6 +24,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch.nn import functional
 
 from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.wrappers.transform import strata
 
 
 class Minibatch(NamedTuple):
@@ -35,7 +36,7 @@ class Minibatch(NamedTuple):
     old_log_prob: th.Tensor
     advantages: th.Tensor
     returns: th.Tensor
-    index: th.Tensor  # each sample's place in the flattened rollout, see `Rollout.flat`
+    place: th.Tensor  # each sample's in the flattened rollout, see `Rollout.flat`
     turn: th.Tensor | None  # which samples had a turn; None: all
 
 
@@ -50,6 +51,14 @@ class Evaluation(NamedTuple):
     value_targets: th.Tensor  # (n,)
 
 
+class Losses(NamedTuple):
+    """The parts of PPO's loss."""
+
+    policy: th.Tensor  # minus the clipped surrogate
+    entropy: th.Tensor  # minus the entropy
+    values: th.Tensor  # squared error
+
+
 class Rollout(RolloutBuffer):
     """Stable-Baselines3's rollout buffer that also keeps what each step did to whom.
 
@@ -58,7 +67,7 @@ class Rollout(RolloutBuffer):
         turn: Who had a turn, shape (steps, rows).
         reward: The agents' own rewards, unscaled, shape (steps, rows).
         group: Their groups, shape (steps, rows).
-        stratum: The codes of their first legitimate factor, shape (steps, rows).
+        stratum: Their strata, the combinations of their legitimate factors, shape (steps, rows).
     """
 
     source: AgentsVecEnv | None = None
@@ -72,6 +81,7 @@ class Rollout(RolloutBuffer):
         self.group = np.zeros(shape, np.int64)
         self.stratum = np.zeros(shape, np.int64)
         self._turn: th.Tensor | None = None
+        self._samples: list[th.Tensor] = []
 
     def add(self, *args: Any, **kwargs: Any) -> None:
         """Record a step."""
@@ -80,13 +90,13 @@ class Rollout(RolloutBuffer):
             self.turn[step] = facts["action"].reshape(-1) >= 0
             self.reward[step] = self.source.agent_reward.reshape(-1)
             self.group[step] = facts["group"].reshape(-1)
-            if facts["legitimate"].shape[-1]:
-                self.stratum[step] = facts["legitimate"][..., 0].reshape(-1)
+            self.stratum[step] = strata(self.source.fair_spec, {"fair_legitimate": facts["legitimate"]})[0].reshape(-1)
         super().add(*args, **kwargs)
 
     def flat(self, values: NDArray[Any]) -> th.Tensor:
-        """Return what has shape (steps, rows) in the order of `Minibatch.index`."""
-        return self.to_torch(self.swap_and_flatten(values)).flatten()
+        """Return what has shape (steps, rows, ...) in the order of `Minibatch.place`, shape (steps * rows, ...)."""
+        flat = self.to_torch(self.swap_and_flatten(values))
+        return flat.flatten() if values.ndim == 2 else flat
 
     def get(self, batch_size: int | None = None) -> Generator[Minibatch, None, None]:  # type: ignore[override]
         """Yield the samples once, in random order."""
@@ -95,9 +105,14 @@ class Rollout(RolloutBuffer):
         yield from super().get(batch_size)  # type: ignore[misc]
 
     def _get_samples(self, batch_inds: NDArray[np.int64], env: Any = None) -> Minibatch:  # type: ignore[override]
-        samples = super()._get_samples(batch_inds, env)
-        index = th.as_tensor(batch_inds, device=self.device)
-        return Minibatch(*samples, index=index, turn=None if self._turn is None else self._turn[index])
+        if not self._samples:  # tensors gather rows faster than arrays
+            flat = (self.values, self.log_probs, self.advantages, self.returns)
+            actions = self.actions.astype(np.float32, copy=False)
+            columns = (self.observations, actions, *(column.reshape(-1) for column in flat))
+            self._samples = [self.to_torch(column, copy=False) for column in columns]
+        place = th.as_tensor(batch_inds, device=self.device)
+        samples = [column.index_select(0, place) for column in self._samples]
+        return Minibatch(*samples, place, None if self._turn is None else self._turn[place])
 
 
 class PPO(sb3.PPO):
@@ -132,7 +147,7 @@ class PPO(sb3.PPO):
     def train(self) -> None:
         """Update the networks on the rollout."""
         self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)  # type: ignore[arg-type]
+        self._update_learning_rate(self._optimizers())
         self._records: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(self.n_epochs):
             self._records["approx_kl"].clear()
@@ -145,15 +160,15 @@ class PPO(sb3.PPO):
     def _train_on(self, batch: Minibatch) -> bool:
         """Take one gradient step; return False if the policy has moved too far to go on."""
         evaluation = self._evaluate(batch)
-        loss = self._ppo_loss(evaluation)
-        penalty = self._penalty(batch, evaluation, loss)
+        losses = self._losses(evaluation)
+        loss = self._total(losses)
+        penalty = self._penalty(batch, evaluation)
         if penalty is not None:
             loss = loss + penalty
         with th.no_grad():
             log_ratio = evaluation.log_ratio
-            divergence = th.mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
-        self._records["approx_kl"].append(divergence)
-        self._records["loss"].append(loss.item())
+            divergence = mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
+        self._record(evaluation, losses, loss=loss, approx_kl=divergence)
         if self.target_kl is not None and divergence > 1.5 * self.target_kl:
             return False
         self.policy.optimizer.zero_grad()
@@ -182,20 +197,34 @@ class PPO(sb3.PPO):
             value_targets=batch.returns,
         )
 
-    def _ppo_loss(self, evaluation: Evaluation, *, record: bool = True) -> th.Tensor:
-        """Return the loss of PPO: clipped surrogate, entropy bonus and squared error of the values."""
+    def _losses(self, evaluation: Evaluation) -> Losses:
+        """Return clipped surrogate, entropy and squared error of the values, the first two with a minus."""
         clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
         advantages, ratio = evaluation.advantages, th.exp(evaluation.log_ratio)
-        policy_loss = -th.min(advantages * ratio, advantages * th.clamp(ratio, 1 - clip, 1 + clip)).mean()
-        value_loss = functional.mse_loss(evaluation.value_targets, evaluation.values)
-        entropy = evaluation.entropy
-        entropy_loss = th.mean(evaluation.log_prob) if entropy is None else -th.mean(entropy)
-        if record:
-            self._records["policy_gradient_loss"].append(policy_loss.item())
-            self._records["value_loss"].append(value_loss.item())
-            self._records["entropy_loss"].append(entropy_loss.item())
-            self._records["clip_fraction"].append(th.mean((th.abs(ratio - 1) > clip).float()).item())
-        return policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+        entropy = evaluation.log_prob if evaluation.entropy is None else -evaluation.entropy
+        return Losses(
+            policy=-mean(th.min(advantages * ratio, advantages * th.clamp(ratio, 1 - clip, 1 + clip))),
+            entropy=mean(entropy),
+            values=functional.mse_loss(evaluation.value_targets, evaluation.values),
+        )
+
+    def _total(self, losses: Losses) -> th.Tensor:
+        """Return the loss of PPO."""
+        return losses.policy + self.ent_coef * losses.entropy + self.vf_coef * losses.values
+
+    def _record(self, evaluation: Evaluation, losses: Losses, *, loss: th.Tensor, approx_kl: float) -> None:
+        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        with th.no_grad():
+            clipped = mean((th.abs(th.exp(evaluation.log_ratio) - 1) > clip).float())
+        for name, value in (
+            ("policy_gradient_loss", losses.policy),
+            ("value_loss", losses.values),
+            ("entropy_loss", losses.entropy),
+            ("clip_fraction", clipped),
+            ("loss", loss),
+        ):
+            self._records[name].append(value.item())
+        self._records["approx_kl"].append(approx_kl)
 
     def _of_turns(self, batch: Minibatch, values: th.Tensor) -> th.Tensor:
         """Return the values of the samples that had a turn."""
@@ -209,13 +238,20 @@ class PPO(sb3.PPO):
         """Return centred advantages in units of their standard deviation, or of that of ``scale_of``."""
         if not self.normalize_advantage or len(advantages) < 2:
             return advantages
-        scale = advantages if scale_of is None else scale_of
-        return (advantages - advantages.mean()) / (scale.std() + 1e-8)
+        return (advantages - advantages.mean()) / self._scale(advantages if scale_of is None else scale_of)
+
+    def _scale(self, advantages: th.Tensor) -> th.Tensor | float:
+        """Return the unit in which advantages are expressed."""
+        return advantages.std() + 1e-8 if self.normalize_advantage and len(advantages) > 1 else 1.0
+
+    def _optimizers(self) -> list[th.optim.Optimizer]:
+        """Return the optimisers that follow the learning rate's schedule."""
+        return [self.policy.optimizer]
 
     def _after_rollout(self) -> None:
         """Do what a variant needs after a rollout and before the updates."""
 
-    def _penalty(self, batch: Minibatch, evaluation: Evaluation, loss: th.Tensor) -> th.Tensor | None:
+    def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
         """Return what a variant adds to the loss, or None."""
         return None
 
@@ -230,6 +266,11 @@ class PPO(sb3.PPO):
         self.logger.record("train/explained_variance", explained)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/clip_range", self.clip_range(self._current_progress_remaining))  # type: ignore[operator]
+
+
+def mean(values: th.Tensor) -> th.Tensor:
+    """Return the mean, 0 of nothing: a minibatch in which nobody had a turn."""
+    return values.mean() if len(values) else values.sum()
 
 
 def source_of(env: VecEnv) -> AgentsVecEnv | None:

@@ -2,12 +2,14 @@
 
 Numba's own disk cache does not notice a change in a function imported from another file, and cannot keep a function
 that closes over other compiled functions. Here a kernel's place on disk is named by a hash of everything it was made
-from: this package's sources and the file of the environment's rules. An edit anywhere compiles anew; nothing stale is
-ever loaded.
+from: this package's sources and every Python file beside those of the environment's rules. An edit in any of them
+compiles anew; nothing stale is ever loaded. Rules without a file (a notebook's) or made by a function are not kept:
+nothing on disk says what they are.
 
 ``FAIR_ENVS_CACHE`` names another folder than the user's cache folder.
 """
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -21,44 +23,50 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-COMPILED = not numba.config.DISABLE_JIT
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 """False under ``NUMBA_DISABLE_JIT=1``: everything runs as plain Python, for debugging and coverage."""
 
 Kernel = Callable[..., None]
 
 
-def compile_kernel(function: Callable[..., Any], *, name: str, source: str) -> Kernel:
+def compile_kernel(function: Callable[..., Any], *, name: str, source: str | None) -> Kernel:
     """Return the function compiled, or loaded from disk if it was compiled before.
 
     Args:
         function: The loop over the lanes; it may close over compiled rules.
         name: What the function is called on disk, unique among the kernels of one ``source``.
-        source: Hash of what the function was made from.
+        source: Hash of what the function was made from; None: it is not kept on disk.
     """
     kernel = numba.njit(nogil=True)(function)
-    if COMPILED:
-        try:
-            kernel._cache = _KernelCache(function, name=name, source=source)
-        except (RuntimeError, OSError):  # no folder can be written: compile in every process
-            pass
-    return kernel  # type: ignore[no-any-return]
+    if COMPILED and source is not None:
+        with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
+            kernel._cache = _KernelCache(function, name=name, source=source)  # type: ignore[attr-defined]
+    return kernel
 
 
-def source_hash(rules: type) -> str:
-    """Return the hash of all that compiled rules depend on: this package, the rules' packages, Python and Numba."""
-    packages = {Path(__file__).parent}
+def source_hash(rules: type) -> str | None:
+    """Return the hash of all that compiled rules depend on, or None where files do not tell.
+
+    It covers this package, the files beside those of the rules and of what they inherit from, Python and Numba.
+    """
+    if "<locals>" in rules.__qualname__:
+        return None
+    folders = {Path(__file__).parent}
     for ancestor in rules.__mro__[:-1]:
-        packages.add(Path(inspect.getfile(ancestor)))
+        try:
+            folders.add(Path(inspect.getfile(ancestor)).parent)
+        except (OSError, TypeError):  # a notebook's
+            return None
     digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
-    for path in sorted(packages):
-        digest.update(_hash_of(path).encode())
+    for folder in sorted(folders):
+        digest.update(_hash_of(folder).encode())
     return digest.hexdigest()[:16]
 
 
 @functools.cache
-def _hash_of(path: Path) -> str:
-    """Return the hash of a Python file, or of all those directly in a folder and in its ``envs``."""
-    files = [path] if path.is_file() else sorted([*path.glob("*.py"), *path.glob("envs/**/*.py")])
+def _hash_of(folder: Path) -> str:
+    """Return the hash of the Python files directly in a folder and in its ``envs``."""
+    files = sorted([*folder.glob("*.py"), *folder.glob("envs/**/*.py")])
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
@@ -74,18 +82,22 @@ def cache_folder() -> Path:
     return home / "fair_envs"
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
+class _KernelCache(FunctionCache):
     """Numba's cache with our folder and our key in place of its own."""
 
     def __init__(self, function: Callable[..., Any], *, name: str, source: str) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         folder = cache_folder() / source
         folder.mkdir(parents=True, exist_ok=True)
         self._cache_path = str(folder)
         self._source = source
-        self._cache_file = IndexDataCacheFile(
+        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
             cache_path=str(folder), filename_base=re.sub(r"\W", "_", name), source_stamp=source
         )
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return sig, codegen.magic_tuple(), self._source
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):  # a full disk or a folder that can only be read: compile in every process
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]

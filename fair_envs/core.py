@@ -5,6 +5,7 @@ of lanes is `Lanes`: an array of records with seeds, clocks, restarts and snapsh
 """
 
 import functools
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -110,7 +111,7 @@ class Rules:
         Raises:
             ValueError: The lanes do not hold a sensitive attribute of each agent.
         """
-        fields = self.dtype.fields or {}
+        fields: Mapping[str, Any] = self.dtype.fields or {}
         if self.sensitive_field not in fields or fields[self.sensitive_field][0].shape != who.shape[1:]:
             raise ValueError(f"flip needs a sensitive attribute of each agent; {self.name} has none to flip")
         records[self.sensitive_field] ^= who.astype(records[self.sensitive_field].dtype)
@@ -130,7 +131,7 @@ def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
     variant = given.pop("variant", None)
     if variant is None:
         return rules(**given)
-    if variant not in rules.variants:
+    if variant not in list(rules.variants):
         raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))} or None, got {variant!r}")
     return rules.variants[variant](**given)
 
@@ -249,7 +250,7 @@ class Lanes:
 
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it, ``np.save`` keeps it."""
-        return self.records.copy()
+        return np.array(self.records)
 
     def restore(self, snapshot: NDArray[np.void]) -> None:
         """Go back to a snapshot of a batch of the same size and rules.
@@ -266,7 +267,7 @@ class Lanes:
 
     def _run(self, kernel: str, *arrays: NDArray[Any]) -> None:
         """Run a kernel over all lanes, split among the threads; every array has the lanes first."""
-        compiled = kernels(type(self.rules))[kernel]
+        compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
         if not COMPILED:  # records read like objects without compilation too
             arrays = tuple(a.view(np.recarray) if a.dtype.names else a for a in arrays)
         if self.threads == 1:
@@ -274,7 +275,8 @@ class Lanes:
             return
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
         parts = [slice(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
-        jobs = [_pool(self.threads).submit(compiled, self.rules.code, *(a[part] for a in arrays)) for part in parts]
+        pool = _pool(self.threads, os.getpid())
+        jobs = [pool.submit(compiled, self.rules.code, *(a[part] for a in arrays)) for part in parts]
         for job in jobs:
             job.result()
 
@@ -354,11 +356,15 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
     """Return one seed for each lane: lane i of a batch seeded s is the single environment seeded s + i.
 
     Raises:
-        ValueError: A seed below 0 or above 2**63 - 1, or not ``count`` of them.
+        ValueError: A seed that is no integer, below 0 or above 2**63 - 1, or not ``count`` of them.
     """
-    listed = [int(seeds) + i for i in range(count)] if np.ndim(seeds) == 0 else [int(s) for s in np.asarray(seeds)]  # type: ignore[call-overload]
-    if len(listed) != count:
-        raise ValueError(f"seed must be one integer or {count} of them, got {len(listed)}")
+    given = np.asarray(seeds, dtype=object)
+    if given.shape not in ((), (count,)):
+        raise ValueError(f"seed must be one integer or {count} of them, got {seeds!r}")
+    for seed in given.ravel():
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+            raise ValueError(f"seed must be an integer, got {seed!r}")
+    listed = [int(given[()]) + i for i in range(count)] if given.ndim == 0 else [int(seed) for seed in given]
     for seed in listed:
         if not 0 <= seed <= LARGEST_SEED:
             raise ValueError(f"seed must be between 0 and 2**63 - 1, got {seed}")
@@ -366,12 +372,13 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
 
 
 @functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process: a forked one has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="fair_envs")
 
 
 @functools.cache
-def kernels(rules: type[Rules]) -> Mapping[str, Kernel]:
+def kernels(rules: Any) -> Mapping[str, Kernel]:
     """Return the compiled loops over lanes for these rules: the only loops over the batch."""
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
     episode_key = chance.episode_key

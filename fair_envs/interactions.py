@@ -99,7 +99,7 @@ def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | No
     info = {PREFIX + name: facts[name] for name in facts.dtype.names or ()}
     info[PREFIX + "action_probs"] = action_probs
     if spec.one_person:
-        for name in _PERSONAL:
+        for name in PERSONAL:
             info[name] = info[name][:, 0]
     return info
 
@@ -111,7 +111,7 @@ def rows(info: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-_PERSONAL = tuple(
+PERSONAL = tuple(
     PREFIX + name
     for name in (
         "individual",
@@ -125,6 +125,7 @@ _PERSONAL = tuple(
         "outcome",
     )
 )
+"""The columns that have a row for each individual."""
 
 
 def personal_columns(
@@ -133,6 +134,6 @@ def personal_columns(
     """Return one lane's facts, shape (1,), as columns with one row for each individual."""
     people = spec.individuals
     lane = columns(spec, facts, action_probs)
-    own = {name: lane[name][0] if not spec.one_person else lane[name] for name in _PERSONAL}
+    own = {name: lane[name][0] if not spec.one_person else lane[name] for name in PERSONAL}
     shared = {name: np.repeat(column, people, axis=0) for name, column in lane.items() if name not in own}
     return own | shared

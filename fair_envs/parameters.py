@@ -9,6 +9,8 @@ import numbers
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 P = TypeVar("P", bound=tuple[Any, ...])
 
 
@@ -78,15 +80,16 @@ def _choice(name: str, value: Any, options: tuple[str, ...]) -> str:
 
 
 def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
+    if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {value!r}")
-    return value
+    return bool(value)
 
 
 def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
     abstract, word = (numbers.Integral, "an integer") if kind is int else (numbers.Real, "a number")
-    if not isinstance(value, abstract) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"{name} must be {word} {bounds}, got {value!r}")
+    is_number = isinstance(value, abstract) and not isinstance(value, bool)
+    if not (is_number and -math.inf < value < math.inf):
+        raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {value!r}")
     if not bounds.low <= value <= bounds.high:
         raise ValueError(f"{name} must be {bounds}, got {value!r}")
     return kind(value)  # type: ignore[no-any-return]
@@ -95,7 +98,7 @@ def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
 def encode(params: P) -> P:
     """Return the parameters as numbers: each choice becomes its place among the options of its ``Literal``."""
     fields = get_type_hints(type(params))
-    codes = (
+    codes: Any = (
         get_args(fields[name]).index(value) if get_origin(fields[name]) is Literal else value
         for name, value in params._asdict().items()  # type: ignore[attr-defined]
     )

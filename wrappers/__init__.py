@@ -1,1 +1,39 @@
-"""Wrappers: transforms of observations, rewards and records, with one adapter for each face."""
+"""Wrappers: transforms of observations, rewards and records, with one adapter for each face.
+
+``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face; ``Penalty(alpha=1.0)`` is the transform alone.
+"""
+
+from fair_envs.wrappers.adapters import adapt, wrapper
+from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
+from fair_envs.wrappers.penalty import DisparityTracker, FairnessPenalty, Penalty
+from fair_envs.wrappers.recording import Recorder, RecordFairness
+from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
+from fair_envs.wrappers.transform import Batch, Setting, Transform
+from fair_envs.wrappers.twin import TwinEpisodes, Twins, choose, counterfactual, from_probabilities, from_sb3
+
+__all__ = [
+    "Batch",
+    "DisparityTracker",
+    "FairnessPenalty",
+    "HiddenAttribute",
+    "HideSensitive",
+    "Objectives",
+    "Penalty",
+    "RecordFairness",
+    "Recorder",
+    "Setting",
+    "SocialReward",
+    "SocialUtility",
+    "SwapSensitive",
+    "SwappedAttribute",
+    "Transform",
+    "TwinEpisodes",
+    "Twins",
+    "VectorReward",
+    "adapt",
+    "choose",
+    "counterfactual",
+    "from_probabilities",
+    "from_sb3",
+    "wrapper",
+]

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.core import Lanes, Rules
+from fair_envs.core import Lanes, Rules, Worlds
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
 
@@ -23,7 +23,7 @@ def joint_space(space: gym.Space[Any], agents: int, *, drop: bool) -> gym.Space[
         return gym.spaces.MultiDiscrete(np.full(agents, space.n), start=np.full(agents, space.start))
     if isinstance(space, gym.spaces.Box):
         low, high = (np.tile(bound, agents) for bound in (space.low.ravel(), space.high.ravel()))
-        return gym.spaces.Box(low, high, dtype=space.dtype.type)  # type: ignore[arg-type]
+        return gym.spaces.Box(low, high, dtype=space.dtype.type)
     raise TypeError(f"space must be a Discrete or a Box, got {space}")
 
 
@@ -65,7 +65,7 @@ class ActionCheck:
         if not inside.all():
             low, high = np.min(self._low), np.max(self._high)
             raise ValueError(f"action must be between {low:g} and {high:g}, got {given[~inside].flat[0]}")
-        return np.ascontiguousarray(given, dtype=self._dtype)
+        return np.ascontiguousarray(given, dtype=self._dtype).reshape(shape)
 
 
 class Reported:
@@ -108,8 +108,9 @@ class Picture:
         mode: The render mode.
     """
 
-    def __init__(self, lanes: Lanes, mode: str | None) -> None:
-        self._lanes, self._mode, self._renderer = lanes, mode, None
+    def __init__(self, lanes: Lanes | Worlds, mode: str | None) -> None:
+        self._lanes, self._mode = lanes, mode
+        self._renderer: Any = None
         self._window: Any = None
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
-from pettingzoo.utils import parallel_to_aec
+from pettingzoo.utils.conversions import parallel_to_aec
 
 from fair_envs.core import Lanes, Rules, Step, variant_of
 from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
@@ -134,7 +134,7 @@ class AgentsEnv(ParallelEnv[str, Any, Any]):
         """
         if self._observation is None:
             raise NotReset("state must follow a reset")
-        return self._observation.reshape(-1).copy()
+        return np.array(self._observation).reshape(-1)
 
     def get_state(self) -> NDArray[np.void]:
         """Return the whole state; `set_state` goes back to it."""

@@ -51,7 +51,7 @@ class LanesVecEnv(VecEnv):
         self.agent_reward: NDArray[np.float64] = np.zeros((self.lanes.count, self.lanes.agents))
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
+        self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
 
     @property
     def fair_spec(self) -> FairSpec:
@@ -63,7 +63,7 @@ class LanesVecEnv(VecEnv):
         """The parameters, a NamedTuple."""
         return self.lanes.rules.params
 
-    def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
+    def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed lane i with ``seed + i`` at the next reset."""
         self._next_seed = seed
         return [None if seed is None else seed + i for i in range(self.lanes.count)]
@@ -199,7 +199,7 @@ class AgentsVecEnv(LanesVecEnv):
                 raise ValueError(f"append_group must be False for observations that are not vectors, got {space}")
             last = len(rules.spec.groups) - 1
             low, high = (np.append(bound, end).astype(space.dtype) for bound, end in ((space.low, 0), (space.high, last)))
-            space = gym.spaces.Box(low, high, dtype=space.dtype.type)  # type: ignore[arg-type]
+            space = gym.spaces.Box(low, high, dtype=space.dtype.type)
         yield space
         yield rules.action_space(rules.params)
 

@@ -144,9 +144,9 @@ class SingleEnv(gym.Env[Any, Any]):
         """Return the controller's observation, and keep what the partners see."""
         seen = step.observation[0]
         if self._focal is None:
-            return seen.reshape(self.observation_space.shape or ())
+            return np.reshape(seen, self.observation_space.shape or ())
         self._observation = seen
-        return seen[self._focal].copy()
+        return np.array(seen[self._focal])
 
     def _info(self, step: Step) -> dict[str, Any]:
         info = columns(self.fair_spec, step.facts, self._reported.take())
@@ -202,5 +202,5 @@ class RandomPartners:
     def __call__(self, observation: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
         """Return one action for each agent; each takes one uniform number."""
         if isinstance(self._space, gym.spaces.Discrete):
-            return self._space.start + (uniform * self._space.n).astype(np.int64)
+            return np.asarray(self._space.start + (uniform * self._space.n).astype(np.int64))
         raise ValueError("others='random' needs discrete actions; pass a function instead")

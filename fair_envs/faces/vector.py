@@ -200,7 +200,7 @@ class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
             raise ValueError(f"reset_mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
         if not self._started and not mask.all():
             raise ValueError("reset_mask must be all True at the first reset")
-        return mask.copy()
+        return np.array(mask)
 
     def _shown(self, observation: NDArray[Any]) -> NDArray[Any]:
         return observation.reshape(self.observation_space.shape or ())
@@ -242,7 +242,7 @@ def _zeroed(column: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _where(rows: NDArray[np.bool_], then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
-    mixed = otherwise.copy()
+    mixed: NDArray[Any] = otherwise.copy()
     mixed[rows] = then[rows]
     return mixed
 

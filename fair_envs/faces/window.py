@@ -32,7 +32,8 @@ class Window:
     def __init__(self, *, title: str, fps: int) -> None:
         self._pygame = import_pygame()
         self._pygame.display.init()
-        self._title, self._fps, self._screen = title, fps, None
+        self._title, self._fps = title, fps
+        self._screen: Any = None
         self._clock = self._pygame.time.Clock()
 
     def show(self, frame: NDArray[np.uint8]) -> None:

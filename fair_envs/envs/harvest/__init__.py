@@ -1,9 +1,12 @@
 """FairHarvest: a harvest game in which some agents have half the turns."""
 
+from fair_envs.envs.harvest.melting_pot import MeltingPotHarvest
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
+
+Harvest.variants = {"melting_pot": MeltingPotHarvest}
 
 
 class Env(SingleEnv):

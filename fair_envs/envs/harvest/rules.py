@@ -375,10 +375,12 @@ def agent_at(lane, x, y, params):
 @njit
 def age_bushes(lane, params):
     """Let every bush grow older by a step and remove those whose time has come."""
+    if params.lifespan == 0:
+        return
     bush = 0
     while bush < lane.bushes:
         lane.age[bush] += 1
-        if params.lifespan > 0 and lane.age[bush] >= params.lifespan:
+        if lane.age[bush] >= params.lifespan:
             remove_bush(lane, bush)  # the last bush takes its place and is looked at next
         else:
             bush += 1
@@ -407,7 +409,8 @@ def ripen_by_themselves(lane, params):
     for bush in range(lane.bushes):
         if lane.ripe[bush]:
             continue
-        lane.unripe_for[bush] += 1
+        if lane.unripe_for[bush] < params.ripening_wait:
+            lane.unripe_for[bush] += 1  # no further than the wait: an immortal bush would outgrow the type
         if lane.unripe_for[bush] < params.ripening_wait:
             continue
         cell = lane.bush_x[bush] + params.width * lane.bush_y[bush]
@@ -578,7 +581,69 @@ def describe(lane, params, facts):
 
 
 class Harvest(Rules):
-    """DOC"""
+    """Allelopathic harvest in which some agents have half the turns.
+
+    **Description.** Agents walk on a bounded grid (x to the right, y downwards) among red and blue berry bushes. Each
+    prefers one colour. Beside a bush they ripen it, eat from it or change its colour; beside another agent they can
+    obstruct it. Bushes die of age, new ones grow in the colour of the majority more often (allelopathy). The rules
+    follow La Malfa et al. (2025), who made a grid game of Melting Pot's allelopathic harvest.
+
+    **Who decides and who is affected.** The agents, both. One controller can play them all (``gym.make``), or each for
+    itself (PettingZoo), or all with shared parameters (``fair_envs.make_sb3``).
+
+    **Sensitive attribute and legitimate factors.** ``half_speed``: its carriers have every second turn only, the first
+    at t = 1; they are exactly half of the agents of each preference. Legitimate factor: the colour an agent prefers
+    (``preference``), or by parameter a skill that multiplies rewards.
+
+    **Action space.** ``Discrete(8)`` an agent: 0 stay, 1 up, 2 down, 3 left, 4 right, 5 ripen or eat, 6 recolour,
+    7 obstruct. With ``separate_ripening`` 5 only eats and 8 ripens. Neighbours are scanned down, right, up, left. An
+    impossible action changes nothing and earns nothing.
+
+    **Observation space.** ``Box`` of 10 numbers an agent, by default scaled to about [0, 1]: x, y, sensitive (0 or 1),
+    reward of the last step, preference (1 red, 2 blue), red bushes and blue bushes in the world, Manhattan distance to
+    the nearest red bush, blue bush and other agent (width + height if there is none). ``observation="extended"`` adds 35:
+    for each of the four neighbours (in scan order) a one-hot of out of the world, empty, red unripe, red ripe, blue
+    unripe, blue ripe, agent of the same, of the other preference; whether the agent is frozen; whether it acts in this
+    step; the share of the episode that is gone.
+
+    **Rewards.** An agent's turn: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a bush to
+    the preferred colour 5; obstructing 3 if the other prefers the other colour, else 0. All are parameters.
+
+    **Interactions.** One individual an agent. ``fair_action`` is the action carried out (0 for an impossible one), -1 if
+    the agent had no turn: frozen, or not granted one. ``fair_outcome`` is its reward, ``fair_features`` are the scaled ten
+    numbers that it acted on. There is no correct decision: ``fair_feedback`` stays -1.
+
+    **Starting state.** Agents, then bushes, on cells drawn without replacement; all bushes unripe and of age 0. The index
+    says nothing of preference or attribute: preference alternates, every second pair carries the attribute.
+
+    **Episode end.** Truncation after ``horizon`` steps; never termination.
+
+    **Order of a step.** Agents act in index order, each seeing what the earlier ones did. A frozen agent loses its turn.
+    Then bushes age and die (after ``lifespan`` steps), ripen by themselves if so chosen, and every ``growth_interval``
+    steps one grows on an empty cell; red with the share of red among the coloured bushes.
+
+    **Arguments.** The fields of `HarvestParams`, each with its default and source. ``profile="authors"`` gives the
+    published code's rules; ``variant="melting_pot"`` other rules altogether, see
+    `fair_envs.envs.harvest.melting_pot.MeltingPotHarvest`.
+
+    **Differences from the published code**, each with the switch that turns its behaviour back on (all of them:
+    ``profile="authors"``):
+
+    * Moves succeed; there, no move ever did: ``moves_succeed=False``.
+    * An obstructed agent loses one turn; there, all to come: ``freeze_turns=-1``.
+    * An impossible action does nothing; there, another is drawn: ``invalid_action="resample"``.
+    * Ripen/eat concerns the first bush; there, all until one is eaten: ``touch="until_eaten"``.
+    * Carriers are half of each preference, indices interleaved; there, any half of the agents, reds first:
+      ``assignment="shuffled"``, ``indices="red_first"``.
+    * Observations are scaled: ``scaled=False``.
+    * Reaching the horizon is truncation; there, it was termination. No switch: a learner can treat it so.
+
+    **References.** G. La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization", arXiv
+    2502.03953, 2025. J. Z. Leibo et al., "Scalable Evaluation of Multi-Agent Reinforcement Learning with Melting Pot",
+    ICML 2021.
+
+    **Version history.** v0: first version.
+    """
 
     name: ClassVar[str] = "harvest"
     Params: ClassVar[type] = HarvestParams
@@ -614,7 +679,7 @@ class Harvest(Rules):
             ("nearest", np.int16, (agents, 3)),  # distance to the nearest red bush, blue bush, other agent
             ("bush_x", np.int16, bushes),  # the first `bushes` entries of each column are the bushes there are
             ("bush_y", np.int16, bushes),
-            ("age", np.int16, bushes),  # steps since it stands
+            ("age", np.int16, bushes),  # steps since it stands; 0 for good if bushes are immortal
             ("unripe_for", np.int16, bushes),  # steps that ripening by itself has counted
             ("colour", np.int8, bushes),  # NO_COLOUR, RED or BLUE
             ("ripe", np.int8, bushes),

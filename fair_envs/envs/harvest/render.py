@@ -1,0 +1,752 @@
+"""Pictures of the harvest: pixels, drawn by pygame on surfaces that need no display, and text.
+
+`GridRenderer` draws a world of cells beside a panel of facts. A subclass says which `Figure`s stand where (`figures`)
+and which `Item`s the panel lists (`panel`); both are drawn and spelled from these same lists.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Rules
+from fair_envs.envs.harvest.params import MOVEMENT_ONLY, SKILL_FACTOR
+from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED
+from fair_envs.faces.window import import_pygame
+
+Rgb = tuple[int, int, int]
+Cell = tuple[int, int]  # (x, y)
+
+# Pixels
+LARGEST_FRAME = 1008, 704
+CELL_SIZES = range(4, 73)  # the smallest wins over the largest frame
+PLAIN_BELOW = 16  # pixels of a cell that leave no room for detail
+MARGIN = 12
+PANEL_WIDTH = 288
+ICON = 24  # a figure in the panel
+BLOCK = 16  # video codecs want sizes that are multiples of this
+SMALL, NORMAL, LARGE = 15, 17, 24  # text
+MOST_LINES = 1000  # of text that are kept
+
+PAPER: Rgb = (250, 248, 243)
+GROUND: Rgb = (238, 231, 216)
+GRID_LINE: Rgb = (224, 215, 197)
+TRACK: Rgb = (228, 223, 212)  # the empty part of a bar
+INK: Rgb = (38, 38, 46)
+FAINT: Rgb = (112, 108, 100)
+WHITE: Rgb = (255, 255, 255)
+LEAF: Rgb = (62, 110, 66)
+LEAF_EDGE: Rgb = (40, 78, 48)
+FULL_BAR: Rgb = (122, 118, 110)
+ICE: Rgb = (208, 244, 252)
+ICE_EDGE: Rgb = (0, 168, 186)
+UNRIPE: Rgb = (214, 205, 180)  # what pales the colour of unripe berries; darker, red would be lost on leaves
+GOLD: Rgb = (250, 200, 50)
+
+RESET, DIM, BOLD, UNDERLINE, REVERSED, ON_ICE = "0", "2", "1", "4", "7", "30;106"
+
+
+class Hue(NamedTuple):
+    """A colour that berries have and agents like. The hues differ in lightness too, for those who tell few apart."""
+
+    name: str
+    rgb: Rgb
+    ansi: str  # code of the colour in a terminal
+    letter: str  # of an agent in text
+    ripe: str  # symbol of a ripe bush in text
+    unripe: str
+
+
+RED_HUE = Hue("red", (208, 48, 24), "91", "R", "●", "○")
+BLUE_HUE = Hue("blue", (58, 158, 232), "94", "B", "■", "□")
+GREEN_HUE = Hue("green", (164, 204, 50), "92", "G", "▲", "△")
+NO_HUE = Hue("no colour", (158, 154, 148), "37", "A", "◆", "◇")
+HUES: Mapping[int, Hue] = {NO_COLOUR: NO_HUE, RED: RED_HUE, BLUE: BLUE_HUE}
+
+
+def styled(text: str, *codes: str) -> str:
+    """Return text between the terminal's escape codes."""
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[{RESET}m"
+
+
+def mixed(one: Rgb, other: Rgb, share: float) -> Rgb:
+    """Return a colour between two: ``one`` at share 0, ``other`` at 1."""
+    red, green, blue = (round(a + share * (b - a)) for a, b in zip(one, other, strict=True))
+    return red, green, blue
+
+
+# -------------------------------------------------------------------------------------- what stands in a cell
+
+
+class Pen:
+    """Draws on the unit square, x to the right and y downwards, larger than needed; `tile` shrinks it smoothly.
+
+    Args:
+        size: Pixels of a side of the tile.
+        ground: Colour of the empty square.
+        plain: Whether figures should leave detail out, because cells are small.
+
+    Attributes:
+        inset: Share of the tile that is left free on each side.
+    """
+
+    def __init__(self, size: int, ground: Rgb, *, plain: bool = False) -> None:
+        self.plain, self.inset = plain, 0.0
+        self._pygame = import_pygame()
+        self._size = size
+        self._scale = size * max(4, math.ceil(96 / size))
+        self._surface = self._pygame.Surface((self._scale, self._scale), depth=32)
+        self._surface.fill(ground)
+
+    def disc(self, x: float, y: float, radius: float, colour: Rgb) -> None:
+        """Fill a circle."""
+        self._pygame.draw.circle(self._surface, colour, self._at(x, y), radius * self._side())
+
+    def box(self, left: float, top: float, width: float, height: float, colour: Rgb) -> None:
+        """Fill a rectangle."""
+        (x, y), (to_x, to_y) = self._at(left, top), self._at(left + width, top + height)
+        self._surface.fill(colour, (x, y, to_x - x, to_y - y))
+
+    def polygon(self, points: Sequence[tuple[float, float]], colour: Rgb) -> None:
+        """Fill a polygon."""
+        self._pygame.draw.polygon(self._surface, colour, [self._at(x, y) for x, y in points])
+
+    def stroke(self, points: Sequence[tuple[float, float]], width: float, colour: Rgb) -> None:
+        """Draw a line through points with round joints and ends."""
+        for (x, y), (to_x, to_y) in itertools.pairwise(points):
+            dots = max(2, math.ceil(4 * math.dist((x, y), (to_x, to_y)) / width))
+            for k in range(dots + 1):
+                self.disc(x + (to_x - x) * k / dots, y + (to_y - y) * k / dots, width / 2, colour)
+
+    def veil(self, colour: Rgb, strength: float) -> None:
+        """Lay a translucent colour over all; 1 hides what is below."""
+        veil = self._pygame.Surface(self._surface.get_size(), depth=32)
+        veil.fill(colour)
+        veil.set_alpha(round(255 * strength))
+        self._surface.blit(veil, (0, 0))
+
+    def tile(self) -> Any:
+        """Return the drawing in its final size."""
+        return self._pygame.transform.smoothscale(self._surface, (self._size, self._size))
+
+    def _at(self, x: float, y: float) -> tuple[int, int]:
+        start, side = self.inset * self._scale, self._side()
+        return round(start + x * side), round(start + y * side)
+
+    def _side(self) -> float:
+        """Return the pixels of the unit."""
+        return (1 - 2 * self.inset) * self._scale
+
+
+class Figure(Protocol):
+    """What can stand in a cell; hashable, for each is drawn once and kept."""
+
+    def paint(self, pen: Pen) -> None:
+        """Draw it."""
+
+    def letters(self) -> str:
+        """Return two columns of text."""
+
+
+class Blank(NamedTuple):
+    """An empty cell."""
+
+    def paint(self, pen: Pen) -> None:
+        """Draw the lines between the cells."""
+        pen.box(0, 0, 1, 0.035, GRID_LINE)
+        pen.box(0, 0, 0.035, 1, GRID_LINE)
+
+    def letters(self) -> str:
+        """Return a faint dot."""
+        return styled("· ", DIM)
+
+
+LEAVES = [(0.5 + 0.3 * math.cos(k * math.pi / 4), 0.5 + 0.3 * math.sin(k * math.pi / 4)) for k in range(8)]
+BERRIES = ((0.3, 0.35), (0.7, 0.38), (0.48, 0.7))
+
+
+class Bush(NamedTuple):
+    """A bush: big bright berries when it is ripe, small pale ones otherwise."""
+
+    hue: Hue
+    ripe: bool
+
+    def paint(self, pen: Pen) -> None:
+        """Draw a leafy square and its berries."""
+        for radius, colour in ((0.2, LEAF_EDGE), (0.165, LEAF)):
+            for x, y in LEAVES:
+                pen.disc(x, y, radius, colour)
+        pen.box(0.25, 0.25, 0.5, 0.5, LEAF)
+        if pen.plain:
+            self._paint_one_berry(pen)
+            return
+        for x, y in BERRIES:
+            self._paint_berry(pen, x, y)
+
+    def _paint_berry(self, pen: Pen, x: float, y: float) -> None:
+        if not self.ripe:
+            pen.disc(x, y, 0.1, self._pale())
+            return
+        pen.disc(x, y, 0.21, WHITE)
+        pen.disc(x, y, 0.17, self.hue.rgb)
+        pen.disc(x - 0.05, y - 0.06, 0.045, mixed(self.hue.rgb, WHITE, 0.75))
+
+    def _paint_one_berry(self, pen: Pen) -> None:
+        if not self.ripe:
+            pen.disc(0.5, 0.5, 0.2, self._pale())
+            return
+        pen.disc(0.5, 0.5, 0.38, self.hue.rgb)
+        pen.disc(0.5, 0.5, 0.16, WHITE)  # tells red from leaves where they look alike
+
+    def _pale(self) -> Rgb:
+        return mixed(self.hue.rgb, UNRIPE, 0.4)
+
+    def letters(self) -> str:
+        """Return a filled symbol if ripe, a hollow one otherwise; its shape tells the colour too."""
+        return styled(f"{self.hue.ripe if self.ripe else self.hue.unripe} ", self.hue.ansi)
+
+
+class Agent(NamedTuple):
+    """An agent: a ball with eyes, or a snail if it is slow."""
+
+    hue: Hue
+    slow: bool = False
+    frozen: bool = False
+    skilled: bool = False
+    facing: Cell | None = None  # (dx, dy) of the cell in front, in worlds where agents turn
+
+    def paint(self, pen: Pen) -> None:
+        """Draw the figure; a nose if it faces somewhere, a star if it is skilled, ice around it if it is frozen."""
+        if self.frozen:
+            paint_ice(pen)
+            pen.inset = 0.13
+        (paint_snail if self.slow else paint_ball)(pen, self.hue.rgb)
+        if self.facing is not None:
+            paint_nose(pen, self.facing)
+        if self.skilled:
+            paint_star(pen)
+        pen.inset = 0.0
+        if self.frozen and not pen.plain:
+            paint_cracks(pen)
+
+    def letters(self) -> str:
+        """Return the colour's letter: a capital at full speed, a small letter if slow, followed by # if frozen."""
+        text = (self.hue.letter.lower() if self.slow else self.hue.letter) + ("#" if self.frozen else " ")
+        if self.frozen:
+            return styled(text, ON_ICE)
+        return styled(text, *([UNDERLINE] if self.slow else [BOLD]), REVERSED, self.hue.ansi)
+
+
+def paint_ball(pen: Pen, colour: Rgb) -> None:
+    """Draw a ball with two eyes."""
+    if pen.plain:
+        pen.disc(0.5, 0.5, 0.48, colour)
+        return
+    pen.disc(0.5, 0.5, 0.44, INK)
+    pen.disc(0.5, 0.5, 0.385, colour)
+    for x in (0.36, 0.64):
+        pen.disc(x, 0.42, 0.115, WHITE)
+        pen.disc(x + 0.02, 0.43, 0.055, INK)
+
+
+def paint_snail(pen: Pen, colour: Rgb) -> None:
+    """Draw a snail: a foot, a head with two feelers, and a shell with a spiral; if plain, a heavy square."""
+    if pen.plain:
+        pen.box(0, 0, 1, 1, INK)
+        pen.box(0.25, 0.25, 0.5, 0.5, colour)
+        return
+    pen.stroke([(0.1, 0.88), (0.8, 0.88), (0.87, 0.5)], 0.16, INK)
+    pen.stroke([(0.87, 0.5), (0.95, 0.27)], 0.06, INK)
+    pen.stroke([(0.87, 0.5), (0.8, 0.27)], 0.06, INK)
+    pen.disc(0.42, 0.46, 0.41, INK)
+    pen.disc(0.42, 0.46, 0.355, colour)
+    turns = [0.25 * k for k in range(56)]  # radians
+    spiral = [(0.42 + 0.018 * t * math.cos(t), 0.46 + 0.018 * t * math.sin(t)) for t in turns]
+    pen.stroke(spiral, 0.065, WHITE)
+
+
+def paint_nose(pen: Pen, facing: Cell) -> None:
+    """Draw a wedge that points to the cell that the agent faces."""
+    dx, dy = facing
+    for tip, base, half, colour in ((0.5, 0.2, 0.26, INK), (0.44, 0.245, 0.17, WHITE)):
+        x, y = 0.5 + base * dx, 0.5 + base * dy
+        ends = [(x - half * dy, y + half * dx), (x + half * dy, y - half * dx)]
+        pen.polygon([(0.5 + tip * dx, 0.5 + tip * dy), *ends], colour)
+
+
+def paint_star(pen: Pen) -> None:
+    """Draw a golden star in the upper left corner."""
+    for size, colour in ((0.25, INK), (0.19, GOLD)):
+        angles = [math.pi * (0.2 * k - 0.5) for k in range(10)]
+        radii = [size if k % 2 == 0 else size * 0.5 for k in range(10)]
+        points = [(0.24 + r * math.cos(a), 0.24 + r * math.sin(a)) for r, a in zip(radii, angles, strict=True)]
+        pen.polygon(points, colour)
+
+
+def paint_ice(pen: Pen) -> None:
+    """Draw the block of ice around a frozen figure."""
+    pen.box(0, 0, 1, 1, mixed(ICE_EDGE, ICE, 0.5) if pen.plain else ICE_EDGE)
+    if not pen.plain:
+        pen.box(0.07, 0.07, 0.86, 0.86, ICE)
+
+
+def paint_cracks(pen: Pen) -> None:
+    """Draw the ice in front of a frozen figure: a veil, and a cross of cracks."""
+    pen.veil(ICE, 0.15)
+    for width, colour in ((0.09, ICE_EDGE), (0.045, WHITE)):
+        pen.stroke([(0.07, 0.07), (0.93, 0.93)], width, colour)
+        pen.stroke([(0.93, 0.07), (0.07, 0.93)], width, colour)
+
+
+# ------------------------------------------------------------------------------------- what the panel lists
+
+
+class Stock:
+    """Keeps what was drawn once: figures and lines of text. Neither needs a display, nor fonts that live on.
+
+    Args:
+        plain: Whether figures leave detail out.
+    """
+
+    def __init__(self, *, plain: bool) -> None:
+        self._plain = plain
+        self._tiles: dict[tuple[Any, ...], Any] = {}
+        self._lines: dict[tuple[str, int, Rgb], Any] = {}
+
+    def tile(self, figures: tuple[Figure, ...], size: int, ground: Rgb) -> Any:
+        """Return the surface with the figures, the first one lowest."""
+        key = figures, tuple(map(type, figures)), size, ground  # NamedTuples of equal fields are equal
+        if key not in self._tiles:
+            pen = Pen(size, ground, plain=self._plain)
+            for figure in figures:
+                figure.paint(pen)
+            self._tiles[key] = pen.tile()
+        return self._tiles[key]
+
+    def line(self, text: str, size: int, colour: Rgb) -> Any:
+        """Return the surface with a line of text, on paper."""
+        key = text, size, colour
+        if key not in self._lines:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            self._lines[key] = draw_line(text, size, colour)
+        return self._lines[key]
+
+
+def draw_line(text: str, size: int, colour: Rgb) -> Any:
+    """Return a line of text on paper; drawn large and shrunk, since hinting would space small letters unevenly."""
+    pygame = import_pygame()
+    pygame.font.init()  # again: somebody may have called pygame.quit()
+    large = pygame.font.Font(None, 4 * size).render(text, True, colour)
+    paper = pygame.Surface(large.get_size(), depth=32)
+    paper.fill(PAPER)
+    paper.blit(large, (0, 0))
+    return pygame.transform.smoothscale(paper, (large.get_width() // 4, large.get_height() // 4))
+
+
+class Sheet:
+    """Writes and draws on the panel, in pixels from its upper left corner.
+
+    Args:
+        surface: The whole frame.
+        left: Of the panel in the frame.
+        top: Of the panel in the frame.
+        stock: The figures and lines.
+    """
+
+    def __init__(self, surface: Any, left: int, top: int, stock: Stock) -> None:
+        self._surface, self._left, self._top, self._stock = surface, left, top, stock
+
+    def write(self, text: str, x: int, y: int, *, size: int = NORMAL, colour: Rgb = INK, right: bool = False) -> None:
+        """Write a line whose middle is at height y; it begins at x, or ends there if ``right``."""
+        line = self._stock.line(text, size, colour)
+        left = x - line.get_width() if right else x
+        self._surface.blit(line, (self._left + left, self._top + y - line.get_height() // 2))
+
+    def bar(self, x: float, y: float, width: float, height: float, colour: Rgb) -> None:
+        """Fill a rectangle; a width below 0 reaches to the left."""
+        left, right = sorted((round(x), round(x + width)))
+        self._surface.fill(colour, (self._left + left, round(self._top + y), right - left, round(height)))
+
+    def icon(self, figure: Figure, x: int, y: int) -> None:
+        """Draw a figure whose upper left corner is at (x, y)."""
+        self._surface.blit(self._stock.tile((figure,), ICON, PAPER), (self._left + x, self._top + y))
+
+
+class Item(Protocol):
+    """An entry of the panel."""
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw it with its top at y."""
+
+    def lines(self) -> list[str]:
+        """Return it as text."""
+
+
+class Title(NamedTuple):
+    """The name of the world and how much of the episode is gone."""
+
+    name: str
+    time: int
+    horizon: int
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+        return 44
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw the name, the step and a bar of the time gone."""
+        sheet.write(self.name, 0, y + 10, size=LARGE)
+        sheet.write(f"step {self.time} of {self.horizon}", PANEL_WIDTH, y + 11, right=True)
+        sheet.bar(0, y + 24, PANEL_WIDTH, 5, TRACK)
+        sheet.bar(0, y + 24, PANEL_WIDTH * self.time / self.horizon, 5, INK)
+
+    def lines(self) -> list[str]:
+        """Return the name and the step."""
+        return [f"{styled(self.name, BOLD)}, step {self.time} of {self.horizon}"]
+
+
+class Group(NamedTuple):
+    """A group of agents and its mean return so far; NaN if it has no members."""
+
+    label: str
+    figure: Agent
+    members: int
+    mean: float
+
+
+class Returns(NamedTuple):
+    """The groups' mean returns as bars from a common zero."""
+
+    heading: str
+    groups: Sequence[Group]
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+        return 24 + self._below(len(self.groups))
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw each group's figure, bar and mean."""
+        sheet.write(self.heading, 0, y + 8, colour=FAINT)
+        means = [group.mean for group in self.groups if not math.isnan(group.mean)]
+        low, high = min(0.0, *means, 0.0), max(0.0, *means, 0.0)
+        for k, group in enumerate(self.groups):
+            self._paint_group(sheet, y + 20 + self._below(k), group, low, max(high, low + 1e-9))
+
+    def _below(self, groups: int) -> int:
+        """Return the pixels that this many groups take; they come in pairs."""
+        return (ICON + 2) * groups + 5 * (groups // 2)
+
+    def _paint_group(self, sheet: Sheet, y: int, group: Group, low: float, high: float) -> None:
+        """Draw one row; the track spans low to high."""
+        first, width = 156, 76
+        middle, zero = y + ICON // 2, first + width * -low / (high - low)
+        sheet.icon(group.figure, 0, y)
+        sheet.write(group.label, ICON + 6, middle)
+        sheet.bar(first, middle - 6, width, 12, TRACK)
+        if not math.isnan(group.mean):
+            colour = FULL_BAR if group.figure.hue is NO_HUE else group.figure.hue.rgb
+            sheet.bar(zero, middle - 6, width * group.mean / (high - low), 12, colour)
+        sheet.bar(zero - 1, middle - 8, 2, 16, INK)
+        sheet.write(number(group.mean), PANEL_WIDTH, middle, right=True)
+
+    def lines(self) -> list[str]:
+        """Return a line for each group."""
+        return [self.heading, *(self._line(group) for group in self.groups)]
+
+    def _line(self, group: Group) -> str:
+        label = f"{group.label} ({group.members})"
+        return f"  {group.figure.letters()} {label:<28}{number(group.mean):>10}"
+
+
+class Balance(NamedTuple):
+    """A number between -1 and 1 on a scale whose middle is parity; NaN if it is undefined."""
+
+    heading: str
+    value: float
+    left: str  # who is ahead below 0
+    right: str
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+        return 62
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw the scale and where the number is on it."""
+        middle, half = PANEL_WIDTH // 2, PANEL_WIDTH // 2
+        sheet.write(self.heading, 0, y + 8, colour=FAINT)
+        sheet.write(number(self.value, digits=2, sign=True), PANEL_WIDTH, y + 8, right=True)
+        sheet.bar(0, y + 20, PANEL_WIDTH, 12, TRACK)
+        if not math.isnan(self.value):
+            sheet.bar(middle, y + 20, half * max(-1.0, min(1.0, self.value)), 12, INK)
+        sheet.bar(middle - 1, y + 17, 2, 18, INK)
+        sheet.write(self.left, 0, y + 42, size=SMALL, colour=FAINT)
+        sheet.write(self.right, PANEL_WIDTH, y + 42, size=SMALL, colour=FAINT, right=True)
+
+    def lines(self) -> list[str]:
+        """Return the number and what its signs mean."""
+        return [f"{self.heading}: {number(self.value, digits=2, sign=True)}  (-1: {self.left}, +1: {self.right})"]
+
+
+class Shares(NamedTuple):
+    """The parts of a whole, side by side."""
+
+    heading: str
+    parts: Sequence[tuple[Hue, int]]
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+        return 46
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw the parts as one bar."""
+        sheet.write(self.heading, 0, y + 8, colour=FAINT)
+        sheet.write(self._spelled(), PANEL_WIDTH, y + 8, right=True)
+        sheet.bar(0, y + 20, PANEL_WIDTH, 12, TRACK)
+        left, whole = 0.0, max(self._whole(), 1)
+        for hue, part in self.parts:
+            sheet.bar(left, y + 20, PANEL_WIDTH * part / whole, 12, hue.rgb)
+            left += PANEL_WIDTH * part / whole
+
+    def lines(self) -> list[str]:
+        """Return the parts in percent."""
+        return [f"{self.heading}: {self._spelled()}"]
+
+    def _whole(self) -> int:
+        return sum(part for _, part in self.parts)
+
+    def _spelled(self) -> str:
+        whole = self._whole()
+        return ", ".join(f"{hue.name} {100 * part / whole:.0f}%" for hue, part in self.parts if part) if whole else "-"
+
+
+class Legend(NamedTuple):
+    """What the figures mean."""
+
+    entries: Sequence[tuple[Figure, str]]
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+        return (ICON + 4) * -(-len(self.entries) // 2)
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw the figures in two columns."""
+        for k, (figure, meaning) in enumerate(self.entries):
+            x, top = k % 2 * (PANEL_WIDTH // 2), y + (ICON + 4) * (k // 2)
+            sheet.icon(figure, x, top)
+            sheet.write(meaning, x + ICON + 6, top + ICON // 2)
+
+    def lines(self) -> list[str]:
+        """Return the letters and their meanings."""
+        return ["   ".join(f"{figure.letters()} {meaning}" for figure, meaning in self.entries)]
+
+
+def number(value: float, *, digits: int = 1, sign: bool = False) -> str:
+    """Return a number as text; - if it is undefined."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:{'+' if sign else ''}{f'.{digits}f' if abs(value) < 1e5 else '.2e'}}"
+
+
+# ----------------------------------------------------------------------------------------------- the frame
+
+
+class GridRenderer:
+    """Draws lanes of a world of cells: the grid, and beside it a panel.
+
+    A subclass overrides `figures` and `panel`. Drawing reads the lane and changes nothing.
+
+    Args:
+        width: Cells.
+        height: Cells.
+    """
+
+    def __init__(self, *, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.cell = cell_size(width, height)  # pixels
+        self._stock = Stock(plain=self.cell < PLAIN_BELOW)
+        self._empty: Any = None
+
+    def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:
+        """Yield the cells that are not empty and the figures in each, the lowest first."""
+        raise NotImplementedError
+
+    def panel(self, lane: Any) -> list[Item]:
+        """Return the entries of the panel from top to bottom."""
+        raise NotImplementedError
+
+    def frame(self, lane: Any) -> NDArray[np.uint8]:
+        """Return the picture of a lane, shape (height, width, 3), in fresh memory."""
+        pygame = import_pygame()
+        items = self.panel(lane)
+        size = self._size(items)
+        if self._empty is None or self._empty.get_size() != size:
+            self._empty = self._empty_frame(size)
+        surface = self._empty.copy()
+        tiles = ((self._tile(figures), self._corner(x, y)) for (x, y), figures in self.figures(lane))
+        surface.blits(tiles, False)
+        sheet, top = Sheet(surface, self._corner(self.width, 0)[0] + MARGIN, MARGIN, self._stock), 0
+        for item in items:
+            item.paint(sheet, top)
+            top += item.height
+        return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
+
+    def text(self, lane: Any) -> str:
+        """Return the lane as text with escape codes for a terminal; a cell is two columns wide."""
+        cells = {cell: figures[-1].letters() for cell, figures in self.figures(lane)}
+        blank, edge = Blank().letters(), f"+{'-' * 2 * self.width}+"
+        rows = ("".join(cells.get((x, y), blank) for x in range(self.width)) for y in range(self.height))
+        facts = (line for item in self.panel(lane) for line in item.lines())
+        return "\n".join([edge, *(f"|{row}|" for row in rows), edge, *facts])
+
+    def _tile(self, figures: tuple[Figure, ...]) -> Any:
+        return self._stock.tile((Blank(), *figures), self.cell, GROUND)
+
+    def _corner(self, x: int, y: int) -> tuple[int, int]:
+        """Return the pixel in the upper left corner of a cell."""
+        return MARGIN + x * self.cell, MARGIN + y * self.cell
+
+    def _size(self, items: Iterable[Item]) -> tuple[int, int]:
+        """Return the frame's width and height: multiples of `BLOCK` that hold the grid and the panel."""
+        right, bottom = self._corner(self.width, self.height)
+        bottom = max(bottom, MARGIN + sum(item.height for item in items))
+        right += MARGIN + PANEL_WIDTH
+        return tuple(-(-(edge + MARGIN) // BLOCK) * BLOCK for edge in (right, bottom))  # type: ignore[return-value]
+
+    def _empty_frame(self, size: tuple[int, int]) -> Any:
+        surface = import_pygame().Surface(size, depth=32)
+        surface.fill(PAPER)
+        for x in range(self.width):
+            surface.blits([(self._tile(()), self._corner(x, y)) for y in range(self.height)], False)
+        return surface
+
+
+def cell_size(width: int, height: int) -> int:
+    """Return the pixels of a cell's side: as many as the largest frame leaves, within `CELL_SIZES`."""
+    across = (LARGEST_FRAME[0] - 3 * MARGIN - PANEL_WIDTH) // width
+    down = (LARGEST_FRAME[1] - 2 * MARGIN) // height
+    return max(CELL_SIZES[0], min(CELL_SIZES[-1], across, down))
+
+
+# ---------------------------------------------------------------------------------------------- the harvest
+
+
+class HarvestRenderer(GridRenderer):
+    """Draws FairHarvest.
+
+    Args:
+        rules: The environment.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._params, self._code, self._spec = rules.params, rules.code, rules.spec
+        super().__init__(width=self._params.width, height=self._params.height)
+
+    def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:
+        """Yield the agents and bushes."""
+        agents, bushes = agents_of(lane), bushes_of(lane)
+        xs, ys = np.nonzero(lane["cell"])
+        for x, y, code in zip(xs.tolist(), ys.tolist(), lane["cell"][xs, ys].tolist(), strict=True):
+            is_agent = code <= len(agents)
+            yield (x, y), (agents[code - 1] if is_agent else bushes[code - 1 - len(agents)],)
+
+    def panel(self, lane: Any) -> list[Item]:
+        """Return the time, the groups' mean returns, their gap, the bushes' colours and the legend."""
+        total, slow = lane["total"], lane["sensitive"] == 1
+        full, half = mean_of(total, ~slow), mean_of(total, slow)
+        counts = np.bincount(lane["colour"][: lane["bushes"]], minlength=3).tolist()
+        return [
+            Title("FairHarvest", int(lane["time"]), self._params.horizon),
+            Returns("mean return so far", self._groups(lane)),
+            gap_of(full, half),
+            Shares(f"{sum(counts)} bushes", [(HUES[colour], counts[colour]) for colour in (RED, BLUE, NO_COLOUR)]),
+            Legend(self._legend()),
+        ]
+
+    def _groups(self, lane: Any) -> list[Group]:
+        """Return the groups by speed, then by the legitimate factor and speed."""
+        total, slow = lane["total"], lane["sensitive"] == 1
+        groups = speed_groups(total, slow)
+        for name, figure, members in self._strata(lane):
+            groups += speed_groups(total, slow, within=members, name=name, figure=figure)
+        return groups
+
+    def _strata(self, lane: Any) -> Iterable[tuple[str, Agent, NDArray[np.bool_]]]:
+        """Yield each value of the legitimate factor: its name, an agent of it, and who has it, shape (agents,)."""
+        if self._code.legitimate == SKILL_FACTOR:
+            for skilled, name in enumerate(self._spec.legitimate["skill"]):
+                yield name, Agent(NO_HUE, skilled=skilled == 1), lane["skilled"] == skilled
+        else:
+            for colour in (RED, BLUE):
+                yield HUES[colour].name, Agent(HUES[colour]), lane["preference"] == colour
+
+    def _legend(self) -> list[tuple[Figure, str]]:
+        what = "move" if self._code.handicap == MOVEMENT_ONLY else "turn"
+        entries: list[tuple[Figure, str]] = [
+            (Agent(RED_HUE), "prefers red"),
+            (Agent(BLUE_HUE), "prefers blue"),
+            (Agent(NO_HUE, slow=True), f"1 {what} in {self._params.handicap_period}"),
+            (Agent(NO_HUE, frozen=True), "frozen"),
+            (Bush(RED_HUE, ripe=False), "unripe"),
+            (Bush(RED_HUE, ripe=True), "ripe"),
+        ]
+        if self._params.skilled_fraction > 0:
+            entries.append((Agent(NO_HUE, skilled=True), "skilled"))
+        return entries
+
+
+def agents_of(lane: Any) -> list[Agent]:
+    """Return the figure of each agent."""
+    columns = (lane[name].tolist() for name in ("preference", "sensitive", "frozen", "skilled"))
+    return [
+        Agent(HUES[preference], slow=slow == 1, frozen=frozen != 0, skilled=skilled == 1)
+        for preference, slow, frozen, skilled in zip(*columns, strict=True)
+    ]
+
+
+def bushes_of(lane: Any) -> list[Bush]:
+    """Return the figure of each bush there is."""
+    count = int(lane["bushes"])
+    columns = (lane[name][:count].tolist() for name in ("colour", "ripe"))
+    return [Bush(HUES[colour], ripe == 1) for colour, ripe in zip(*columns, strict=True)]
+
+
+def speed_groups(
+    total: NDArray[Any],
+    slow: NDArray[np.bool_],
+    *,
+    within: NDArray[np.bool_] | None = None,
+    name: str = "",
+    figure: Agent | None = None,
+) -> list[Group]:
+    """Return the agents at full speed and those at half speed, all or those ``within``; arrays have shape (agents,)."""
+    within, figure = np.ones_like(slow) if within is None else within, figure or Agent(NO_HUE)
+    groups = []
+    for is_slow, speed in ((False, "full speed"), (True, "half speed")):
+        members = within & (slow == is_slow)
+        label = f"{name}, {speed}" if name else speed
+        groups.append(Group(label, figure._replace(slow=is_slow), int(members.sum()), mean_of(total, members)))
+    return groups
+
+
+def mean_of(total: NDArray[Any], members: NDArray[np.bool_]) -> float:
+    """Return the members' mean return; NaN without members."""
+    return float(total[members].mean()) if members.any() else math.nan
+
+
+def gap_of(full: float, half: float) -> Balance:
+    """Return the scale of the gap between two mean returns, relative to their sum; 0 is parity."""
+    value = (full - half) / max(full + half, 1.0)
+    return Balance("gap (full - half) / (full + half)", value, "half speed ahead", "full speed ahead")

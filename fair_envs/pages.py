@@ -1,0 +1,142 @@
+"""What `fair-envs list` and `fair-envs show` print: every environment in a table, and a page for each."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from rich.console import Group, RenderableType
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from fair_envs.core import Rules
+from fair_envs.registration import TABLE, find
+from fair_envs.parameters import Range
+
+
+def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
+    """Return the rules of an environment, or of a variant of it.
+
+    Raises:
+        ValueError: An unknown id or variant.
+    """
+    rules: type[Rules] = importlib.import_module(find(env_id).module).Env.rules
+    if variant is None:
+        return rules
+    if variant not in rules.variants:
+        raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))}, got {variant!r}")
+    return rules.variants[variant]
+
+
+# ------------------------------------------------------------------------------------------------- the list
+
+
+def environments_table() -> Table:
+    """Return every environment with who decides, how many agents there are and which variants."""
+    table = Table("id", "summary", "kind", "agents", "variants", box=None, pad_edge=False)
+    for env_id, entry in sorted(TABLE.items()):
+        rules = rules_class(env_id)()
+        variants = ", ".join(rules.variants) or "-"
+        table.add_row(env_id, entry.summary, kind_of(rules), str(rules.agents(rules.params)), variants)
+    return table
+
+
+def kind_of(rules: Rules) -> str:
+    """Return who is affected: the agents themselves, or those whom a decision-maker decides on."""
+    return "agents are the affected" if rules.multi_agent else "a decision-maker acts on others"
+
+
+# -------------------------------------------------------------------------------------------------- the page
+
+
+def environment_page(env_id: str, *, variant: str | None = None) -> RenderableType:
+    """Return an environment's page: what its rules' docstring says, its parameters, facts and spaces."""
+    rules = rules_class(env_id, variant=variant)()
+    title = env_id if variant is None else f"{env_id}, variant {variant}"
+    return Group(
+        Markdown(f"# {title}\n\n{inspect.getdoc(type(rules))}"),
+        *_section("Parameters", parameters_table(rules.Params)),
+        *_section("Presets of the parameter `profile`", presets_table(rules)) * bool(rules.presets),
+        *_section("Who is affected (`fair_spec`)", facts_table(rules)),
+        *_section("Spaces", spaces_table(rules)),
+    )
+
+
+def _section(title: str, body: RenderableType) -> tuple[RenderableType, ...]:
+    return Markdown(f"\n## {title}"), body
+
+
+def parameters_table(params: type) -> Table:
+    """Return each field of a class of parameters: default, what it may be, and the comment on its line."""
+    fields, comments = get_type_hints(params, include_extras=True), field_comments(params)
+    defaults: Mapping[str, Any] = getattr(params, "_field_defaults", None) or vars(params)
+    table = Table("name", "default", "may be", "meaning and source", box=None, pad_edge=False)
+    for name, kind in fields.items():
+        table.add_row(name, Text(repr(defaults.get(name))), Text(spelled(kind)), Text(comments.get(name, "")))
+    return table
+
+
+def field_comments(params: type) -> dict[str, str]:
+    """Return the comment that stands on each field's line of the source; none where there is no source."""
+    try:
+        lines = inspect.getsource(params).splitlines()
+    except (OSError, TypeError):
+        return {}
+    found = (re.match(r"    (\w+)\s*:[^#]*#\s*(.*)", line) for line in lines)
+    return {match[1]: match[2] for match in found if match}
+
+
+def spelled(kind: Any) -> str:
+    """Return in words what a field may be."""
+    if get_origin(kind) is Annotated:
+        base, *marks = get_args(kind)
+        ranges = [f" {mark}" for mark in marks if isinstance(mark, Range)]
+        return spelled(base) + "".join(ranges)
+    if get_origin(kind) is Literal:
+        return ", ".join(map(str, get_args(kind)))
+    names = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+    return names.get(kind) or str(kind).replace("typing.", "")
+
+
+def presets_table(rules: Rules) -> Table:
+    """Return what each preset changes."""
+    table = Table("profile", "changes", box=None, pad_edge=False)
+    for name, changes in (rules.presets or {}).items():
+        table.add_row(name, ", ".join(f"{field}={value}" for field, value in changes.items()) or "nothing")
+    return table
+
+
+def facts_table(rules: Rules) -> Table:
+    """Return the static facts of an environment with its default parameters."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in facts_of(rules):
+        table.add_row(name, Text(value))
+    return table
+
+
+def facts_of(rules: Rules) -> Iterator[tuple[str, str]]:
+    """Yield each static fact in words."""
+    spec = rules.spec
+    yield "kind", kind_of(rules)
+    yield "individuals a step", f"{spec.individuals}, {'the same' if spec.same_individuals else 'others'} each step"
+    yield "decisions", str(spec.actions) if spec.actions else "continuous"
+    for title, attributes in (("sensitive", spec.sensitive), ("legitimate", spec.legitimate)):
+        yield title, "; ".join(f"{name}: {', '.join(codes)}" for name, codes in attributes.items()) or "-"
+    yield "groups", ", ".join(spec.groups)
+    yield "features", ", ".join(spec.features) or "-"
+    yield "feedback", spec.feedback
+
+
+def spaces_table(rules: Rules) -> Table:
+    """Return the spaces of one agent with the default parameters, and how many agents there are."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    observation = rules.observation_space(rules.params)
+    table.add_row("agents", str(rules.agents(rules.params)))
+    table.add_row("an agent observes", Text(f"{type(observation).__name__}{observation.shape} of {observation.dtype}"))
+    table.add_row("an agent acts", Text(str(rules.action_space(rules.params))))
+    return table
+
+
+__all__ = ["environment_page", "environments_table", "parameters_table", "rules_class"]

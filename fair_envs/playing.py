@@ -1,0 +1,183 @@
+"""Plays an environment for people: in a window, with one agent on the keyboard, or into a film."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Lanes, Rules, Step, draws
+from fair_envs.envs.harvest import melting_pot
+from fair_envs.envs.harvest import rules as harvest
+from fair_envs.faces.single import RandomPartners
+from fair_envs.faces.window import Window, import_pygame
+
+Act = Callable[[Lanes, Step], NDArray[Any]]
+"""A policy: the batch and what it shows to actions (B, agents, ...)."""
+
+KEYS: Mapping[str, Mapping[str, int]] = {
+    "harvest": {
+        "up": harvest.UP,
+        "down": harvest.DOWN,
+        "left": harvest.LEFT,
+        "right": harvest.RIGHT,
+        "space": harvest.USE,
+        "r": harvest.RECOLOUR,
+        "o": harvest.OBSTRUCT,
+        "e": harvest.RIPEN,
+    },
+    "harvest_melting_pot": {
+        "up": melting_pot.FORWARD,
+        "down": melting_pot.BACKWARD,
+        "a": melting_pot.STEP_LEFT,
+        "d": melting_pot.STEP_RIGHT,
+        "left": melting_pot.TURN_LEFT,
+        "right": melting_pot.TURN_RIGHT,
+        "space": melting_pot.ZAP,
+        "1": melting_pot.PLANT_RED,
+        "2": melting_pot.PLANT_GREEN,
+        "3": melting_pot.PLANT_BLUE,
+    },
+}
+"""Which key takes which action, by the rules' name; other environments have the digits."""
+
+MARK = (230, 0, 180)  # colour of the box around the agent on the keyboard
+MARK_WIDTH = 3  # pixels
+
+
+def random_policy(rules: Rules) -> Act:
+    """Return the policy that chooses every action with the same chance, as the lane's luck has it."""
+    choose = RandomPartners(rules)
+    return lambda lanes, step: np.stack(
+        [choose(seen, luck) for seen, luck in zip(step.observation, draws(lanes), strict=True)]
+    )
+
+
+def keys_of(rules: Rules) -> dict[str, int]:
+    """Return which key takes which action.
+
+    Raises:
+        ValueError: The actions are not discrete.
+    """
+    space = rules.action_space(rules.params)
+    if not isinstance(space, gym.spaces.Discrete):
+        raise ValueError(f"agent must be none for an environment without discrete actions, got {space}")
+    digits = {str(k): k for k in range(min(int(space.n), 10))}
+    return {key: action for key, action in KEYS.get(rules.name, digits).items() if action < space.n}
+
+
+class Keyboard:
+    """Turns keys into the actions of one agent: the key pressed last since the step before, or one held down.
+
+    Args:
+        rules: The environment.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._pygame = import_pygame()
+        self._actions = {self._pygame.key.key_code(name): action for name, action in keys_of(rules).items()}
+        self.left = False  # whether the player has closed the window or pressed escape
+
+    def action(self) -> int:
+        """Return the action; 0 without a key that means one."""
+        pressed = [key for key, down in self._events() if down and key in self._actions]
+        if pressed:
+            return self._actions[pressed[-1]]
+        held = self._pygame.key.get_pressed()
+        return next((action for key, action in self._actions.items() if held[key]), 0)
+
+    def _events(self) -> Iterator[tuple[int, bool]]:
+        """Yield the keys pressed or let go since the last call; note whether the player has left."""
+        pygame = self._pygame
+        for event in pygame.event.get():
+            if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE):
+                self.left = True
+            elif event.type in (pygame.KEYDOWN, pygame.KEYUP):
+                yield event.key, event.type == pygame.KEYDOWN
+
+
+def agent_index(rules: Rules, agent: str) -> int | None:
+    """Return the index of an agent as PettingZoo names it; None for ``"none"``.
+
+    Raises:
+        ValueError: There is no such agent.
+    """
+    names = [f"agent_{i}" for i in range(rules.agents(rules.params))]
+    if agent == "none":
+        return None
+    if agent not in names:
+        raise ValueError(f"agent must be none or one of agent_0 to {names[-1]}, got {agent!r}")
+    return names.index(agent)
+
+
+def play_in_window(rules: Rules, act: Act, *, seed: int, agent: int | None = None, steps: int | None = None) -> None:
+    """Show episodes in a window until it is closed.
+
+    Args:
+        rules: The environment.
+        act: How the agents play.
+        seed: Of the first episode.
+        agent: Index of the agent on the keyboard, or None.
+        steps: Steps after which it ends by itself, or None.
+    """
+    keyboard = Keyboard(rules)
+    window = Window(title=f"fair-envs: {rules.name}", fps=rules.fps)
+    lanes, renderer = Lanes(rules, 1), rules.renderer()
+    lanes.seed(seed)
+    step, played = lanes.restart(), 0
+    try:
+        while not keyboard.left and played != steps:
+            window.show(marked(renderer.frame(lanes.records[0]), renderer, lanes.records[0], agent))
+            actions, own = act(lanes, step), keyboard.action()
+            if agent is not None:
+                actions[0, agent] = own
+            step, played = next_step(lanes, actions), played + 1
+    finally:
+        window.close()
+
+
+def next_step(lanes: Lanes, actions: NDArray[Any]) -> Step:
+    """Play a step; where an episode ends return the start of the next."""
+    step = lanes.advance(actions)
+    return lanes.restart() if step.terminated[0] or step.truncated[0] else step
+
+
+def pictures(rules: Rules, act: Act, *, seed: int, count: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield a picture of each of so many steps, shape (height, width, 3)."""
+    lanes, renderer = Lanes(rules, 1), rules.renderer()
+    lanes.seed(seed)
+    step = lanes.restart()
+    for _ in range(count):
+        yield renderer.frame(lanes.records[0])
+        step = next_step(lanes, act(lanes, step))
+
+
+def save_film(frames: Iterator[NDArray[np.uint8]], path: Path, *, fps: int) -> None:
+    """Save pictures as a film; the name's ending chooses the format.
+
+    Raises:
+        ImportError: imageio is missing; the message says how to install it.
+    """
+    try:
+        import imageio.v3 as imageio
+    except ImportError as error:
+        raise ImportError("films need imageio; install it with: pip install 'fair-envs[render]'") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    imageio.imwrite(path, list(frames), duration=1000 / fps, loop=0)
+
+
+def marked(frame: NDArray[np.uint8], renderer: Any, lane: Any, agent: int | None) -> NDArray[np.uint8]:
+    """Return the picture of a world of cells with a box around the agent; other pictures as they are."""
+    from fair_envs.envs.harvest.render import MARGIN, GridRenderer
+
+    if agent is None or not isinstance(renderer, GridRenderer):
+        return frame
+    size = renderer.cell
+    left, top = (MARGIN + int(lane[axis][agent]) * size for axis in ("x", "y"))
+    rows, columns = slice(top, top + size), slice(left, left + size)
+    inside = frame[top + MARK_WIDTH : top + size - MARK_WIDTH, left + MARK_WIDTH : left + size - MARK_WIDTH].copy()
+    frame[rows, columns] = MARK
+    frame[top + MARK_WIDTH : top + size - MARK_WIDTH, left + MARK_WIDTH : left + size - MARK_WIDTH] = inside
+    return frame

@@ -1,0 +1,144 @@
+"""The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and a film of an episode."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+import fair_envs
+from fair_envs.baselines.evaluation import Player
+from fair_envs.baselines.fair_ppo import FairPPO
+from fair_envs.baselines.training import Training
+from fair_envs.core import Lanes
+from fair_envs.metrics import Estimate
+from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction.experiment import TEST_SEEDS, Cell, read_result
+from fair_envs.reproduction.measures import Arm
+from fair_envs.reproduction.papers.lamalfa2025 import ACTIONS, GROUPS
+from fair_envs.reproduction.runner import run_cells
+
+HORIZON = 300
+STEPS = 1_280_000  # agent steps of each training
+EPISODES = 60  # test episodes of each training
+SEEDS = 5
+WEIGHTS = {"PPO": 0.0, "fair-PPO": 1.0}  # alpha; beta is 0
+GIF_FRAMES, GIF_EVERY = 75, 2
+
+NUMBERS: Mapping[str, str] = {
+    "return per agent and step, full speed": "return[without]",
+    "return per agent and step, half speed": "return[with]",
+    "demographic parity, |ratio|": "|dp_ratio|",
+    "demographic parity, difference per agent and step": "dp_difference",
+    "conditional parity among red, |ratio|": "|csp_ratio[red]|",
+    "conditional parity among blue, |ratio|": "|csp_ratio[blue]|",
+    "counterfactual, games none/all, |ratio|": "|cf_ratio|",
+    "counterfactual, attribute flipped, same networks": "twin_same",
+    "counterfactual, attribute flipped, new networks": "twin_own",
+}
+
+
+def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS, steps: int = STEPS) -> bool:
+    """Train, test, print the table and save the pictures; return whether fair-PPO's disparity is below PPO's.
+
+    Args:
+        out: Where everything is kept; trainings that are there are not run again.
+        jobs: How many worker processes.
+        progress: Whether to show a bar with the time left.
+        seeds: Training seeds of each method.
+        steps: Agent steps of each training.
+    """
+    cells = {name: [cell(alpha, seed, steps=steps) for seed in range(seeds)] for name, alpha in WEIGHTS.items()}
+    run_cells([c for group in cells.values() for c in group], out / "cells", jobs=jobs, progress=progress)
+    arms = {
+        name: Arm(name, [read_result(out / "cells" / c.key) for c in group], HORIZON) for name, group in cells.items()
+    }
+    numbers = compare(arms["PPO"], arms["fair-PPO"])
+    tables.write_csv(out / "table.csv", numbers)
+    tables.write_json(out / "table.json", numbers)
+    draw(arms, out)
+    film(out / "cells" / cells["fair-PPO"][0].key, out / "episode.gif")
+    return show(numbers, out, seeds=seeds, steps=steps)
+
+
+def cell(alpha: float, seed: int, *, steps: int) -> Cell:
+    """Return the cell of a weight and seed; without a weight fair-PPO is PPO, to the bit."""
+    training = Training(
+        env_id="FairHarvest-v0",
+        parameters={"horizon": HORIZON},
+        algorithm="fair-ppo",
+        alpha=alpha,
+        beta=0.0,
+        seed=seed,
+        steps=steps,
+    )
+    return Cell(training=training, episodes=EPISODES)
+
+
+def compare(classic: Arm, fair: Arm) -> dict[str, dict[str, Estimate]]:
+    """Return each number for PPO, for fair-PPO, and the difference, paired by training seed."""
+    rows: dict[str, dict[str, Estimate]] = {}
+    for label, name in NUMBERS.items():
+        plain, absolute = name.strip("|"), name.startswith("|")
+        rows[label] = {
+            "PPO": classic.estimate(plain, absolute=absolute),
+            "fair-PPO": fair.estimate(plain, absolute=absolute),
+            "difference": fair.against(classic, plain, absolute=absolute),
+        }
+    for group, words in (("without", "full speed"), ("with", "half speed")):
+        rows[f"price of fairness, {words}, %"] = {"fair-PPO": fair.price(classic, f"return[{group}]")}
+    return rows
+
+
+def show(numbers: Mapping[str, Mapping[str, Estimate]], out: Path, *, seeds: int, steps: int) -> bool:
+    """Print the table and the verdict."""
+    console = Console()
+    table = Table(title=f"FairHarvest: {seeds} training seeds of {steps:,} agent steps; 95 % intervals over seeds")
+    for column in ("", "PPO", "fair-PPO", "fair-PPO minus PPO"):
+        table.add_column(column)
+    for label, row in numbers.items():
+        table.add_row(label, *(tables.show(row[c]) if c in row else "" for c in ("PPO", "fair-PPO", "difference")))
+    console.print(table)
+    difference = numbers["demographic parity, |ratio|"]["difference"]
+    lower = difference.high < 0
+    console.print(
+        f"fair-PPO's absolute demographic-parity ratio is {'below' if lower else 'NOT shown to be below'} PPO's: "
+        f"paired difference {tables.show(difference)}."
+    )
+    console.print("0 is fair; a ratio of 1/3 is what half the turns alone make.")
+    console.print(f"Saved in {out}: table.csv, table.json, boxes.png, radar.png, episode.gif")
+    return lower
+
+
+def draw(arms: Mapping[str, Arm], out: Path) -> None:
+    """Save the box plot of the disparities and the radar plots of the actions."""
+    names = {"demographic parity": "dp_ratio", "parity among red": "csp_ratio[red]"}
+    names |= {"parity among blue": "csp_ratio[blue]", "counterfactual": "cf_ratio"}
+    boxes = {title: {label: arm.pooled(name) for label, arm in arms.items()} for title, name in names.items()}
+    figures.box_plot(boxes, out / "boxes.png", label="ratio (N - S) / (N + S)", bold="PPO")
+    figures.radar_plot(list(arms.values()), out / "radar.png", actions=ACTIONS, groups=GROUPS)
+
+
+def film(folder: Path, path: Path) -> None:
+    """Save a film of an episode of the policy in a cell's folder."""
+    try:
+        import imageio.v3 as imageio
+    except ImportError as error:
+        raise ImportError("films need imageio; install it with: pip install 'fair-envs[render]'") from error
+    model = FairPPO.load(folder / "model.zip", device="cpu")
+    rules = fair_envs.make_rules("FairHarvest-v0", horizon=HORIZON)
+    imageio.imwrite(path, list(frames(Player(model, rules), rules)), duration=120, loop=0)
+
+
+def frames(act: Callable[..., NDArray[Any]], rules: Any) -> Iterator[NDArray[np.uint8]]:
+    """Yield pictures of an episode, every few steps."""
+    lanes, renderer = Lanes(rules, 1), rules.renderer()
+    lanes.seed(TEST_SEEDS)
+    step = lanes.restart()
+    for t in range(GIF_FRAMES * GIF_EVERY):
+        if t % GIF_EVERY == 0:
+            yield renderer.frame(lanes.records[0])
+        step = lanes.advance(act(lanes, step))

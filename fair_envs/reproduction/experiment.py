@@ -1,0 +1,160 @@
+"""A cell: one training and its evaluation, named by a hash of all that it depends on."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import fair_envs
+from fair_envs.baselines.evaluation import Played, counterfactual, play
+from fair_envs.baselines.training import Training, train
+from fair_envs.metrics import Returns
+
+SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
+TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One training and its evaluation; equal cells have equal results.
+
+    Attributes:
+        training: What is trained, and how.
+        episodes: Test episodes.
+        games: Whether the test plays the two games of the counterfactual notion (nobody and everybody carries the
+            attribute) and the twins of the ordinary game.
+    """
+
+    training: Training
+    episodes: int
+    games: bool = True
+
+    @property
+    def key(self) -> str:
+        """A hash of the cell and of the package's version."""
+        content = {"version": fair_envs.__version__, **self.as_dict()}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the cell as plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a cell gave: the test's returns, and counts of selected and executed actions by group.
+
+    Attributes:
+        cell: The cell, as plain data.
+        ordinary: Returns of the ordinary game.
+        none: Returns of the game in which nobody carries the attribute, or None.
+        everybody: Returns of the game in which everybody does, or None.
+        twins: Counterfactual returns of the ordinary game: each carrier as a non-carrier, played by the networks of its
+            new group ("own") and by those of its old one ("same").
+        selected: Actions that the policies chose, shape (groups, actions).
+        executed: Actions that were carried out, shape (groups, actions).
+        seconds: Wall time of the training.
+    """
+
+    cell: Mapping[str, Any]
+    ordinary: Returns
+    none: Returns | None
+    everybody: Returns | None
+    twins: Mapping[str, Returns]
+    selected: NDArray[np.int64]
+    executed: NDArray[np.int64]
+    seconds: float
+
+
+def run_cell(cell: Cell, folder: Path, *, each_rollout: Callable[[], None] | None = None) -> Path:
+    """Run a cell unless its result is there; return the result's folder, which appears whole or not at all."""
+    done = folder / cell.key
+    if (done / "cell.json").exists():
+        return done
+    folder.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{cell.key}-", dir=folder))
+    try:
+        started = time.perf_counter()
+        model = train(cell.training)
+        seconds = time.perf_counter() - started
+        arrays = evaluate_cell(cell, model)
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        record = {"cell": cell.as_dict(), "key": cell.key, "seconds": seconds, "version": fair_envs.__version__}
+        (part / "cell.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+        model.save(part / "model.zip")
+        if not done.exists():
+            os.replace(part, done)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return done
+
+
+def evaluate_cell(cell: Cell, model: Any) -> dict[str, NDArray[Any]]:
+    """Play the test episodes and return their arrays under flat names."""
+    training = cell.training
+    rules = fair_envs.make_rules(training.env_id, **training.parameters)
+    ordinary = play(model, rules, episodes=cell.episodes, seed=TEST_SEEDS)
+    arrays = {**_arrays("ordinary", ordinary.returns), "selected": ordinary.selected, "executed": ordinary.executed}
+    if cell.games:
+        for name, returns in games_and_twins(cell, model, ordinary).items():
+            arrays |= _arrays(name, returns)
+    return arrays
+
+
+def games_and_twins(cell: Cell, model: Any, ordinary: Played) -> dict[str, Returns]:
+    """Return the returns of the two games and of the ordinary game's twins."""
+    training = cell.training
+    found = counterfactual(
+        model,
+        fair_envs.make_rules(training.env_id, **training.parameters),
+        episodes=cell.episodes,
+        seed=TEST_SEEDS,
+    )
+    return {name: getattr(found, name) for name in ("none", "everybody", "own", "same")}
+
+
+def read_result(folder: Path) -> Result:
+    """Return the result in a cell's folder.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    record = json.loads((folder / "cell.json").read_text())
+    with np.load(folder / "arrays.npz") as arrays:
+        read = {name: _returns(name, arrays) for name in ("ordinary", "none", "everybody", "own", "same")}
+        selected, executed = arrays["selected"], arrays["executed"]
+    ordinary = read["ordinary"]
+    if ordinary is None:
+        raise FileNotFoundError(f"folder must hold the returns of a cell, got {folder}")
+    return Result(
+        cell=record["cell"],
+        ordinary=ordinary,
+        none=read["none"],
+        everybody=read["everybody"],
+        twins={name: found for name in ("own", "same") if (found := read[name]) is not None},
+        selected=selected,
+        executed=executed,
+        seconds=record["seconds"],
+    )
+
+
+def _arrays(name: str, returns: Returns) -> dict[str, NDArray[Any]]:
+    attributes = {f"{name}/{key}": np.asarray(codes) for key, codes in returns.attributes.items()}
+    return {f"{name}/values": np.asarray(returns.values), **attributes}
+
+
+def _returns(name: str, arrays: Mapping[str, NDArray[Any]]) -> Returns | None:
+    if f"{name}/values" not in arrays:
+        return None
+    prefix = f"{name}/"
+    attributes = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
+    return Returns(attributes.pop("values"), attributes=attributes)

@@ -1,0 +1,101 @@
+"""Plots of arms: box plots of test episodes, radar plots of actions, curves against a weight."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.reproduction.measures import Arm
+
+INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
+
+
+def box_plot(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], path: Path, *, label: str, bold: str) -> None:
+    """Save one panel of boxes for each notion; a box shows the test episodes of all training seeds.
+
+    Args:
+        panels: Title to arms to values.
+        path: Where the picture is saved.
+        label: Of the vertical axis.
+        bold: The arm that the others are compared with.
+    """
+    plt = _pyplot()
+    widest = max(len(arms) for arms in panels.values())
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(1.2 + len(panels) * (1.2 + 0.45 * widest), 4.2), squeeze=False, layout="constrained"
+    )
+    for axis, (title, arms) in zip(axes[0], panels.items(), strict=True):
+        boxes = axis.boxplot(
+            list(arms.values()), tick_labels=list(arms), patch_artist=True, flierprops={"markersize": 2}
+        )
+        for name, patch, median in zip(arms, boxes["boxes"], boxes["medians"], strict=True):
+            patch.set(facecolor=PALE if name == bold else "white", linewidth=2 if name == bold else 1)
+            median.set(color=WITH, linewidth=2)
+        axis.axhline(0, color=INK, linewidth=0.8, linestyle=":")
+        axis.set_title(title)
+        axis.tick_params(axis="x", rotation=60)
+    axes[0][0].set_ylabel(label)
+    _save(figure, path)
+
+
+def radar_plot(arms: Sequence[Arm], path: Path, *, actions: Sequence[str], groups: Sequence[str]) -> None:
+    """Save radar plots of the shares of actions: selected and executed (columns) by group (rows)."""
+    plt = _pyplot()
+    kinds = ("selected", "executed")
+    figure, axes = plt.subplots(
+        len(groups), 2, figsize=(10, 4.6 * len(groups)), subplot_kw={"projection": "polar"}, layout="constrained"
+    )
+    angles = np.linspace(0, 2 * np.pi, len(actions), endpoint=False)
+    for column, kind in enumerate(kinds):
+        for row, group in enumerate(groups):
+            axis = axes[row][column]
+            for arm in arms:
+                shares = arm.actions(kind)[row]
+                axis.plot(np.append(angles, angles[0]), np.append(shares, shares[0]), label=arm.label)
+            axis.set_xticks(angles, actions)
+            axis.set_title(f"{group}: {kind}")
+    axes[0][0].legend(loc="upper left", bbox_to_anchor=(-0.35, 1.15), fontsize="small")
+    _save(figure, path)
+
+
+def curves(arms: Mapping[float, Arm], path: Path, *, label: str) -> None:
+    """Save the disparity and both groups' returns against a weight, with intervals over training seeds."""
+    plt = _pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    _curve(left, arms, "dp_ratio", INK, "absolute ratio", absolute=True)
+    left.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
+    left.annotate("half the turns alone: 1/3", (max(arms), 1 / 3), ha="right", va="bottom", fontsize="small")
+    left.set(xlabel=label, ylabel="demographic parity (0 is fair)", ylim=(0, None))
+    _curve(right, arms, "return[without]", WITHOUT, "without the attribute")
+    _curve(right, arms, "return[with]", WITH, "with the attribute")
+    right.set(xlabel=label, ylabel="reward per agent and step", ylim=(0, None))
+    right.legend()
+    _save(figure, path)
+
+
+def _curve(axis: Any, arms: Mapping[float, Arm], name: str, colour: str, text: str, *, absolute: bool = False) -> None:
+    estimates = [arm.estimate(name, absolute=absolute) for arm in arms.values()]
+    weights = list(arms)
+    axis.plot(weights, [e.value for e in estimates], "o-", color=colour, label=text)
+    axis.fill_between(weights, [e.low for e in estimates], [e.high for e in estimates], color=colour, alpha=0.2)
+
+
+def _save(figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    _pyplot().close(figure)
+
+
+def _pyplot() -> Any:
+    """Return matplotlib's pyplot with a backend that needs no screen."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        needed = "plots need matplotlib; install it with: pip install 'fair-envs[baselines]'"
+        raise ImportError(needed) from error
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -1,0 +1,117 @@
+"""The numbers of one result: each notion's mean over the test episodes, and its series over them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.metrics import (
+    Estimate,
+    conditional_parity,
+    counterfactual_fairness,
+    demographic_parity,
+    mean_interval,
+    paired_difference,
+    price_interval,
+    sensitive_returns,
+)
+from fair_envs.reproduction.experiment import Result
+
+Series = dict[str, NDArray[np.float64]]
+
+GROUPS = ("without", "with")  # the sensitive attribute
+
+
+def series(result: Result, *, horizon: int) -> Series:
+    """Return each number for each test episode; returns and differences are per agent and step.
+
+    Names: ``return[without]``, ``return[with]``; ``dp_ratio``, ``dp_difference``, ``dp_total``; the same with
+    ``csp_..[red]``; ``cf_ratio``, ``cf_difference``, ``cf_total`` of the paper's two games and ``game[without]``,
+    ``game[with]``, the returns in them; ``twin_own`` and ``twin_same``, the differences per agent and step that flipping
+    every carrier makes, with the networks of its new and of its old group.
+    """
+    found: Series = {}
+    for group, values in sensitive_returns(result.ordinary).items():
+        found[f"return[{group}]"] = values / horizon
+    for form in ("ratio", "difference", "total"):
+        unit = horizon if form == "difference" else 1
+        found[f"dp_{form}"] = demographic_parity(result.ordinary, form=form) / unit
+        for value, gap in conditional_parity(result.ordinary, form=form).items():
+            found[f"csp_{form}[{value}]"] = gap / unit
+        if result.everybody is not None and result.none is not None:
+            found[f"cf_{form}"] = counterfactual_fairness(result.everybody, result.none, form=form) / unit
+    for group, game in zip(GROUPS, (result.none, result.everybody), strict=True):
+        if game is not None:
+            found[f"game[{group}]"] = game.values.mean(axis=1) / horizon
+    for kind, twin in result.twins.items():
+        found[f"twin_{kind}"] = counterfactual_fairness(result.ordinary, twin, form="difference") / horizon
+    return found
+
+
+@dataclass
+class Arm:
+    """One method with the results of its training seeds, in the order of the seeds.
+
+    Attributes:
+        label: For tables and plots.
+        results: One for each training seed.
+        horizon: Steps of an episode.
+    """
+
+    label: str
+    results: Sequence[Result]
+    horizon: int
+    _series: list[Series] = field(default_factory=list, repr=False)
+
+    @property
+    def series(self) -> list[Series]:
+        """Each seed's series."""
+        if not self._series:
+            self._series = [series(result, horizon=self.horizon) for result in self.results]
+        return self._series
+
+    def names(self) -> list[str]:
+        """Return the names of the numbers."""
+        return list(self.series[0])
+
+    def per_seed(self, name: str, *, absolute: bool = False) -> NDArray[np.float64]:
+        """Return the number's mean over test episodes for each seed, or the mean of its absolute value."""
+        return np.array([np.mean(np.abs(s[name]) if absolute else s[name]) for s in self.series])
+
+    def estimate(self, name: str, *, absolute: bool = False) -> Estimate:
+        """Return the number's mean over seeds with its interval."""
+        return mean_interval(self.per_seed(name, absolute=absolute))
+
+    def against(self, other: "Arm", name: str, *, absolute: bool = False) -> Estimate:
+        """Return this arm's number minus the other's, paired by training seed."""
+        return paired_difference(self.per_seed(name, absolute=absolute), other.per_seed(name, absolute=absolute))
+
+    def price(self, classic: "Arm", name: str) -> Estimate:
+        """Return the price of fairness in percent of the other arm's number, paired by training seed."""
+        return price_interval(self.per_seed(name), classic.per_seed(name), paired=True, method="t")
+
+    def reduction(self, classic: "Arm", name: str) -> Estimate:
+        """Return by how many percent the mean absolute number is below the other arm's."""
+        change = price_interval(
+            self.per_seed(name, absolute=True), classic.per_seed(name, absolute=True), paired=True, method="t"
+        )
+        return replace(change, value=-change.value, low=-change.high, high=-change.low)
+
+    def pooled(self, name: str) -> NDArray[np.float64]:
+        """Return the series of all seeds, one after another."""
+        return np.concatenate([s[name] for s in self.series])
+
+    def actions(self, kind: str) -> NDArray[np.float64]:
+        """Return the shares of the actions in each group, shape (groups, actions); ``selected`` or ``executed``."""
+        counts = sum(np.asarray(getattr(result, kind), float) for result in self.results)
+        return np.asarray(counts / np.sum(counts, axis=1, keepdims=True))
+
+
+def largest_absolute(arms: Sequence[Arm], names: Sequence[str]) -> float:
+    """Return the largest absolute value of the numbers over all arms, seeds and episodes: a reference for scaling."""
+    return max(float(np.abs(arm.pooled(name)).max()) for arm in arms for name in names)
+
+
+
+

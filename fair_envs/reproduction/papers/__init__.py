@@ -1,0 +1,1 @@
+"""The papers, one module each, with ``main(scale=..., out=..., jobs=..., progress=...)``."""

@@ -1,0 +1,448 @@
+"""La Malfa et al. (2025), "Fairness Aware Reinforcement Learning via Proximal Policy Optimization", arXiv 2502.03953.
+
+The paper trains PPO and fair-PPO on the allelopathic harvest over a grid of weights (alpha, beta) for three penalties and
+reports the price of fairness and one number for unfairness. Which number that is, the paper does not say; its Table 1 fits
+a raw difference of group totals divided by the largest one in the set of runs, not a ratio. Every claim is therefore
+looked at in three metrics.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from fair_envs.baselines.training import Training
+from fair_envs.metrics import Estimate
+from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction.experiment import Cell, read_result
+from fair_envs.reproduction.measures import Arm, largest_absolute
+from fair_envs.reproduction.runner import merge, run_cells
+
+ScaleName = Literal["smoke", "small", "full"]
+Point = tuple[str, str, float, float]  # penalty, mode, alpha, beta
+GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
+PENALTIES = ("dp", "csp", "cf")
+DIAGONAL = ((0.25, 0.25), (0.5, 0.5), (1.0, 1.0))
+MODES = ("weighted", "p3o", "paper_literal", "authors")
+ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
+GROUPS = ("full speed", "half speed")
+
+PAPER_TABLE_1: dict[str, dict[tuple[float, float], tuple[float, float, tuple[float, ...]]]] = {
+    # penalty: (alpha, beta): price in % for non-sensitive, for sensitive, unfairness (two values: the two preferences)
+    "dp": {
+        (0.0, 0.25): (-56, -53, (0.23,)),
+        (0.5, 0.5): (-52, -50, (0.26,)),
+        (1.0, 1.0): (-47, -47, (0.29,)),
+        (0.25, 0.25): (-45, -44, (0.29,)),
+    },
+    "csp": {
+        (0.75, 0.25): (-57, -54, (0.15, 0.14)),
+        (1.0, 0.0): (-57, -55, (0.15, 0.15)),
+        (0.5, 1.0): (-56, -54, (0.15, 0.14)),
+        (1.0, 1.0): (-47, -46, (0.17, 0.19)),
+    },
+    "cf": {
+        (1.0, 1.0): (-38, -42, (0.25,)),
+        (0.75, 0.5): (-33, -39, (0.28,)),
+        (0.0, 0.75): (5, 18, (0.41,)),
+        (0.25, 0.75): (1, 5, (0.44,)),
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How much of the study is run.
+
+    Attributes:
+        seeds: Training seeds of each cell.
+        steps: Agent steps of each training.
+        horizon: Steps of an episode, in training and test.
+        episodes: Test episodes of each cell.
+        points: Weights (alpha, beta) of each penalty in the mode ``shaped``.
+        modes: Other modes, run at (1, 1) with the penalty on demographic parity.
+        curve: Weights alpha at which the penalty on demographic parity is run with beta = 0.
+        training: Other settings of the training.
+        parameters: Other parameters of the environment.
+    """
+
+    seeds: int
+    steps: int
+    horizon: int
+    episodes: int
+    points: Sequence[tuple[float, float]]
+    modes: Sequence[str] = ()
+    curve: Sequence[float] = ()
+    training: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+SMALL: Mapping[str, Any] = {"lanes": 8, "n_steps": 100, "batch_size": 4096}
+SCALES: dict[str, Scale] = {
+    "smoke": Scale(
+        seeds=2, steps=96_000, horizon=100, episodes=4, points=((1.0, 1.0),), curve=(0.0, 1.0), training=SMALL
+    ),
+    "small": Scale(
+        seeds=5,
+        steps=1_920_000,  # 160 episodes of 40 agents
+        horizon=300,
+        episodes=100,
+        points=DIAGONAL,
+        modes=MODES,
+        curve=(0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0),
+        training=SMALL,
+    ),
+    "full": Scale(
+        seeds=5,
+        steps=120_000_000,  # 1000 episodes of 3000 steps of 40 agents, as in the paper
+        horizon=3000,
+        episodes=1000,
+        points=tuple(product(GRID, GRID)),
+        modes=MODES,
+        curve=(0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0),
+        training={"lanes": 8, "n_steps": 250, "batch_size": 16_384},
+    ),
+}
+
+
+def cells(scale: Scale) -> dict[Point, list[Cell]]:
+    """Return the study's cells: each penalty, mode and pair of weights with its training seeds."""
+    weights = ((0.0, 0.0), *scale.points)
+    points: list[Point] = [(penalty, "shaped", alpha, beta) for penalty in PENALTIES for alpha, beta in weights]
+    points += [("dp", mode, 1.0, 1.0) for mode in scale.modes]
+    points += [("dp", "shaped", alpha, 0.0) for alpha in scale.curve]
+    return {point: [cell(scale, point, seed) for seed in range(scale.seeds)] for point in dict.fromkeys(points)}
+
+
+def cell(scale: Scale, point: Point, seed: int) -> Cell:
+    """Return one cell. Without weights fair-PPO is PPO, to the bit; the penalty then only says in which worlds it learns."""
+    penalty, mode, alpha, beta = point
+    if (alpha, beta) == (0.0, 0.0) and penalty == "csp":
+        penalty = "dp"  # the same training
+    training = Training(
+        env_id="FairHarvest-v0",
+        parameters={**scale.parameters, "horizon": scale.horizon},
+        algorithm="fair-ppo",
+        steps=scale.steps,
+        penalty=penalty,
+        mode=mode,
+        alpha=alpha,
+        beta=beta,
+        seed=seed,
+        **scale.training,
+    )
+    return Cell(training=training, episodes=scale.episodes)
+
+
+def main(
+    *,
+    scale: ScaleName,
+    out: Path,
+    jobs: int = 2,
+    seeds: int | None = None,
+    resume: bool = False,
+    merge_from: Sequence[Path] = (),
+    progress: bool = True,
+) -> Path:
+    """Run the study's cells that are missing and write its tables, figures and report; return the report's path.
+
+    Args:
+        scale: ``"smoke"`` (a minute), ``"small"`` (under 90 minutes on two cores) or ``"full"`` (the paper's protocol).
+        out: A new folder, where the cells are kept and the report is written.
+        jobs: How many worker processes.
+        seeds: Training seeds of each cell, if not the scale's.
+        resume: Go on in a folder that exists: its cells are not run again.
+        merge_from: Folders of the same study, run on other machines, whose cells are taken over.
+        progress: Whether to show a bar with the time left.
+
+    Raises:
+        ValueError: An unknown scale.
+        FileExistsError: The folder exists, without ``resume``.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got {scale!r}")
+    if out.exists() and not resume:
+        raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
+    chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
+    study = cells(chosen)
+    folder = out / "cells"
+    merge([source / "cells" for source in merge_from], folder)
+    run_cells([cell for group in study.values() for cell in group], folder, jobs=jobs, progress=progress)
+    arms = {
+        point: Arm(label_of(point), [read_result(folder / cell.key) for cell in group], chosen.horizon)
+        for point, group in study.items()
+    }
+    return Report(name=scale, scale=chosen, arms=arms, out=out).write()
+
+
+def label_of(point: Point) -> str:
+    """Return what an arm is called in tables and plots."""
+    _, mode, alpha, beta = point
+    if (alpha, beta) == (0.0, 0.0):
+        return "PPO"
+    return f"({alpha:g}, {beta:g})" if mode == "shaped" else f"{mode} ({alpha:g}, {beta:g})"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and what our runs say of it."""
+
+    text: str
+    verdict: str
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The tables, figures and verdicts of a study.
+
+    Attributes:
+        name: Of the scale.
+        scale: What was run.
+        arms: The methods with their results.
+        out: Where everything is written.
+    """
+
+    name: str
+    scale: Scale
+    arms: Mapping[Point, Arm]
+    out: Path
+
+    @property
+    def command(self) -> str:
+        """The command that makes the report."""
+        return f"fair-envs reproduce lamalfa2025 --scale {self.name}"
+
+    def classic(self, penalty: str) -> Arm:
+        """Return PPO in the worlds of a penalty."""
+        return self.arms[(penalty, "shaped", 0.0, 0.0)]
+
+    def fair(self, penalty: str) -> dict[Point, Arm]:
+        """Return the fair arms of a penalty in the mode ``shaped``, at the points of the scale."""
+        return {
+            (penalty, "shaped", point[0], point[1]): self.arms[(penalty, "shaped", point[0], point[1])]
+            for point in self.scale.points
+            if point != (0.0, 0.0)
+        }
+
+    def unfairness(self, penalty: str, form: str) -> list[str]:
+        """Return the names of a penalty's numbers: one, or one for each preference."""
+        return [f"csp_{form}[red]", f"csp_{form}[blue]"] if penalty == "csp" else [f"{penalty}_{form}"]
+
+    def write(self) -> Path:
+        """Write everything and return the report's path."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        numbers = {f"{point[0]} {arm.label}": self.numbers(point, arm) for point, arm in self.arms.items()}
+        tables.write_csv(self.out / "table.csv", numbers)
+        tables.write_json(self.out / "table.json", numbers)
+        claims = self.claims()
+        (self.out / "claims.json").write_text(json.dumps([vars(c) for c in claims], indent=2) + "\n")
+        self.draw()
+        path = self.out / "report.md"
+        path.write_text(self.text(claims))
+        return path
+
+    def numbers(self, point: Point, arm: Arm) -> dict[str, Estimate]:
+        """Return an arm's numbers: means, absolute means, price of fairness and difference from PPO."""
+        classic = self.classic(point[0])
+        found = {name: arm.estimate(name) for name in arm.names()}
+        for name in [name for name in arm.names() if "ratio" in name or "difference" in name]:
+            found[f"|{name}|"] = arm.estimate(name, absolute=True)
+            found[f"|{name}| minus PPO's"] = arm.against(classic, name, absolute=True)
+        for name in ("return[without]", "return[with]", "game[without]", "game[with]"):
+            found[f"price of {name} %"] = arm.price(classic, name)
+        return found
+
+    # ------------------------------------------------------------------------------------------- tables
+
+    def paper_table(self) -> str:
+        """Return Table 1 of the paper beside our numbers."""
+        header = ["penalty", "(alpha, beta)", "paper: price N / S, unfairness", "price N %", "price S %"]
+        header += ["ratio", "difference per agent and step", "max-abs scaled"]
+        rows = []
+        for penalty in PENALTIES:
+            arms = {(0.0, 0.0): self.classic(penalty)} | {p[2:]: arm for p, arm in self.fair(penalty).items()}
+            for point in dict.fromkeys([*arms, *PAPER_TABLE_1[penalty]]):
+                rows.append([penalty, f"({point[0]:g}, {point[1]:g})" if any(point) else "PPO", self._paper(penalty, point)])
+                rows[-1] += self._ours(penalty, arms[point]) if point in arms else ["not run"] * 5
+        return tables.markdown(header, rows)
+
+    def _paper(self, penalty: str, point: tuple[float, ...]) -> str:
+        entry = PAPER_TABLE_1[penalty].get((point[0], point[1]))
+        if entry is None:
+            return ""
+        without, having, unfairness = entry
+        return f"{without:+g} % / {having:+g} %, {', '.join(f'{u:.2f}' for u in unfairness)}"
+
+    def _ours(self, penalty: str, arm: Arm) -> list[str]:
+        classic = self.classic(penalty)
+        game = "game" if penalty == "cf" else "return"
+        row = [
+            "0" if arm is classic else tables.show(arm.price(classic, f"{game}[{group}]"), digits=1)
+            for group in ("without", "with")
+        ]
+        for form in ("ratio", "difference"):
+            row.append("; ".join(tables.show(arm.estimate(n, absolute=True)) for n in self.unfairness(penalty, form)))
+        row.append("; ".join(f"{self.scaled(penalty, arm, n):.3f}" for n in self.unfairness(penalty, "total")))
+        return row
+
+    def scaled(self, penalty: str, arm: Arm, name: str) -> float:
+        """Return the mean absolute raw difference over the largest one among the penalty's arms (`shaped` and PPO)."""
+        reference = [self.classic(penalty), *self.fair(penalty).values()]
+        largest = largest_absolute(reference, self.unfairness(penalty, "total"))
+        return float(arm.per_seed(name, absolute=True).mean() / largest)
+
+    def modes_table(self) -> str:
+        """Return how the modes do at (1, 1) with the penalty on demographic parity."""
+        header = ["mode", "return N", "return S", "ratio", "ratio minus PPO's", "price N %", "price S %"]
+        classic = self.classic("dp")
+        chosen = {"PPO": classic, "shaped (1, 1)": self.arms[("dp", "shaped", 1.0, 1.0)]}
+        chosen |= {self.arms[p].label: self.arms[p] for p in self.arms if p[1] != "shaped"}
+        rows: list[list[tables.Cell]] = [
+            [
+                label,
+                arm.estimate("return[without]"),
+                arm.estimate("return[with]"),
+                arm.estimate("dp_ratio", absolute=True),
+                "" if arm is classic else arm.against(classic, "dp_ratio", absolute=True),
+                "" if arm is classic else tables.show(arm.price(classic, "return[without]"), digits=1),
+                "" if arm is classic else tables.show(arm.price(classic, "return[with]"), digits=1),
+            ]
+            for label, arm in chosen.items()
+        ]
+        return tables.markdown(header, rows)
+
+    def twins_table(self) -> str:
+        """Return what flipping every carrier changes, in the ordinary game."""
+        header = ["penalty", "(alpha, beta)", "networks of the new group", "networks of the old group (attribute alone)"]
+        rows: list[list[tables.Cell]] = [
+            [point[0], arm.label, arm.estimate("twin_own"), arm.estimate("twin_same")]
+            for penalty in ("dp", "csp")
+            for point, arm in {(penalty, "", 0.0, 0.0): self.classic(penalty), **self.fair(penalty)}.items()
+        ]
+        return tables.markdown(header, rows)
+
+    # ------------------------------------------------------------------------------------------- claims
+
+    def claims(self) -> list[Claim]:
+        """Return the paper's claims with what our runs say."""
+        return [
+            self._reduction_claim(),
+            self._conditional_claim(),
+            self._counterfactual_claim(),
+            self._price_claim(),
+        ]
+
+    def _reductions(self, penalty: str, form: str) -> dict[str, Estimate]:
+        """Return by how many percent each point reduces the absolute number, for each of the penalty's numbers."""
+        classic = self.classic(penalty)
+        return {
+            f"{arm.label}{name[name.find('[') :] if '[' in name else ''}": arm.reduction(classic, name)
+            for arm in self.fair(penalty).values()
+            for name in self.unfairness(penalty, form)
+        }
+
+    def _reduction_claim(self) -> Claim:
+        found = {form: self._reductions("dp", form) for form in ("ratio", "difference")}
+        best = {form: max(values.values(), key=lambda e: e.value) for form, values in found.items()}
+        holds = {form: e.low > 0 and e.value >= 50 for form, e in best.items()}
+        return Claim(
+            "Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
+            _verdict(holds),
+            "; ".join(f"{form}: {_listed(values)}" for form, values in found.items()),
+        )
+
+    def _conditional_claim(self) -> Claim:
+        found = {form: self._reductions("csp", form) for form in ("ratio", "difference")}
+        holds = {form: all(e.low > 0 for e in values.values()) for form, values in found.items()}
+        return Claim(
+            "Conditional statistical parity improves in both preference groups, everywhere on the grid.",
+            _verdict(holds),
+            "; ".join(f"{form}: {_listed(values)}" for form, values in found.items()),
+        )
+
+    def _counterfactual_claim(self) -> Claim:
+        found = {form: self._reductions("cf", form) for form in ("ratio", "difference")}
+        holds = {}
+        for form, values in found.items():
+            points = {p: values[label_of(p)] for p in self.fair("cf")}
+            improves = {p: e.low > 0 for p, e in points.items()}
+            high = [ok for p, ok in improves.items() if p[2] >= 0.75]
+            low = [ok for p, ok in improves.items() if p[2] < 0.75]
+            holds[form] = all(high) and not any(low)
+        return Claim(
+            "Counterfactual fairness improves only at high weights.",
+            _verdict(holds),
+            "; ".join(f"{form}: {_listed(values)}" for form, values in found.items()),
+        )
+
+    def _price_claim(self) -> Claim:
+        lines, similar = [], []
+        for penalty in PENALTIES:
+            classic, kind = self.classic(penalty), "game" if penalty == "cf" else "return"
+            for arm in self.fair(penalty).values():
+                without, having = (arm.price(classic, f"{kind}[{g}]") for g in ("without", "with"))
+                similar.append(without.low <= having.high and having.low <= without.high)
+                lines.append(f"{penalty} {arm.label}: {tables.show(without, digits=0)} and {tables.show(having, digits=0)}")
+        return Claim(
+            "The price of fairness is similar for both groups.",
+            _verdict({"overlap of the intervals": all(similar)}),
+            f"{sum(similar)} of {len(similar)} pairs of intervals overlap; price in % for N and S: " + "; ".join(lines),
+        )
+
+    # ------------------------------------------------------------------------------------- figures and text
+
+    def draw(self) -> None:
+        """Save the figures."""
+        panels = {"demographic parity": ("dp", "dp_{}"), "parity among red": ("csp", "csp_{}[red]")}
+        panels |= {"parity among blue": ("csp", "csp_{}[blue]"), "counterfactual": ("cf", "cf_{}")}
+        for form, label in (("ratio", "ratio (N - S) / (N + S)"), ("difference", "difference per agent and step")):
+            boxes = {
+                title: {
+                    arm.label: arm.pooled(name.format(form))
+                    for arm in (self.classic(penalty), *self.fair(penalty).values())
+                }
+                for title, (penalty, name) in panels.items()
+            }
+            figures.box_plot(boxes, self.out / f"boxes-{form}.png", label=label, bold="PPO")
+        for penalty in PENALTIES:
+            chosen = [self.classic(penalty), *self.fair(penalty).values()][:5]
+            figures.radar_plot(chosen, self.out / f"radar-{penalty}.png", actions=ACTIONS, groups=GROUPS)
+        if self.scale.curve:
+            curve = {alpha: self.arms[("dp", "shaped", alpha, 0.0)] for alpha in self.scale.curve}
+            figures.curves(curve, self.out / "alpha.png", label="alpha (beta = 0)")
+
+    def text(self, claims: Sequence[Claim]) -> str:
+        """Return the report as Markdown."""
+        s = self.scale
+        trainings = sum(len(arm.results) for arm in self.arms.values())
+        seconds = sum(result.seconds for arm in self.arms.values() for result in arm.results)
+        parts = [
+            f"Made by `{self.command}`: {trainings} trainings, {s.seeds} seeds (0 to {s.seeds - 1}) a cell, "
+            f"{s.steps:,} agent steps each ({seconds / trainings:.0f} s on one core), episodes of {s.horizon} steps, "
+            f"{s.episodes} test episodes a cell. Brackets hold 95 % intervals over training seeds (Student's t; "
+            "differences and prices are paired by seed). N: agents at full speed; S: agents with the sensitive "
+            "attribute, at half speed. Unfairness is the mean over test episodes of the absolute value.",
+            "## The paper's table beside ours",
+            self.paper_table(),
+            "## The paper's claims",
+            *[f"**{c.text}** {c.verdict}\n\n{c.evidence}." for c in claims],
+            "## Other modes at (1, 1), demographic parity",
+            self.modes_table(),
+            "## Twins: what flipping the attribute of every carrier changes",
+            "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode.",
+            self.twins_table(),
+            "## Figures",
+            *[f"![{path.stem}]({path.name})" for path in sorted(self.out.glob("*.png"))],
+        ]
+        return "\n\n".join(parts) + "\n"
+
+
+def _verdict(holds: Mapping[str, bool]) -> str:
+    return "; ".join(f"{'Holds' if ok else 'Does not hold'} ({metric})" for metric, ok in holds.items()) + "."
+
+
+def _listed(values: Mapping[str, Estimate]) -> str:
+    return ", ".join(f"{label} {tables.show(e, digits=0)} %" for label, e in values.items())

@@ -1,0 +1,169 @@
+"""What several tests need: every environment there is, comparison of whatever a face returns, scenes set by hand."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs import TABLE
+from fair_envs.core import Lanes
+from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
+
+
+class Kind(NamedTuple):
+    """One environment to test: an id, and the rules of it that are chosen by ``variant``."""
+
+    env_id: str
+    variant: str | None = None
+
+    def __str__(self) -> str:
+        """Return the name of a test's case."""
+        return self.env_id if self.variant is None else f"{self.env_id}:{self.variant}"
+
+    @property
+    def module(self) -> Any:
+        """The package that offers the faces."""
+        return importlib.import_module(TABLE[self.env_id].module)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What the constructors are told to get this kind."""
+        return {} if self.variant is None else {"variant": self.variant}
+
+
+def kinds() -> list[Kind]:
+    """Return every registered id and each of its variants."""
+    found = []
+    for env_id in TABLE:
+        found.append(Kind(env_id))
+        found.extend(Kind(env_id, variant) for variant in Kind(env_id).module.Env.rules.variants)
+    return found
+
+
+def assert_same(one: Any, other: Any, place: str = "") -> None:
+    """Fail unless two things are the same in structure, type, shape and every bit."""
+    assert type(one) is type(other), f"{place}: {type(one)} and {type(other)}"
+    if isinstance(one, Mapping):
+        assert list(one) == list(other) or set(one) == set(other), f"{place}: {set(one) ^ set(other)}"
+        for key in one:
+            assert_same(one[key], other[key], f"{place}/{key}")
+    elif isinstance(one, (list, tuple)) or (isinstance(one, np.ndarray) and one.dtype == object):
+        assert len(one) == len(other), f"{place}: {len(one)} and {len(other)}"
+        for i, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_same(a, b, f"{place}[{i}]")
+    elif isinstance(one, np.ndarray):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), f"{place}: {one.dtype, one.shape}"
+        if one.dtype.names:  # field by field: the padding between them means nothing
+            for name in one.dtype.names:
+                assert_same(one[name], other[name], f"{place}.{name}")
+            return
+        assert one.tobytes() == other.tobytes(), f"{place}: {one} and {other}"
+    else:
+        assert not isinstance(one, np.generic) or one.dtype == other.dtype, f"{place}: {one.dtype}"
+        assert one == other, f"{place}: {one} and {other}"
+
+
+def arrays_in(thing: Any) -> list[NDArray[Any]]:
+    """Return every array in a structure of dictionaries and sequences."""
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return [thing]
+    if isinstance(thing, Mapping):
+        thing = list(thing.values())
+    if isinstance(thing, (list, tuple, np.ndarray)):
+        return [array for part in thing for array in arrays_in(part)]
+    return []
+
+
+def digest(*arrays: Any) -> str:
+    """Return a short hash of the arrays' values."""
+    found = sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]
+
+
+def play_single(env: gym.Env[Any, Any], *, seed: int, steps: int) -> list[Any]:
+    """Return all that an episode returns, with the actions that this seed samples; it goes on after an end."""
+    env.action_space.seed(seed)
+    played: list[Any] = [env.reset(seed=seed)]
+    for _ in range(steps):
+        played.append(env.step(env.action_space.sample()))
+        if played[-1][2] or played[-1][3]:
+            played.append(env.reset())
+    return played
+
+
+# ------------------------------------------------------------------------------------------- scenes of the harvest
+
+STILL = {"red_bushes": 3, "blue_bushes": 0, "growth_interval": 0, "lifespan": 0}
+"""No bush grows or dies, and there is room for three: few layouts, so few compilations."""
+
+
+class Agent(NamedTuple):
+    """An agent of a scene."""
+
+    x: int
+    y: int
+    preference: int = RED
+    sensitive: int = 0
+    skilled: int = 0
+
+
+class Bush(NamedTuple):
+    """A bush of a scene."""
+
+    x: int
+    y: int
+    colour: int = RED
+    ripe: int = 0
+
+
+def scene(agents: Sequence[Agent], bushes: Sequence[Bush] = (), *, lanes: int = 1, **parameters: Any) -> Lanes:
+    """Return lanes that hold these agents and bushes and nothing else, at time 0 of the episode of seed 0, 1, ..."""
+    batch = Lanes(Harvest(**{**STILL, "agents": len(agents), **parameters}), lanes)
+    batch.seed(0)
+    batch.restart()
+    arrange(batch, agents, bushes)
+    return batch
+
+
+def arrange(batch: Lanes, agents: Sequence[Agent], bushes: Sequence[Bush]) -> None:
+    """Put these agents and bushes in place of all that stands in the lanes."""
+    records = batch.records
+    records["cell"] = 0
+    for i, agent in enumerate(agents):
+        for name, value in agent._asdict().items():
+            records[name][:, i] = value
+        records["cell"][:, agent.x, agent.y] = 1 + i
+    for k, bush in enumerate(bushes):
+        for name, value in (("bush_x", bush.x), ("bush_y", bush.y), ("colour", bush.colour), ("ripe", bush.ripe)):
+            records[name][:, k] = value
+        records["age"][:, k] = records["unripe_for"][:, k] = 0
+        records["cell"][:, bush.x, bush.y] = 1 + len(agents) + k
+    records["bushes"] = len(bushes)
+    batch.observe()
+
+
+def act(batch: Lanes, *actions: int) -> list[float]:
+    """Play one step in which every lane's agents take these actions; return the rewards in the first lane."""
+    reward: list[float] = batch.advance(np.tile(np.array(actions), (batch.count, 1))).reward[0].tolist()
+    return reward
+
+
+def bush_state(batch: Lanes, field: str) -> list[int]:
+    """Return a field of the bushes that stand in the first lane."""
+    values: list[int] = batch.records[field][0, : batch.records["bushes"][0]].tolist()
+    return values
+
+
+def place(batch: Lanes, agent: int = 0) -> tuple[int, int]:
+    """Return where an agent of the first lane stands, (x, y)."""
+    return int(batch.records["x"][0, agent]), int(batch.records["y"][0, agent])
+
+
+__all__ = ["BLUE", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in", "assert_same", "bush_state"]
+__all__ += ["digest", "kinds", "place", "play_single", "scene"]

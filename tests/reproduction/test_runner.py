@@ -1,0 +1,110 @@
+"""Cells run once, in parallel processes, and can be brought together from several machines."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+from fair_envs.baselines.training import Training
+from fair_envs.reproduction.experiment import Cell, read_result, run_cell
+from fair_envs.reproduction.runner import CellsFailed, merge, run_cells
+
+TINY = {
+    "agents": 8,
+    "width": 7,
+    "height": 5,
+    "red_bushes": 4,
+    "blue_bushes": 4,
+    "lifespan": 20,
+    "horizon": 12,
+}
+
+
+def tiny_cell(seed: int = 0, **changes: object) -> Cell:
+    training = Training(
+        env_id="FairHarvest-v0",
+        parameters=TINY,
+        algorithm="fair-ppo",
+        steps=384,
+        lanes=2,
+        n_steps=12,
+        batch_size=96,
+        n_epochs=1,
+        seed=seed,
+    )
+    return Cell(training=replace(training, **changes), episodes=3)  # type: ignore[arg-type]
+
+
+def test_a_key_depends_on_every_setting() -> None:
+    keys = {cell.key for cell in (tiny_cell(), tiny_cell(1), tiny_cell(alpha=0.5), replace(tiny_cell(), episodes=4))}
+    assert len(keys) == 4
+    assert tiny_cell().key == tiny_cell().key
+
+
+def test_a_cells_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    folder = run_cell(tiny_cell(), tmp_path)
+    result = read_result(folder)
+    assert folder == tmp_path / tiny_cell().key
+    assert result.ordinary.values.shape == (3, 8)
+    assert result.cell["training"]["seed"] == 0
+    assert result.none is not None and result.everybody is not None
+    assert np.all(result.none.attributes["sensitive"] == 0)
+    assert np.all(result.everybody.attributes["sensitive"] == 1)
+    assert set(result.twins) == {"own", "same"}
+    assert result.selected.sum() == 3 * 8 * 12
+    assert result.executed.sum() < result.selected.sum()  # half of the agents have half the turns
+
+
+def test_the_same_cell_gives_the_same_result_in_another_process(tmp_path: Path) -> None:
+    here = read_result(run_cell(tiny_cell(), tmp_path / "here"))
+    cells = [tiny_cell(), tiny_cell(1)]
+    there = run_cells(cells, tmp_path / "there", jobs=2, progress=False)
+    assert np.array_equal(here.ordinary.values, read_result(there[cells[0].key]).ordinary.values)
+
+
+def test_a_cell_that_is_done_does_not_run_again(tmp_path: Path) -> None:
+    folder = run_cell(tiny_cell(), tmp_path)
+    before = (folder / "arrays.npz").stat().st_mtime_ns
+    run_cells([tiny_cell()], tmp_path, progress=False)
+    assert (folder / "arrays.npz").stat().st_mtime_ns == before
+
+
+def test_a_broken_off_cell_leaves_nothing_behind_and_runs_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fair_envs.reproduction.experiment.evaluate_cell", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_cell(tiny_cell(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert (run_cell(tiny_cell(), tmp_path) / "cell.json").exists()
+
+
+def test_cells_that_fail_are_named_after_the_others_are_done(tmp_path: Path) -> None:
+    bad = tiny_cell()
+    bad = replace(bad, training=replace(bad.training, parameters={**TINY, "agents": 8, "width": 2, "height": 2}))
+    with pytest.raises(CellsFailed, match=f"{bad.key}: ValueError: agents must be at most the 4 cells"):
+        run_cells([bad, tiny_cell()], tmp_path, progress=False)
+    assert (tmp_path / tiny_cell().key / "cell.json").exists()
+
+
+def test_results_of_several_machines_are_brought_together_once(tmp_path: Path) -> None:
+    run_cell(tiny_cell(0), tmp_path / "a")
+    run_cell(tiny_cell(0), tmp_path / "b")
+    run_cell(tiny_cell(1), tmp_path / "b")
+    assert merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all") == 2
+    assert merge([tmp_path / "b"], tmp_path / "all") == 0
+    record = json.loads((tmp_path / "all" / tiny_cell(1).key / "cell.json").read_text())
+    assert record["cell"]["training"]["seed"] == 1
+
+
+def test_no_worker_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
+        run_cells([], tmp_path, jobs=0)

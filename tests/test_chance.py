@@ -1,0 +1,157 @@
+"""Chance is a pure function of key, time, site and index, and looks like chance."""
+
+from collections import Counter
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fair_envs import chance
+
+MASK = 0xFFFFFFFF
+
+# Random123's file of known answers for philox4x32 with 10 rounds: counter, key, result.
+PUBLISHED = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((MASK,) * 4, (MASK,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+def words(numbers: tuple[int, ...]) -> list[np.uint64]:
+    return [np.uint64(number) for number in numbers]
+
+
+def philox_by_hand(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
+    """Return Philox4x32-10 in Python's own integers, as the paper writes it."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for r in range(10):
+        r0, r1 = (k0 + r * 0x9E3779B9) & MASK, (k1 + r * 0xBB67AE85) & MASK
+        p0, p1 = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ r0, p1 & MASK, (p0 >> 32) ^ c3 ^ r1, p0 & MASK
+    return c0, c1, c2, c3
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("counter", "key", "result"), PUBLISHED)
+def test_philox_gives_its_published_answers(
+    counter: tuple[int, ...], key: tuple[int, ...], result: tuple[int, ...]
+) -> None:
+    assert tuple(int(word) for word in chance.philox(*words(counter), *words(key))) == result
+    assert philox_by_hand(counter, key) == result
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("key", "time", "site", "index"),
+    [(0, 0, 0, 0), (1, 2, 3, 4), (2**64 - 1, 2**31 - 2, chance.POLICY, 2**32 - 1), (2**63 + 7, 2999, 6, 41)],
+)
+def test_a_place_is_the_counter_time_site_index_under_the_key_low_word_first(
+    key: int, time: int, site: int, index: int
+) -> None:
+    high, low, *_ = philox_by_hand((time, site, index, 0), (key & MASK, key >> 32))
+    assert int(chance.bits(np.uint64(key), time, site, index)) == high << 32 | low
+
+
+@pytest.mark.nojit
+def test_the_numbers_are_these_with_and_without_compilation() -> None:
+    assert int(chance.bits(np.uint64(7), 5, 3, 1)) == 9696648432332594742
+    assert chance.uniform(np.uint64(7), 5, 3, 1) == 0.5256563648081579
+    assert chance.integer(np.uint64(7), 5, 3, 1, 1000) == 525
+    assert int(chance.episode_key(np.uint64(3), np.uint64(0))) == 13942332713591219457
+    items = np.arange(8)
+    chance.shuffle(items, np.uint64(7), 5, 3)
+    assert items.tolist() == [7, 2, 6, 0, 1, 3, 4, 5]
+
+
+def test_a_uniform_number_is_the_first_53_bits_and_below_1() -> None:
+    for index in range(1000):
+        bits = int(chance.bits(np.uint64(1), 0, 0, index))
+        assert chance.uniform(np.uint64(1), 0, 0, index) == (bits >> 11) / 2**53
+    assert float(2**53 - 1) / 2**53 < 1  # so all bits set is below 1 too
+
+
+@pytest.mark.parametrize("below", [1, 2, 7, 375])
+def test_an_integer_is_at_least_0_and_below_its_bound(below: int) -> None:
+    drawn = {chance.integer(np.uint64(5), 0, 0, index, below) for index in range(20 * below)}
+    assert drawn == set(range(below))
+
+
+def along(axis: str, count: int) -> NDArray[np.float64]:
+    """Return uniform numbers at places that differ in one coordinate alone."""
+    k = np.arange(count)
+    if axis == "index":
+        out = np.empty((1, count))
+        chance.fill_uniform(np.array([9], np.uint64), np.array([4], np.int32), 2, out)
+        return np.array(out[0])
+    out = np.empty((count, 1))
+    if axis == "site":
+        return np.array([chance.uniform(np.uint64(9), 4, site, 0) for site in k])
+    if axis == "time":
+        chance.fill_uniform(np.full(count, 9, np.uint64), k.astype(np.int32), 2, out)
+    elif axis == "key":
+        chance.fill_uniform(k.astype(np.uint64), np.full(count, 4, np.int32), 2, out)
+    elif axis == "high half of the key":
+        chance.fill_uniform(k.astype(np.uint64) << np.uint64(32), np.full(count, 4, np.int32), 2, out)
+    return out[:, 0]
+
+
+@pytest.mark.parametrize("axis", ["index", "time", "site", "key", "high half of the key"])
+def test_neighbouring_places_look_independent_and_uniform(axis: str) -> None:
+    numbers = along(axis, 40_000)
+    assert 0 <= numbers.min() < numbers.max() < 1
+    cells = np.bincount((numbers * 100).astype(int), minlength=100)
+    assert 50 < ((cells - 400) ** 2 / 400).sum() < 160  # chi-square with 99 degrees of freedom: 99 +- 14
+    for lag in (1, 2, 40):
+        pairs = np.histogram2d(numbers[:-lag], numbers[lag:], bins=10, range=[[0, 1], [0, 1]])[0]
+        expected = (len(numbers) - lag) / 100
+        assert 50 < ((pairs - expected) ** 2 / expected).sum() < 160
+    assert len(set(numbers.tolist())) == len(numbers)
+
+
+def test_places_that_differ_in_two_coordinates_are_not_the_same_place() -> None:
+    drawn = {
+        int(chance.bits(np.uint64(k), t, s, i)) for k in range(6) for t in range(6) for s in range(6) for i in range(6)
+    }
+    assert len(drawn) == 6**4
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 375])
+def test_a_shuffle_is_a_permutation(count: int) -> None:
+    items = np.arange(count)
+    chance.shuffle(items, np.uint64(11), 0, 1)
+    assert sorted(items.tolist()) == list(range(count))
+
+
+def test_every_order_is_as_likely() -> None:
+    orders: Counter[tuple[int, ...]] = Counter()
+    for key in range(12_000):
+        items = np.arange(4)
+        chance.shuffle(items, np.uint64(key), 0, 0)
+        orders[tuple(items.tolist())] += 1
+    assert set(orders) == set(permutations(range(4)))
+    assert sum((count - 500) ** 2 / 500 for count in orders.values()) < 50  # 23 degrees of freedom: 23 +- 7
+
+
+def test_the_key_of_an_episode_belongs_to_seed_and_episode() -> None:
+    keys = [
+        int(chance.episode_key(np.uint64(seed), np.uint64(episode)))
+        for seed in (0, 1, 2, 2**32, 2**63 - 1)
+        for episode in (0, 1, 2, 2**32, 2**32 + 1)
+    ]
+    assert len(set(keys)) == len(keys)
+    assert all(a != b + 1 and b != a + 1 for a, b in pairwise(keys))
+    assert int(chance.episode_key(np.uint64(0), np.uint64(0))) == keys[0]
+
+
+def test_fill_uniform_writes_the_number_of_each_place() -> None:
+    keys, times, out = np.array([3, 2**63 + 5, 3], np.uint64), np.array([0, 7, 9], np.int32), np.empty((3, 4))
+    chance.fill_uniform(keys, times, chance.POLICY, out)
+    assert out.tolist() == [
+        [chance.uniform(key, time, chance.POLICY, i) for i in range(4)] for key, time in zip(keys, times, strict=True)
+    ]

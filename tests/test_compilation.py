@@ -1,0 +1,208 @@
+"""What was compiled is kept on disk, and never loaded after anything it was made from has changed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fair_envs
+from fair_envs.compilation import COMPILED, cache_folder
+
+PACKAGE = Path(fair_envs.__file__).parent
+
+CONSTANTS = "STRIDE = 3\n"
+RULES = '''
+import sys
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numba import njit
+
+from fair_envs.chance import integer
+from fair_envs.core import Lanes, Rules
+from fair_envs.interactions import FairSpec
+
+from constants import STRIDE
+
+
+class Params(NamedTuple):
+    horizon: int = 5
+
+
+@njit
+def start(lane, params):
+    lane.position = 0
+
+
+@njit
+def step(lane, action, params, reward, facts):
+    lane.position += STRIDE * (1 + action[0]) + integer(lane.key, lane.time, 0, 0, 1000)
+    return False
+
+
+@njit
+def observe(lane, params, observation):
+    observation[0, 0] = lane.position
+
+
+@njit
+def describe(lane, params, facts):
+    pass
+
+
+class Walk(Rules):
+    name, Params = "walk", Params
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def lane(self, params):
+        return [("position", np.int64)]
+
+    def fair_spec(self, params):
+        return FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())
+
+    def observation_space(self, params):
+        return gym.spaces.Box(0, 1e6, (1,))
+
+    def action_space(self, params):
+        return gym.spaces.Discrete(2)
+
+
+def play(rules):
+    """Return where a walk with seed 0 has come to after two steps."""
+    lanes = Lanes(rules, 1)
+    lanes.seed(0)
+    lanes.restart()
+    for _ in range(2):
+        lanes.advance(np.zeros((1, 1), np.int64))
+    return int(lanes.records["position"][0])
+'''
+PLAY = "from walk import *\nprint(play(Walk()))\n"
+COUNT_HITS = """
+from fair_envs.core import kernels
+print(sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels(Walk).values()))
+"""
+FILL_THE_DISK = """
+import numba.core.caching
+def full(*_): raise OSError(28, "No space left on device")
+numba.core.caching.IndexDataCacheFile.save = full
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """Return a folder with a copy of the package, a toy environment outside it, and an empty cache."""
+    ignored = shutil.ignore_patterns("__pycache__", "wrappers", "baselines", "metrics", "reproduction")
+    shutil.copytree(PACKAGE, tmp_path / "fair_envs", ignore=ignored)
+    (tmp_path / "walk.py").write_text(RULES)
+    (tmp_path / "constants.py").write_text(CONSTANTS)
+    return tmp_path
+
+
+def run(world: Path, program: str = PLAY, **environment: str) -> str:
+    """Return what a program prints in a process of its own."""
+    known = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+    settings = {"PYTHONPATH": str(world), "PYTHONDONTWRITEBYTECODE": "1", "FAIR_ENVS_CACHE": str(world / "cache")}
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, env={**known, **settings, **environment}, cwd=world, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def kept(world: Path) -> dict[str, int]:
+    """Return the files of the cache with their times."""
+    return {str(path): path.stat().st_mtime_ns for path in (world / "cache").rglob("*") if path.is_file()}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace a text that is there once."""
+    text = path.read_text("utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
+    first = run(world)
+    files = kept(world)
+    assert len(files) == 6  # an index and the code of three loops
+    assert run(world, PLAY + COUNT_HITS).split() == [first, "3"]
+    assert kept(world) == files
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("fair_envs/chance.py", "0x9E3779B9", "0x9E3779BB"),
+        ("walk.py", "1 + action[0]", "2 + action[0]"),
+        ("constants.py", "STRIDE = 3", "STRIDE = 4"),
+    ],
+    ids=["in the package", "in the rules", "in a file beside the rules"],
+)
+def test_an_edit_is_seen(world: Path, file: str, old: str, new: str) -> None:
+    before = run(world)
+    edit(world / file, old, new)
+    after = run(world)
+    assert before != after
+    assert after == run(world, NUMBA_DISABLE_JIT="1")
+
+
+def test_rules_of_one_name_are_not_mixed_up(world: Path) -> None:
+    """Two classes that a function makes have one name and one source, yet other rules."""
+    program = """
+from walk import *
+
+def faster(factor):
+    @njit
+    def step(lane, action, params, reward, facts):
+        lane.position += factor
+        return False
+
+    class Faster(Walk):
+        pass
+
+    Faster.step = staticmethod(step)
+    return Faster
+
+print(play(faster({0})()), play(faster({1})()))
+"""
+    (world / "programs.py").write_text(program.format(5, 7))
+    assert run(world, "import programs") == "10 14"
+    assert run(world, "import programs") == "10 14"
+
+
+def test_rules_without_a_file_work(world: Path) -> None:
+    """As in a notebook."""
+    program = PLAY + "class Here(Walk):\n    pass\nprint(play(Here()))"
+    here, there = run(world, program).split()
+    assert here == there
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(world: Path) -> None:
+    (world / "file").write_text("no folder")
+    assert run(world, FAIR_ENVS_CACHE=str(world / "file" / "cache")) == run(world)
+
+
+def test_a_full_disk_is_no_error(world: Path) -> None:
+    assert run(world, FILL_THE_DISK + PLAY) == run(world)
+
+
+def test_uncompiled_rules_give_the_same(world: Path) -> None:
+    assert run(world, NUMBA_DISABLE_JIT="1") == run(world)
+    assert not any(str(path).endswith(".nbc") for path in kept(world)) or COMPILED
+
+
+def test_the_cache_is_where_the_user_says(monkeypatch: Any, tmp_path: Path) -> None:
+    for name in ("FAIR_ENVS_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert cache_folder() == tmp_path / ".cache" / "fair_envs"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "fair_envs"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert cache_folder() == tmp_path / "numba"
+    monkeypatch.setenv("FAIR_ENVS_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"

@@ -1,0 +1,377 @@
+"""A batch of lanes: seeds, restarts, snapshots, threads; each lane is what it would be alone."""
+
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fair_envs import chance
+from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
+from fair_envs.envs.harvest.rules import Harvest
+from tests.helpers import assert_same, digest
+
+SMALL: dict[str, Any] = {"width": 4, "height": 3, "agents": 2, "red_bushes": 2, "blue_bushes": 1, "horizon": 5}
+
+
+def batch(count: int, *, seed: int | None = 3, threads: int = 1, **parameters: Any) -> Lanes:
+    """Return a small batch; it is seeded, and started if it is."""
+    lanes = Lanes(Harvest(**{**SMALL, **parameters}), count, threads=threads)
+    if seed is not None:
+        lanes.seed(seed)
+        lanes.restart()
+    return lanes
+
+
+def actions(count: int, time: int) -> NDArray[np.int64]:
+    """Return actions that depend on the lane's seed (from 3 on), the agent and the time alone."""
+    lane = np.arange(3, 3 + count)[:, np.newaxis]
+    return np.array((lane * 5 + np.array([[0, 3]]) + time * time * 7) % 8)
+
+
+def play(lanes: Lanes, steps: int, *, begin: int = 0) -> list[Step]:
+    """Return what happens, the lanes that are over beginning anew."""
+    played = []
+    for time in range(begin, begin + steps):
+        played.append(lanes.advance(actions(lanes.count, time)))
+        over = played[-1].terminated | played[-1].truncated
+        if over.any():
+            played.append(lanes.restart(mask=over, out=lanes.blank_step()))
+    return played
+
+
+# ------------------------------------------------------------------------------------------------------ seeds
+
+
+def test_one_seed_is_counted_up_over_the_lanes() -> None:
+    assert check_seeds(5, 3).tolist() == [5, 6, 7]
+    assert check_seeds(np.int64(5), 3).tolist() == [5, 6, 7]
+    assert check_seeds([9, 1, 9], 3).tolist() == [9, 1, 9]
+    assert check_seeds(np.array([9, 1, 9]), 3).tolist() == [9, 1, 9]
+
+
+def test_the_largest_seed_fits() -> None:
+    assert check_seeds(2**63 - 1, 1).tolist() == [2**63 - 1]
+    assert check_seeds([2**63 - 1, 0], 2).tolist() == [2**63 - 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        (-1, "seed must be between 0 and 2"),
+        (2**63 - 1, "seed must be between 0 and 2"),  # the second lane's is too large
+        (2**70, "seed must be between 0 and 2"),
+        ([1, -2], "seed must be between 0 and 2"),
+        ([1, 2, 3], r"seed must be one integer or 2 of them, got \[1, 2, 3\]"),
+        ([], r"seed must be one integer or 2 of them, got \[\]"),
+        ([[1, 2]], "seed must be one integer or 2 of them"),
+        (3.7, "seed must be an integer, got 3.7"),
+        ([1, 2.5], "seed must be an integer, got 2.5"),
+        (True, "seed must be an integer, got True"),
+        ("7", "seed must be an integer, got '7'"),
+        ([1, None], "seed must be an integer, got None"),
+    ],
+)
+def test_a_bad_seed_is_refused_and_changes_nothing(seeds: Any, message: str) -> None:
+    lanes = batch(2)
+    before = lanes.snapshot()
+    with pytest.raises(ValueError, match=message):
+        lanes.seed(seeds)
+    assert_same(lanes.snapshot(), before)
+
+
+def test_without_a_seed_two_batches_meet_different_luck() -> None:
+    one, other = batch(2, seed=None), batch(2, seed=None)
+    one.restart()
+    other.restart()
+    keys = [*one.records["key"].tolist(), *other.records["key"].tolist()]
+    assert len(set(keys)) == 4
+    assert one.seeded
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("count", 0), ("count", -2), ("count", 1.5), ("count", True), ("threads", 0)]
+)
+def test_a_batch_needs_at_least_one_lane_and_thread(name: str, value: Any) -> None:
+    keywords = {"count": 2, "threads": 1, name: value}
+    with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got {value}"):
+        Lanes(Harvest(**SMALL), keywords["count"], threads=keywords["threads"])
+
+
+# --------------------------------------------------------------------------------------------- clocks, restarts
+
+
+@pytest.mark.nojit
+def test_a_restart_sets_the_clock_and_zeroes_the_rest() -> None:
+    lanes = batch(2, seed=7)
+    play(lanes, 4)
+    start = lanes.restart()
+    assert lanes.records["seed"].tolist() == [7, 8]
+    assert lanes.records["episode"].tolist() == [1, 1]
+    assert lanes.records["time"].tolist() == [0, 0]
+    assert lanes.records["over"].tolist() == [0, 0]
+    assert lanes.records["total"].sum() == lanes.records["last_reward"].sum() == 0
+    keys = [int(chance.episode_key(np.uint64(seed), np.uint64(1))) for seed in (7, 8)]
+    assert lanes.records["key"].tolist() == keys
+    assert start.reward.sum() == 0 and not start.terminated.any() and not start.truncated.any()
+    assert start.facts["decided"].tolist() == [0, 0]
+
+
+def test_an_episode_is_a_function_of_seed_and_episode_not_of_what_was_played_before() -> None:
+    idle, busy = batch(1), batch(1)
+    play(busy, 3)
+    assert_same(idle.restart(), busy.restart())
+    assert_same(idle.snapshot(), busy.snapshot())
+
+
+def test_seeding_again_begins_the_seeds_first_episode_again() -> None:
+    lanes = batch(2)
+    first = lanes.snapshot()
+    play(lanes, 9)
+    lanes.seed(3)
+    lanes.restart()
+    assert_same(lanes.snapshot(), first)
+
+
+def test_the_horizon_truncates_and_never_terminates() -> None:
+    lanes = batch(2, horizon=3)
+    steps = [lanes.advance(actions(2, time)) for time in range(3)]
+    assert [step.truncated.tolist() for step in steps] == [[False] * 2, [False] * 2, [True] * 2]
+    assert not any(step.terminated.any() for step in steps)
+    assert lanes.records["over"].tolist() == [1, 1]
+    assert lanes.records["time"].tolist() == [3, 3]
+
+
+def test_lanes_outside_the_mask_stay_as_they_are() -> None:
+    lanes = batch(3)
+    before = lanes.snapshot()
+    lanes.restart(mask=np.array([False, True, False]))
+    lanes.advance(actions(3, 0), mask=np.array([True, False, False]))
+    assert lanes.records["episode"].tolist() == [0, 1, 0]
+    assert lanes.records["time"].tolist() == [1, 0, 0]
+    assert_same(lanes.records[2].copy(), before[2])
+
+
+def test_a_step_reports_in_fresh_memory() -> None:
+    lanes = batch(2)
+    one, other = lanes.advance(actions(2, 0)), lanes.advance(actions(2, 1))
+    for a, b in zip(one, other, strict=True):
+        assert not np.shares_memory(a, b)
+        assert not np.shares_memory(a, lanes.records)
+
+
+# --------------------------------------------------------------------------------- lanes are what they are alone
+
+
+@pytest.mark.parametrize(("count", "threads"), [(1, 1), (2, 2), (7, 1), (7, 3), (7, 16)])
+def test_a_lane_is_the_same_whatever_the_batch_and_the_threads(count: int, threads: int) -> None:
+    one_by_one = [batch(1, seed=3 + i) for i in range(count)]
+    together = batch(count, threads=threads)
+    for time in range(4):
+        given = actions(count, time)
+        step = together.advance(given)
+        for i, alone in enumerate(one_by_one):
+            for whole, own in zip(step, alone.advance(given[i : i + 1]), strict=True):
+                assert_same(whole[i : i + 1], own)
+    assert_same(together.snapshot(), np.concatenate([alone.snapshot() for alone in one_by_one]))
+
+
+def test_masked_lanes_are_the_same_on_several_threads() -> None:
+    mask = np.array([True, False, True, True, False])
+    one, other = batch(5), batch(5, threads=2)
+    for lanes in (one, other):
+        lanes.advance(actions(5, 0), mask=mask)
+        lanes.restart(mask=~mask)
+    assert_same(one.snapshot(), other.snapshot())
+
+
+def forked(connection: Any) -> None:
+    """Send the digest of a batch that this process plays with two threads."""
+    lanes = batch(4, threads=2)
+    play(lanes, 3)
+    connection.send(digest(lanes.snapshot()))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_threads_work_in_a_forked_process_too() -> None:
+    lanes = batch(4, threads=2)
+    play(lanes, 3)  # the pool has threads now; a fork has none of them
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=forked, args=(sender,))
+    child.start()
+    try:
+        assert receiver.poll(60), "the forked process waits for threads that it does not have"
+        assert receiver.recv() == digest(lanes.snapshot())
+    finally:
+        child.kill()
+        child.join()
+
+
+# -------------------------------------------------------------------------------------- snapshots, copies
+
+
+def test_a_batch_goes_on_from_a_snapshot_as_it_did() -> None:
+    lanes = batch(3)
+    play(lanes, 2)
+    kept = lanes.snapshot()
+    first = play(lanes, 6, begin=2)
+    lanes.restore(kept)
+    assert_same(play(lanes, 6, begin=2), first)
+
+
+def test_a_snapshot_is_a_copy(tmp_path: Any) -> None:
+    lanes = batch(2)
+    kept = lanes.snapshot()
+    np.save(tmp_path / "lanes.npy", kept)
+    play(lanes, 2)
+    assert kept["time"].tolist() == [0, 0]
+    saved = np.load(tmp_path / "lanes.npy")
+    lanes.restore(saved)
+    lanes.advance(actions(2, 0))
+    assert saved["time"].tolist() == [0, 0]
+
+
+def test_a_snapshot_goes_into_another_batch_of_the_same_rules() -> None:
+    one, other = batch(2), batch(2, seed=None)
+    play(one, 2)
+    other.restore(one.snapshot())
+    assert_same(play(other, 6, begin=2), play(one, 6, begin=2))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: batch(3).snapshot(), r"snapshot must have shape \(2,\), got \(3,\)"),
+        (lambda: np.zeros(2), "snapshot must be a record array of these rules' lanes"),
+        (lambda: batch(2).snapshot().tolist(), "snapshot must be a record array of these rules' lanes"),
+        (lambda: np.zeros(2, Harvest(**{**SMALL, "agents": 3}).dtype), "snapshot must be a record array"),
+    ],
+)
+def test_a_snapshot_that_does_not_fit_is_refused(make: Callable[[], Any], message: str) -> None:
+    lanes = batch(2)
+    before = lanes.snapshot()
+    with pytest.raises(ValueError, match=message):
+        lanes.restore(make())
+    assert_same(lanes.snapshot(), before)
+
+
+def test_a_pickled_batch_goes_on_as_the_first_does() -> None:
+    lanes = batch(3, threads=2)
+    play(lanes, 2)
+    copied = pickle.loads(pickle.dumps(lanes))
+    assert_same(play(copied, 6, begin=2), play(lanes, 6, begin=2))
+
+
+# ------------------------------------------------------------------------------------- amendments, flips, worlds
+
+
+def test_an_amendment_changes_lanes_that_start_before_anybody_sees_them() -> None:
+    def everyone_is_slow(rules: Rules, records: NDArray[np.void]) -> None:
+        records["sensitive"] = 1
+
+    lanes = batch(2, seed=None)
+    lanes.amendments.append(everyone_is_slow)
+    start = lanes.restart()
+    assert start.facts["sensitive"].ravel().tolist() == [1, 1, 1, 1]
+    assert start.observation[:, :, 2].ravel().tolist() == [1, 1, 1, 1]
+    lanes.records["sensitive"] = 0
+    lanes.restart(mask=np.array([True, False]))
+    assert lanes.records["sensitive"].tolist() == [[1, 1], [0, 0]]
+
+
+def test_a_flip_gives_those_agents_the_other_value() -> None:
+    lanes = batch(2)
+    before = lanes.records["sensitive"].copy()
+    lanes.rules.flip(lanes.records, np.array([[True, False], [False, False]]))
+    assert (lanes.records["sensitive"] - before).tolist() == [[1 - 2 * before[0, 0], 0], [0, 0]]
+
+
+def test_worlds_meet_the_same_luck_with_other_parameters() -> None:
+    rules = [Harvest(**{**SMALL, "sensitive_fraction": share}) for share in (0.0, 1.0)]
+    worlds = Worlds(rules, 3)
+    worlds.seed(5)
+    start = worlds.restart()
+    assert worlds.count == 6
+    assert start.facts["group"].tolist() == [[0, 0]] * 3 + [[1, 1]] * 3
+    records = worlds.snapshot()
+    for field in ("seed", "key", "x", "y", "preference", "bush_x", "bush_y"):
+        assert_same(records[field][:3], records[field][3:])
+    given = actions(6, 0)
+    step = worlds.advance(given)
+    own = Lanes(rules[1], 3)
+    own.seed(5)
+    own.restart()
+    for whole, part in zip(step, own.advance(given[3:]), strict=True):
+        assert_same(whole[3:], part)
+
+
+def test_worlds_restart_the_lanes_of_the_mask() -> None:
+    worlds = Worlds([Harvest(**SMALL), Harvest(**SMALL, sensitive_fraction=1)], 2)
+    worlds.restart()
+    worlds.restart(mask=np.array([True, False, False, True]))
+    assert worlds.snapshot()["episode"].tolist() == [1, 0, 0, 1]
+
+
+def test_worlds_go_on_from_a_snapshot_as_they_did() -> None:
+    worlds = Worlds([Harvest(**SMALL), Harvest(**SMALL, sensitive_fraction=1)], 2)
+    worlds.restart()
+    kept = worlds.snapshot()
+    first = worlds.advance(actions(4, 0))
+    worlds.restore(kept)
+    assert_same(worlds.advance(actions(4, 0)), first)
+
+
+def test_worlds_need_one_layout() -> None:
+    with pytest.raises(ValueError, match="rules must have lanes of one layout"):
+        Worlds([Harvest(**SMALL), Harvest(**{**SMALL, "agents": 3})], 2)
+
+
+# ------------------------------------------------------------------------------------------- policies' draws
+
+
+def test_a_policys_draws_belong_to_key_time_and_agent() -> None:
+    lanes = batch(3)
+    first = draws(lanes)
+    assert first.shape == (3, 2)
+    assert len(np.unique(first)) == 6
+    assert_same(draws(lanes), first)
+    assert first[1, 1] == chance.uniform(lanes.records["key"][1], 0, chance.POLICY, 1)
+    twin = batch(3)
+    twin.records["sensitive"] ^= 1
+    lanes.advance(actions(3, 0))
+    twin.advance(actions(3, 5))
+    assert_same(draws(twin), draws(lanes))
+    assert (draws(lanes) != first).all()
+    assert (draws(lanes, site=chance.KEYS) != draws(lanes)).all()
+
+
+# ------------------------------------------------------------------------------------------------- the rules
+
+
+def test_every_lane_begins_with_the_clock() -> None:
+    names = Harvest(**SMALL).dtype.names or ()
+    assert names[: len(CLOCK)] == tuple(name for name, _ in CLOCK)
+
+
+def test_an_unknown_variant_is_refused() -> None:
+    class Varied(Harvest):
+        variants = {"other": Harvest}  # noqa: RUF012
+
+    assert type(variant_of(Varied, {})) is Varied
+    assert type(variant_of(Varied, {"variant": None})) is Varied
+    assert type(variant_of(Varied, {"variant": "other"})) is Harvest
+    with pytest.raises(ValueError, match="variant must be one of 'other' or None, got 'bare'"):
+        variant_of(Varied, {"variant": "bare"})
+    with pytest.raises(ValueError, match="variant must be one of 'other' or None, got"):
+        variant_of(Varied, {"variant": ["other"]})
+
+
+def test_choosing_a_variant_leaves_the_keywords_as_they_came() -> None:
+    given = {"variant": None, "horizon": 3}
+    variant_of(Harvest, given)
+    assert given == {"variant": None, "horizon": 3}

@@ -1,0 +1,107 @@
+"""The record of a step becomes `info` columns whose schema never changes."""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from fair_envs.interactions import FairSpec, blank_facts, columns, facts_dtype, personal_columns, rows
+
+AGENTS = FairSpec(
+    individuals=3,
+    actions=2,
+    features=("x", "y"),
+    sensitive={"slow": ("no", "yes"), "old": ("no", "yes")},
+    legitimate={"skill": ("low", "high")},
+    groups=("neither", "slow", "old", "both"),
+    same_individuals=True,
+    late_rows=4,
+)
+APPLICANT = FairSpec(individuals=1, actions=2, features=("score",), sensitive={"group": ("a", "b")}, groups=("a", "b"))
+
+SCHEMA = {
+    "fair_decided": (np.int8, (), 0),
+    "fair_individual": (np.int64, (3,), -1),
+    "fair_features": (np.float32, (3, 2), 0),
+    "fair_sensitive": (np.int64, (3, 2), -1),
+    "fair_legitimate": (np.int64, (3, 1), -1),
+    "fair_group": (np.int64, (3,), -1),
+    "fair_action": (np.int64, (3,), -1),
+    "fair_action_probs": (np.float32, (3, 2), 0),
+    "fair_feedback": (np.int64, (3,), -1),
+    "fair_late_individual": (np.int64, (4,), -1),
+    "fair_late_feedback": (np.int64, (4,), -1),
+    "fair_late_count": (np.int64, (), 0),
+    "fair_late_dropped": (np.int64, (), 0),
+    "fair_outcome": (np.float32, (3,), 0),
+}
+
+
+def test_a_blank_record_has_every_key_and_says_missing() -> None:
+    info = columns(AGENTS, np.repeat(blank_facts(AGENTS), 2), None)
+    assert set(info) == set(SCHEMA)
+    for name, (dtype, shape, missing) in SCHEMA.items():
+        assert (info[name].dtype, info[name].shape) == (np.dtype(dtype), (2, *shape)), name
+        assert (info[name] == missing).all(), name
+
+
+def test_one_person_at_a_time_has_no_axis_for_people() -> None:
+    info = columns(APPLICANT, blank_facts(APPLICANT), None)
+    assert APPLICANT.one_person and not AGENTS.one_person
+    assert {name: column.shape for name, column in info.items()} == {
+        "fair_decided": (1,),
+        "fair_individual": (1,),
+        "fair_features": (1, 1),
+        "fair_sensitive": (1, 1),
+        "fair_legitimate": (1, 0),
+        "fair_group": (1,),
+        "fair_action": (1,),
+        "fair_action_probs": (1, 2),
+        "fair_feedback": (1,),
+        "fair_late_individual": (1, 1),
+        "fair_late_feedback": (1, 1),
+        "fair_late_count": (1,),
+        "fair_late_dropped": (1,),
+        "fair_outcome": (1,),
+    }
+
+
+def test_one_agent_alone_keeps_the_axis_for_people() -> None:
+    alone = FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=(), same_individuals=True)
+    assert columns(alone, blank_facts(alone), None)["fair_group"].shape == (1, 1)
+
+
+def test_reported_probabilities_are_passed_on() -> None:
+    probs = np.full((1, 3, 2), 0.5, np.float32)
+    assert columns(AGENTS, blank_facts(AGENTS), probs)["fair_action_probs"].tolist() == [[[0.5, 0.5]] * 3]
+
+
+def test_each_individual_gets_its_own_row_and_a_copy_of_what_is_shared() -> None:
+    facts = blank_facts(AGENTS)
+    facts["individual"], facts["late_count"], facts["decided"] = [[5, 6, 7]], 2, 1
+    facts["late_individual"] = [[8, 9, -1, -1]]
+    people = list(rows(personal_columns(AGENTS, facts, None)))
+    assert [int(person["fair_individual"]) for person in people] == [5, 6, 7]
+    assert [person["fair_late_individual"].tolist() for person in people] == [[8, 9, -1, -1]] * 3
+    assert [int(person["fair_decided"]) for person in people] == [1, 1, 1]
+    people[0]["fair_late_individual"][:] = 0
+    assert people[1]["fair_late_individual"].tolist() == [8, 9, -1, -1]
+    assert {name: (np.dtype(v.dtype), v.shape) for name, v in people[0].items()} == {
+        name: (np.dtype(dtype), shape[1:] if shape[:1] == (3,) else shape) for name, (dtype, shape, _) in SCHEMA.items()
+    }
+
+
+def test_no_row_holds_a_python_scalar_or_a_bool() -> None:
+    (row,) = rows(columns(AGENTS, blank_facts(AGENTS), None))
+    assert all(isinstance(value, (np.ndarray, np.integer)) for value in row.values())
+
+
+def test_the_facts_of_a_lane_are_the_info_without_prefix() -> None:
+    assert {"fair_" + name for name in facts_dtype(AGENTS).names or ()} == set(SCHEMA) - {"fair_action_probs"}
+
+
+def test_static_facts_cannot_be_changed_nor_given_by_position() -> None:
+    with pytest.raises(FrozenInstanceError):
+        AGENTS.delay = 3  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        FairSpec(3, 2)  # type: ignore[call-arg]

@@ -1,0 +1,125 @@
+"""Parameters are checked where they enter, by name, and reach compiled rules as plain numbers."""
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import pytest
+
+from fair_envs.parameters import Range, checked, encode, make_params
+
+
+class Params(NamedTuple):
+    """One field of every kind."""
+
+    profile: Literal["plain", "fancy"] = "plain"
+    horizon: Annotated[int, Range(1, 100)] = 10
+    share: Annotated[float, Range(0, 1)] = 0.5
+    free: float = 2.0
+    strict: bool = True
+    law: Literal["linear", "cubic"] = "linear"
+
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {"plain": {}, "fancy": {"horizon": 20, "law": "cubic"}}
+
+
+def test_without_keywords_the_defaults_hold() -> None:
+    assert make_params(Params, {}) == Params()
+
+
+def test_a_profile_sets_other_defaults_and_a_keyword_overrides_them() -> None:
+    assert make_params(Params, {"profile": "fancy"}, presets=PRESETS) == Params("fancy", horizon=20, law="cubic")
+    given = {"profile": "fancy", "law": "linear"}
+    assert make_params(Params, given, presets=PRESETS) == Params("fancy", horizon=20, law="linear")
+
+
+def test_what_is_given_stays_as_it_came() -> None:
+    given = {"profile": "fancy"}
+    make_params(Params, given, presets=PRESETS)
+    assert given == {"profile": "fancy"}
+
+
+def test_an_unknown_keyword_is_a_type_error_that_names_it_and_what_there_is() -> None:
+    with pytest.raises(TypeError, match=r"^horizn must be one of free, horizon, .*unknown"):
+        make_params(Params, {"horizn": 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("horizon", 0, "horizon must be between 1 and 100, got 0"),
+        ("horizon", 101, "horizon must be between 1 and 100, got 101"),
+        ("horizon", -1, "horizon must be between 1 and 100, got -1"),
+        pytest.param("horizon", 10**400, "horizon must be between 1 and 100, got 1000", id="no float is so large"),
+        ("horizon", 3.0, "horizon must be an integer between 1 and 100, got 3.0"),
+        ("horizon", True, "horizon must be an integer between 1 and 100, got True"),
+        ("horizon", "3", "horizon must be an integer between 1 and 100, got '3'"),
+        ("horizon", None, "horizon must be an integer between 1 and 100, got None"),
+        ("horizon", np.array([3, 4]), "horizon must be an integer between 1 and 100, got array"),
+        ("share", 1.01, "share must be between 0 and 1, got 1.01"),
+        ("share", -1e-9, "share must be between 0 and 1, got -1e-09"),
+        ("share", math.nan, "share must be a number between 0 and 1, got nan"),
+        ("share", "half", "share must be a number between 0 and 1, got 'half'"),
+        ("free", math.inf, "free must be a number, got inf"),
+        ("free", 1j, "free must be a number, got 1j"),
+        ("strict", 1, "strict must be True or False, got 1"),
+        ("strict", "no", "strict must be True or False, got 'no'"),
+        ("law", "quadratic", "law must be one of 'linear', 'cubic', got 'quadratic'"),
+        ("law", ["linear"], "law must be one of 'linear', 'cubic', got ['linear']"),
+        ("law", 0, "law must be one of 'linear', 'cubic', got 0"),
+        ("profile", "bare", "profile must be one of 'plain', 'fancy', got 'bare'"),
+        ("profile", None, "profile must be one of 'plain', 'fancy', got None"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_was_expected(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        make_params(Params, {name: value}, presets=PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("horizon", np.int64(7), 7),
+        ("horizon", np.uint8(7), 7),
+        ("share", 1, 1.0),
+        ("share", np.float32(0.25), 0.25),
+        ("share", Fraction(1, 4), 0.25),
+        ("free", -3, -3.0),
+        ("strict", np.False_, False),
+    ],
+)
+def test_a_value_becomes_its_fields_own_python_type(name: str, value: Any, kept: Any) -> None:
+    found = getattr(make_params(Params, {name: value}), name)
+    assert (type(found), found) == (type(kept), kept)
+
+
+def test_the_ends_of_a_range_are_inside() -> None:
+    assert make_params(Params, {"horizon": 1, "share": 0}).horizon == 1
+    assert make_params(Params, {"horizon": 100, "share": 1}).share == 1
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        (Range(), "a finite number"),
+        (Range(low=1), "at least 1"),
+        (Range(high=0.5), "at most 0.5"),
+        (Range(-1, 1), "between -1 and 1"),
+    ],
+)
+def test_a_range_says_itself_in_words(bounds: Range, words: str) -> None:
+    assert str(bounds) == words
+
+
+def test_an_open_range_lets_every_finite_number_through() -> None:
+    assert checked("free", 1e300, float) == 1e300
+
+
+def test_encoded_choices_are_their_places_among_the_options() -> None:
+    code = encode(Params("fancy", horizon=4, law="cubic"))
+    assert tuple(code) == (1, 4, 0.5, 2.0, True, 1)
+    assert type(code) is Params
+    assert [type(value) for value in code] == [int, int, float, float, bool, int]

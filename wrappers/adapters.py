@@ -1,0 +1,520 @@
+"""One thin adapter for each face: turns what the face reports into a `Batch` and back.
+
+The adapter for Stable-Baselines3 is in `fair_envs.wrappers.sb3`, which is imported only for its environments.
+"""
+
+import copy
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+
+from fair_envs.core import Lanes, Worlds
+from fair_envs.faces.common import joint_space
+from fair_envs.interactions import PERSONAL, FairSpec, columns
+from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
+
+P = ParamSpec("P")
+E = TypeVar("E")
+
+
+class Wrapper(Protocol[P]):
+    """Applies one kind of transform: ``FairnessPenalty(env, alpha=1.0)``, for an environment of any face.
+
+    Put it on the environment itself or on another such wrapper, below those of other libraries that change
+    observations or rewards.
+    """
+
+    def __call__(self, env: E, *args: P.args, **settings: P.kwargs) -> E:
+        """Return the environment with the transform applied."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an environment's spec makes a wrapper again."""
+
+    name: str
+    entry_point: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def wrapper(transform: Callable[P, Transform], *, name: str) -> Wrapper[P]:
+    """Return the function that applies such a transform to an environment of any face.
+
+    Args:
+        transform: The class of the transform; its arguments become the wrapper's.
+        name: What the wrapper is called in the transform's module.
+    """
+
+    def apply(env: Any, *args: P.args, **settings: P.kwargs) -> Any:
+        recipe = Recipe(name, f"{transform.__module__}:{name}", settings)
+        return adapt(env, transform(*args, **settings), recipe=recipe)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__module__, apply.__doc__ = transform.__module__, transform.__doc__
+    return apply
+
+
+def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> Any:
+    """Return the environment with the transform applied, by the adapter of its face.
+
+    Args:
+        env: An environment of this package, of any face, wrapped or not.
+        transform: It is copied: one transform can serve many environments.
+        recipe: How a Gymnasium spec makes the wrapper again; with this function by default.
+
+    Raises:
+        TypeError: The environment has none of the faces.
+        ValueError: The environment lacks what the transform needs.
+    """
+    recipe = recipe or Recipe(type(transform).__name__, "fair_envs.wrappers.adapters:adapt", {"transform": transform})
+    if isinstance(env, AECEnv):
+        raise TypeError("env must be parallel: wrap the parallel environment, then convert it with parallel_to_aec")
+    known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
+    if not known or not isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
+        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+    if isinstance(env, gym.Env):
+        return SingleAdapter(env, transform, recipe)
+    if isinstance(env, VectorEnv):
+        return BatchAdapter(env, transform)
+    if isinstance(env, ParallelEnv):
+        return AgentsAdapter(env, transform)
+    from fair_envs.wrappers.sb3 import RowsAdapter
+
+    return RowsAdapter(env, transform)
+
+
+def _is_vec_env(env: Any) -> bool:
+    """Return whether this is a Stable-Baselines3 environment, without importing that library."""
+    module = sys.modules.get("stable_baselines3.common.vec_env")
+    return module is not None and isinstance(env, module.VecEnv)
+
+
+# What the adapters share ---------------------------------------------------------------------------------------------
+
+
+class Bound:
+    """A transform bound to an environment, and the shapes of the environment's face.
+
+    Args:
+        env: The environment below.
+        transform: Is copied.
+        space: The observation space below.
+        joint: Whether that space is of all agents together.
+
+    Raises:
+        ValueError: The environment lacks what the transform needs, or a layer below makes the reward a vector.
+    """
+
+    def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool) -> None:
+        below = [layer.bound.transform for layer in layers(env) if isinstance(vars(layer).get("bound"), Bound)]
+        if any(other.objectives for other in below) and transform.changes_reward:
+            raise ValueError("env must have a reward that is a number: put VectorReward above all that change rewards")
+        lanes: Lanes | Worlds = env.unwrapped.lanes
+        self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
+        self.multi_agent = lanes.rules.multi_agent
+        self.space = _of_one(space, lanes) if joint else space
+        self.transform = copy.deepcopy(transform)
+        self.transform.bind(Setting(lanes=lanes, observation_space=self.space))  # type: ignore[arg-type]
+        self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
+        self.personal = {*PERSONAL, *(name for other in below for name in other.personal)}
+
+    @property
+    def reward_space(self) -> Box | None:
+        """The space of the vector reward; None: the reward is a number."""
+        count = len(self.transform.objectives)
+        return Box(-np.inf, np.inf, (count,), np.float32) if count else None
+
+    def face_space(self) -> gym.Space[Any]:
+        """Return the face's observation space after the transform."""
+        return joint_space(self.shown_space, self.agents, drop=not self.joint)
+
+    def split(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return observations as (B, agents, ...)."""
+        return observation.reshape(self.lanes, self.agents, *(self.space.shape or ()))
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return the batch after the transform."""
+        return self.transform(batch)
+
+    def start(self, observation: NDArray[Any], facts: Columns, first: NDArray[np.bool_]) -> Batch:
+        """Return what the transform makes of lanes that show their first observation; observations (B, agents, ...)."""
+        return self.apply(self._undecided(observation, facts)._replace(first=first))
+
+    def look(self, observation: NDArray[Any], facts: Columns) -> Batch:
+        """Return what the transform makes of observations that follow nothing; its memory stays."""
+        return self.apply(self._undecided(observation, facts))
+
+    def _undecided(self, observation: NDArray[Any], facts: Columns) -> Batch:
+        reward, nobody = np.zeros((self.lanes, self.agents)), np.zeros(self.lanes, bool)
+        return Batch(observation, reward, facts, decided=nobody, first=nobody, over=nobody)
+
+
+def layers(env: Any) -> Iterator[Any]:
+    """Yield the environment and those that it wraps, from outside to inside."""
+    while env is not None:
+        yield env
+        env = vars(env).get("env", vars(env).get("venv"))
+
+
+def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds) -> Box:
+    """Return the space of one agent that a joint space is made of."""
+    assert isinstance(space, Box)
+    shape = lanes.rules.observation_space(lanes.rules.params).shape or ()
+    size = space.low.size // lanes.agents
+    shape = shape if int(np.prod(shape)) == size else (size,)
+    low, high = (bound[:size].reshape(shape) for bound in (space.low, space.high))
+    return Box(low, high, dtype=space.dtype.type)
+
+
+def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
+    """Raise ValueError if the reward is not the one that the agents' rewards make."""
+    if not np.array_equal(reward, expected):
+        name = type(transform).__name__
+        raise ValueError(f"reward must be the mean of the agents' rewards; put {name} below what changes it")
+
+
+class Lifted(Mapping[str, NDArray[Any]]):
+    """The ``info`` of one lane as columns of one row, made when asked for."""
+
+    def __init__(self, info: Mapping[str, Any]) -> None:
+        self._info = info
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return np.asarray(self._info[name])[np.newaxis]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._info)
+
+    def __len__(self) -> int:
+        return len(self._info)
+
+
+class Gathered(Lifted):
+    """The agents' ``info`` of one lane as columns of one row, made when asked for.
+
+    Args:
+        infos: Each agent's.
+        personal: The keys whose values are of the agent, not of the lane.
+    """
+
+    def __init__(self, infos: Mapping[str, Mapping[str, Any]], personal: set[str]) -> None:
+        super().__init__(next(iter(infos.values())))
+        self._infos, self._personal = infos, personal
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._personal:
+            return super().__getitem__(name)
+        return np.stack([info[name] for info in self._infos.values()])[np.newaxis]
+
+
+class Mixed(Mapping[str, NDArray[Any]]):
+    """Columns that come from one mapping in some rows and from another in the rest, made when asked for."""
+
+    def __init__(self, rows: NDArray[np.bool_], then: Columns, otherwise: Columns) -> None:
+        self._rows, self._then, self._otherwise = rows, then, otherwise
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return pick(self._rows, self._then[name], self._otherwise[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._then)
+
+    def __len__(self) -> int:
+        return len(self._then)
+
+
+def pick(rows: NDArray[np.bool_], then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+    """Return ``then`` in the masked rows and ``otherwise`` in the rest; fresh."""
+    mixed: NDArray[Any] = otherwise.copy()
+    mixed[rows] = then[rows]
+    return mixed
+
+
+def only(rows: NDArray[np.bool_], column: NDArray[Any]) -> NDArray[Any]:
+    """Return the column with zeros outside the masked rows; fresh."""
+    return pick(rows, column, np.zeros_like(column))
+
+
+# Gymnasium, one lane -------------------------------------------------------------------------------------------------
+
+
+class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
+    """A transform on a Gymnasium environment, under joint and under focal control.
+
+    The scalar reward is the mean of ``info["agent_reward"]``, or the focal agent's. Under focal control only the focal
+    agent's observation is changed; what its partners see is not.
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], transform: Transform, recipe: Recipe) -> None:
+        super().__init__(env)
+        self._recipe = recipe
+        self._focal: int | None = env.unwrapped.focal_agent  # type: ignore[attr-defined]
+        joint = self._focal is None and env.unwrapped.lanes.rules.multi_agent  # type: ignore[attr-defined]
+        self.bound = Bound(env, transform, env.observation_space, joint=joint)
+        self.observation_space = self.bound.face_space()
+        if (space := self.bound.reward_space) is not None:
+            for owner in (self, env.unwrapped):
+                vars(owner)["reward_space"] = space
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.env.unwrapped.fair_spec  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def spec(self) -> Any:  # type: ignore[override]
+        """The environment's spec, with this wrapper."""
+        if self._cached_spec is None and self.env.spec is not None:
+            made = gym.envs.registration.WrapperSpec(
+                self._recipe.name, self._recipe.entry_point, dict(self._recipe.settings)
+            )
+            spec = copy.deepcopy(self.env.spec)
+            spec.additional_wrappers += (made,)
+            self._cached_spec = spec
+        return self._cached_spec
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        out = self.bound.start(self._split(observation), Lifted(info), np.ones(1, bool))
+        return self._join(out), {**info, **_row(out)}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Play one step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        batch = Batch(
+            observation=self._split(observation),
+            reward=np.array(info.get("agent_reward", reward), float).reshape(1, -1),
+            facts=Lifted(info),
+            decided=np.ones(1, bool),
+            first=np.zeros(1, bool),
+            over=np.array([terminated or truncated]),
+        )
+        out = self.bound.apply(batch)
+        if out.reward is not batch.reward:
+            check_untouched(reward, self._number(batch), self.bound.transform)
+            reward = self._number(out)
+            if "agent_reward" in info:
+                info = {**info, "agent_reward": out.reward[0]}
+        if out.vector is not None:
+            reward = out.vector[0]
+        return self._join(out), reward, terminated, truncated, {**info, **_row(out)}
+
+    def _number(self, batch: Batch) -> float:
+        return float(batch.reward[0].mean() if self._focal is None else batch.reward[0, self._focal])
+
+    def _split(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the observation as (1, agents, ...); 0 for all but the focal agent under focal control."""
+        if self._focal is None:
+            return self.bound.split(observation)
+        everyone = np.zeros((1, self.bound.agents, *observation.shape), observation.dtype)
+        everyone[0, self._focal] = observation
+        return everyone
+
+    def _join(self, out: Batch) -> NDArray[Any]:
+        if self._focal is None:
+            return out.observation.reshape(self.observation_space.shape or ())
+        own: NDArray[Any] = out.observation[0, self._focal].copy()
+        return own
+
+
+def _row(batch: Batch) -> dict[str, Any]:
+    """Return what the transform added about the only lane."""
+    return {name: column[0] for name, column in batch.added.items()}
+
+
+# Gymnasium, B lanes --------------------------------------------------------------------------------------------------
+
+
+class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
+    """A transform on a Gymnasium vector environment, in each of the three autoreset modes.
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], transform: Transform) -> None:
+        super().__init__(env)
+        joint = env.unwrapped.lanes.rules.multi_agent  # type: ignore[attr-defined]
+        self.bound = Bound(env, transform, env.single_observation_space, joint=joint)
+        self.single_observation_space = self.bound.face_space()
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        if (space := self.bound.reward_space) is not None:
+            for owner in (self, env.unwrapped):
+                vars(owner).update(single_reward_space=space, reward_space=batch_space(space, env.num_envs))
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.env.unwrapped.fair_spec  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When lanes that are over begin again."""
+        return self.env.unwrapped.autoreset_mode  # type: ignore[attr-defined, no-any-return]
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes in all lanes, or in those of ``options["reset_mask"]``."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        first = info["_fair_decided"]
+        out = self.bound.start(self.bound.split(observation), info, first)
+        return self._join(out), {**info, **_masked(out.added, first)}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Play one step of every lane."""
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        over = terminated | truncated
+        decided = info["fair_decided"] == 1
+        restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
+        seen, earned, facts = self._played(observation, reward, info, restarted)
+        batch = Batch(seen, earned, facts, decided=decided | over, first=~(decided | over), over=over)
+        out = self.bound.apply(batch)
+        if out.reward is not batch.reward:
+            check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
+            reward = out.reward.mean(axis=1)
+        if out.vector is not None:
+            reward = out.vector
+        shown, info = self._told(out, observation, info, restarted, changed=out.reward is not batch.reward)
+        return shown, reward, terminated, truncated, info
+
+    def _played(
+        self, observation: Any, reward: Any, info: dict[str, Any], restarted: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], NDArray[Any], Columns]:
+        """Return observations, rewards and facts of the decisions; those of restarted lanes are under ``final_*``."""
+        seen = self.bound.split(observation)
+        earned = info.get("agent_reward", np.reshape(reward, (-1, 1)))
+        facts: Columns = info
+        if restarted.any():
+            seen = seen.copy()
+            for lane in np.flatnonzero(restarted):
+                seen[lane] = info["final_obs"][lane].reshape(seen.shape[1:])
+            facts = Mixed(restarted, info["final_info"], info)
+            earned = facts["agent_reward"] if "agent_reward" in info else earned
+        return seen, earned, facts
+
+    def _told(
+        self, out: Batch, observation: Any, info: dict[str, Any], restarted: NDArray[np.bool_], *, changed: bool
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return observations and info, in which the ends of restarted lanes are under ``final_*``."""
+        going = np.ones(self.num_envs, bool)
+        told = dict(out.added)
+        if changed and "agent_reward" in info:
+            told["agent_reward"] = out.reward
+        if not restarted.any():
+            return self._join(out), {**info, **_masked(told, going)}
+        final = {name: only(restarted, column) for name, column in told.items()}
+        start = self.bound.start(self.bound.split(observation), info, restarted)
+        begun = {"agent_reward": np.zeros_like(out.reward), **start.added}
+        info = {**info, **_masked({name: pick(restarted, begun[name], told[name]) for name in told}, going)}
+        info["final_info"] = {**info["final_info"], **_masked(final, restarted)}
+        info["final_obs"] = np.full(self.num_envs, None, dtype=object)
+        ends = self._join(out)
+        for lane in np.flatnonzero(restarted):
+            info["final_obs"][lane] = ends[lane].copy()
+        return pick(restarted, self._join(start), ends), info
+
+    def _join(self, out: Batch) -> NDArray[Any]:
+        return out.observation.reshape(self.observation_space.shape or ())
+
+
+def _masked(columns: Columns, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
+    told = {}
+    for name, column in columns.items():
+        told[name], told["_" + name] = only(rows, column), rows.copy()
+    return told
+
+
+# PettingZoo ----------------------------------------------------------------------------------------------------------
+
+
+class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
+    """A transform on a PettingZoo parallel environment.
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    def __init__(self, env: ParallelEnv[str, Any, Any], transform: Transform) -> None:
+        super().__init__(env)
+        names = env.possible_agents
+        self.bound = Bound(env, transform, env.observation_space(names[0]), joint=False)
+        self.observation_spaces = dict.fromkeys(names, self.bound.shown_space)
+        self.state_space = joint_space(self.bound.shown_space, len(names), drop=False)
+        self._personal = self.bound.personal if self.bound.multi_agent else set()
+        if (space := self.bound.reward_space) is not None:
+            for owner in (self, env.unwrapped):
+                vars(owner)["reward_spaces"] = dict.fromkeys(names, space)
+
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the agent's observation space."""
+        return self.observation_spaces[agent]
+
+    def reward_space(self, agent: str) -> Box:
+        """Return the space of the agent's vector reward."""
+        space: Box = self.reward_spaces[agent]
+        return space
+
+    def state(self) -> NDArray[Any]:
+        """Return all agents' observations one after another, as the agents see them."""
+        lanes: Lanes = self.env.unwrapped.lanes  # type: ignore[attr-defined]
+        below = self.env.state().reshape(1, lanes.agents, *(self.bound.space.shape or ()))
+        facts = columns(lanes.rules.spec, lanes.show().facts, None)
+        return self.bound.look(below, facts).observation.reshape(-1)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        """Begin an episode."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        out = self.bound.start(_stack(observations), Gathered(infos, self._personal), np.ones(1, bool))
+        return _see(out, observations), self._infos(out, infos)
+
+    def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
+        """Play one step of all agents."""
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        batch = Batch(
+            observation=_stack(observations),
+            reward=_stack(rewards),
+            facts=Gathered(infos, self._personal),
+            decided=np.ones(1, bool),
+            first=np.zeros(1, bool),
+            over=np.array([not self.env.agents]),
+        )
+        out = self.bound.apply(batch)
+        if out.reward is not batch.reward:
+            rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))
+        if out.vector is not None:
+            rewards = {name: out.vector[0].copy() for name in rewards}
+        return _see(out, observations), rewards, terminations, truncations, self._infos(out, infos)
+
+    def _infos(self, out: Batch, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the infos with what the transform added, to each agent its own."""
+        told = {}
+        for i, (name, info) in enumerate(infos.items()):
+            told[name] = dict(info)
+            for key, column in out.added.items():
+                value = column[0, i] if key in self.bound.transform.personal else column[0]
+                told[name][key] = value.copy()
+        return told
+
+
+def _see(out: Batch, observations: dict[str, Any]) -> dict[str, Any]:
+    """Return the observations by agent."""
+    return dict(zip(observations, out.observation[0].copy(), strict=True))
+
+
+def _stack(values: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the agents' values as one row, shape (1, agents, ...)."""
+    return np.array(list(values.values()))[np.newaxis]

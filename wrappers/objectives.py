@@ -1,0 +1,133 @@
+"""Rewards with several entries, and rewards that count what others have."""
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.penalty import cell_sums
+from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
+
+
+class Objectives(Transform):
+    """Makes the reward a vector with one entry for each agent or each group.
+
+    Gymnasium faces return it as the reward, shape (objectives,) or (B, objectives), float32, and state its
+    ``reward_space``, on the unwrapped environment too; PettingZoo gives every agent the same vector. Stable-Baselines3
+    knows numbers only: there the reward stays what it is and ``vec_env.vector_reward``, shape (B, objectives), has the
+    vectors. ``info["agent_reward"]`` stays. Wrappers that change rewards stand below this one.
+
+    Args:
+        per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``.
+        aggregate: A group's entry is the ``"mean"`` or the ``"sum"`` of its members' rewards; 0 without a member.
+    """
+
+    changes_reward = True
+
+    def __init__(self, *, per: Literal["agent", "group"] = "agent", aggregate: Literal["mean", "sum"] = "mean") -> None:
+        if per not in ("agent", "group"):
+            raise ValueError(f"per must be 'agent' or 'group', got {per!r}")
+        if aggregate not in ("mean", "sum"):
+            raise ValueError(f"aggregate must be 'mean' or 'sum', got {aggregate!r}")
+        self.per, self.aggregate = per, aggregate
+
+    def bind(self, setting: Setting) -> None:
+        """Name the objectives."""
+        need_agents(setting, "VectorReward")
+        agents = tuple(f"agent_{i}" for i in range(setting.lanes.agents))
+        self.objectives = agents if self.per == "agent" else setting.spec.groups
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Add the vector."""
+        values = batch.reward
+        if self.per == "group":
+            group = np.maximum(batch.facts["fair_group"], 0)
+            values, sizes = cell_sums(values, group, cells=len(self.objectives))
+            if self.aggregate == "mean":
+                values = values / np.maximum(sizes, 1)
+        return batch._replace(vector=values.astype(np.float32))
+
+
+VectorReward = wrapper(Objectives, name="VectorReward")
+
+
+class SocialUtility(Transform):
+    r"""Makes every agent's reward a utility that counts what the others have.
+
+    $$u_i = \cos\theta\, r_i + \sin\theta\, \bar r_{-i} - \frac{\text{envy}}{n - 1} \sum_{j \ne i} \max(e_j - e_i, 0)
+    - \frac{\text{guilt}}{n - 1} \sum_{j \ne i} \max(e_i - e_j, 0)$$
+
+    with $\bar r_{-i}$ the others' mean reward and $e_{i,t} = \text{smoothing} \cdot e_{i,t-1} + r_{i,t}$, which begins
+    anew with every episode. The defaults leave the rewards as they are.
+
+    Args:
+        envy: Aversion to having less than others, at least 0 (alpha of Fehr and Schmidt; 5 in Hughes et al.).
+        guilt: Aversion to having more than others, at least 0 (beta of Fehr and Schmidt; 0.05 in Hughes et al.).
+        smoothing: At least 0 and below 1: 0 compares the rewards of one step, more compares traces of past rewards
+            (gamma times lambda in Hughes et al., who need it because rewards come at different times).
+        angle: Social value orientation theta in degrees: 0 is selfish, 45 prosocial, 90 altruistic, -45 competitive.
+
+    References:
+        Fehr and Schmidt, "A theory of fairness, competition, and cooperation", 1999.
+        Hughes et al., "Inequity aversion improves cooperation in intertemporal social dilemmas", NeurIPS 2018.
+        McKee et al., "Social diversity and social preferences in mixed-motive reinforcement learning", AAMAS 2020.
+    """
+
+    changes_reward = True
+
+    def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
+        for name, value in (("envy", envy), ("guilt", guilt)):
+            if not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be a finite number of at least 0, got {value}")
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
+        if not math.isfinite(angle):
+            raise ValueError(f"angle must be a finite number of degrees, got {angle}")
+        self.envy, self.guilt, self.smoothing, self.angle = envy, guilt, smoothing, angle
+
+    def bind(self, setting: Setting) -> None:
+        """Begin without traces."""
+        need_agents(setting, "SocialReward", at_least=2)
+        self._trace = np.zeros(setting.shape)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Turn rewards into utilities."""
+        self._trace[batch.first] = 0
+        self._trace[batch.decided] = self.smoothing * self._trace[batch.decided] + batch.reward[batch.decided]
+        theta = math.radians(self.angle)
+        utility = math.cos(theta) * batch.reward + math.sin(theta) * mean_of_others(batch.reward)
+        less, more = inequity(self._trace)
+        utility -= self.envy * less + self.guilt * more
+        utility[~batch.decided] = 0
+        return batch._replace(reward=utility)
+
+
+SocialReward = wrapper(SocialUtility, name="SocialReward")
+
+
+def mean_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return, for each of n agents, the mean of the others' values; shape (B, n)."""
+    others: NDArray[np.float64] = (values.sum(axis=1, keepdims=True) - values) / (values.shape[1] - 1)
+    return others
+
+
+def inequity(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return by how much the others have more, and less, than each of n agents, averaged over the n - 1 others.
+
+    O(n log n) from the sorted values; shapes (B, n).
+    """
+    n = values.shape[1]
+    order = np.argsort(values, axis=1, kind="stable")
+    ascending = np.take_along_axis(values, order, axis=1)
+    rank = np.arange(n)
+    below = np.cumsum(ascending, axis=1) - ascending  # sum of the values before one's own
+    above = below[:, -1:] + ascending[:, -1:] - below - ascending
+    more, less = rank * ascending - below, above - (n - 1 - rank) * ascending
+    pair = []
+    for sums in (less, more):
+        unsorted = np.empty_like(values)
+        np.put_along_axis(unsorted, order, np.maximum(sums, 0) / (n - 1), axis=1)
+        pair.append(unsorted)
+    return pair[0], pair[1]

@@ -1,0 +1,160 @@
+"""The cost of disparity as it arises, step by step, and the penalty that takes it from the rewards."""
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+def cell_sums(values: Floats, cell: Codes, *, cells: int) -> tuple[Floats, Codes]:
+    """Return the sum of the values in each cell and how many there are, row by row.
+
+    Args:
+        values: Shape (B, N).
+        cell: 0 .. cells - 1, shape (B, N).
+        cells: How many cells.
+
+    Returns:
+        Sums and sizes, each of shape (B, cells).
+    """
+    rows = len(values)
+    place = (np.arange(rows)[:, np.newaxis] * cells + cell).ravel()
+    sums = np.bincount(place, weights=values.ravel(), minlength=rows * cells)
+    sizes = np.bincount(place, minlength=rows * cells)
+    return np.asarray(sums, float).reshape(rows, cells), np.asarray(sizes, np.int64).reshape(rows, cells)
+
+
+class DisparityTracker:
+    r"""Follows how far the groups' returns drift apart within an episode, and what each step adds to it.
+
+    With $\bar r_{g,t}$ the mean reward of group g in step t and $R_{g,t} = \sum_{u \le t} \bar r_{g,u}$,
+
+    $$c_t = |D_t| - |D_{t-1}|, \quad D_t = R_{0,t} - R_{1,t}, \quad D_{-1} = 0,$$
+
+    so that the costs of an episode add up to the disparity that it ends with. With more than two groups $|D_t|$ is the
+    largest gap between any two. Where fewer than two groups have members there is nobody to compare: the gap is 0.
+
+    Args:
+        lanes: How many lanes (B).
+        groups: How many groups (G).
+        strata: How many strata the disparity is followed in, one by one (K).
+
+    Attributes:
+        returns: The groups' mean returns so far, shape (B, K, G).
+        sizes: The groups' sizes in the last step, shape (B, K, G).
+    """
+
+    def __init__(self, lanes: int, *, groups: int = 2, strata: int = 1) -> None:
+        self.returns: Floats = np.zeros((lanes, strata, groups))
+        self.sizes: Codes = np.zeros((lanes, strata, groups), np.int64)
+        self._seen = np.zeros((lanes, strata, groups), bool)
+
+    def restart(self, lanes: NDArray[np.bool_]) -> None:
+        """Begin new episodes in the masked lanes, shape (B,)."""
+        self.returns[lanes] = 0
+        self._seen[lanes] = False
+
+    def update(
+        self,
+        reward: Floats,
+        group: Codes,
+        *,
+        stratum: Codes | None = None,
+        first: NDArray[np.bool_] | None = None,
+        decided: NDArray[np.bool_] | None = None,
+    ) -> Floats:
+        """Return what the step costs in each stratum, shape (B, K); O(B * N).
+
+        Args:
+            reward: Shape (B, N).
+            group: 0 .. groups - 1, shape (B, N).
+            stratum: 0 .. strata - 1, shape (B, N); 0 by default.
+            first: Lanes whose episode begins with this step, shape (B,); none by default.
+            decided: Lanes that took a step, shape (B,); all by default. The others cost 0 and are left as they are.
+        """
+        if first is not None:
+            self.restart(first)
+        before = self.gap()
+        lanes, strata, groups = self.returns.shape
+        cell = group if stratum is None else stratum * groups + group
+        sums, sizes = cell_sums(reward, np.maximum(cell, 0), cells=strata * groups)
+        self.sizes = sizes.reshape(self.returns.shape)
+        going = np.ones((lanes, 1, 1), bool) if decided is None else decided[:, np.newaxis, np.newaxis]
+        present = (self.sizes > 0) & going
+        self.returns += np.where(present, sums.reshape(self.returns.shape) / np.maximum(self.sizes, 1), 0)
+        self._seen |= present
+        cost: Floats = self.gap() - before
+        return cost
+
+    def gap(self) -> Floats:
+        """Return the disparity so far, |D|, in each stratum, shape (B, K): 0 is parity."""
+        highest = np.where(self._seen, self.returns, -math.inf).max(axis=-1)
+        lowest = np.where(self._seen, self.returns, math.inf).min(axis=-1)
+        comparable = self._seen.sum(axis=-1) > 1
+        gap: Floats = np.zeros_like(highest)
+        np.subtract(highest, lowest, out=gap, where=comparable)
+        return gap
+
+    def size_of_own_group(self, group: Codes, *, stratum: Codes | None = None) -> Codes:
+        """Return the size, in the last step, of each agent's group within its stratum, shape (B, N)."""
+        lanes = np.arange(len(group))[:, np.newaxis]
+        sizes: Codes = self.sizes[lanes, 0 if stratum is None else stratum, group]
+        return sizes
+
+
+class Penalty(Transform):
+    """Takes from every agent's reward ``alpha`` times what the step adds to the disparity between the groups.
+
+    The cost of a step is the growth of the absolute difference between the groups' mean returns so far (see
+    `DisparityTracker`): positive when it widens the gap, negative when it narrows it. An episode's costs add up to the
+    disparity it ends with. ``info["fair_penalty_cost"]``, float64, is the step's cost before ``alpha`` and group sizes.
+
+    Args:
+        notion: ``"dp"`` compares the groups as wholes (demographic parity); ``"csp"`` compares them within each value
+            of the legitimate factors and adds up the costs (conditional statistical parity).
+        alpha: Weight of the cost, at least 0: 0 leaves the rewards as they are.
+        times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). Its own
+            reward moves its group's mean by 1/size of itself; with the factor, alpha = 1 makes the cost of an agent
+            that plays alone as large as its reward.
+    """
+
+    changes_reward = True
+
+    def __init__(
+        self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = False
+    ) -> None:
+        if notion not in ("dp", "csp"):
+            raise ValueError(f"notion must be 'dp' or 'csp', got {notion!r}")
+        if not (alpha >= 0 and math.isfinite(alpha)):
+            raise ValueError(f"alpha must be a finite number of at least 0, got {alpha}")
+        self.notion, self.alpha, self.times_group_size = notion, float(alpha), times_group_size
+
+    def bind(self, setting: Setting) -> None:
+        """Follow the groups of these agents."""
+        need_agents(setting, "FairnessPenalty")
+        self._spec = setting.spec
+        count = 1 if self.notion == "dp" else math.prod(len(codes) for codes in self._spec.legitimate.values())
+        self._tracker = DisparityTracker(setting.lanes.count, groups=len(self._spec.groups), strata=count)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Take the step's cost from the rewards."""
+        group = batch.facts["fair_group"]
+        stratum = None if self.notion == "dp" else strata(self._spec, batch.facts)[0]
+        costs = self._tracker.update(batch.reward, group, stratum=stratum, first=batch.first, decided=batch.decided)
+        cost = costs.sum(axis=1)
+        taken = self.alpha * cost[:, np.newaxis]
+        if self.times_group_size:
+            taken = taken * self._tracker.size_of_own_group(group, stratum=stratum)
+        added: Mapping[str, Floats] = {"fair_penalty_cost": cost}
+        return batch._replace(reward=batch.reward - taken, added=added)
+
+
+FairnessPenalty = wrapper(Penalty, name="FairnessPenalty")

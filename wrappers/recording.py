@@ -1,0 +1,117 @@
+"""The fairness of each episode, told when it ends."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.metrics.returns import Form, Group, Returns, conditional_parity, demographic_parity
+from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform, need_agents, strata
+
+FORMS: tuple[Form, ...] = ("difference", "ratio")
+
+
+class Recorder(Transform):
+    """Adds to ``info``, at the end of each episode, what the agents earned in it and how it differs between groups.
+
+    | key                                            | dtype, shape      | meaning                                  |
+    |------------------------------------------------|-------------------|------------------------------------------|
+    | `fair_episode_over`                            | int8 ()           | 1: the episode ended; 0: all below are 0 |
+    | `fair_episode_length`                          | int64 ()          | its steps                                |
+    | `fair_episode_return`                          | float64 (agents,) | each agent's return                      |
+    | `fair_episode_dp_difference`, `..._dp_ratio`   | float64 ()        | demographic parity, 0 is parity          |
+    | `fair_episode_dp_defined`                      | int8 ()           | 0: one of the groups is empty            |
+    | `fair_episode_csp_difference`, `..._csp_ratio` | float64 (strata,) | the same within each stratum             |
+    | `fair_episode_csp_defined`                     | int8 (strata,)    | 0: one of the groups is empty there      |
+
+    The forms are those of `fair_envs.metrics.returns`, positive where agents without the attribute are better off. A
+    stratum is a combination of values of the legitimate factors; without a factor the last two rows are absent. In
+    PettingZoo each agent's info has its own return. Stable-Baselines3's row infos have the keys at an episode's end.
+
+    What is recorded is the rewards as they are where the wrapper stands: directly on the environment its own, above a
+    wrapper that changes rewards the changed ones.
+
+    Args:
+        sensitive: The group with the attribute: the name of a two-valued attribute of ``fair_spec.sensitive``, or a
+            mapping of attributes to the codes its members have. The first attribute by default.
+    """
+
+    personal = ("fair_episode_return",)
+
+    def __init__(self, *, sensitive: Group | None = None) -> None:
+        self.sensitive = sensitive
+
+    def bind(self, setting: Setting) -> None:
+        """Begin with nothing earned."""
+        need_agents(setting, "RecordFairness")
+        self._spec = setting.spec
+        self._group: Group = next(iter(self._spec.sensitive)) if self.sensitive is None else self.sensitive
+        names = (self._group,) if isinstance(self._group, str) else tuple(self._group)
+        for name in names:
+            if name not in self._spec.sensitive:
+                raise ValueError(f"sensitive must be among {', '.join(self._spec.sensitive)}, got {name!r}")
+        self._return = np.zeros(setting.shape)
+        self._length = np.zeros(setting.lanes.count, np.int64)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Add up the rewards and tell of the episodes that ended."""
+        for total in (self._return, self._length):
+            total[batch.first] = 0
+        self._return[batch.decided] += batch.reward[batch.decided]
+        self._length[batch.decided] += 1
+        added = self._blank(len(batch.over))
+        if batch.over.any():
+            for name, column in self._told(batch).items():
+                added[name][batch.over] = column
+        return batch._replace(added=added)
+
+    def _blank(self, lanes: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of lanes whose episode goes on."""
+        count = int(np.prod([len(codes) for codes in self._spec.legitimate.values()], dtype=int))
+        shapes = {"dp": (lanes,), "csp": (lanes, count)}
+        added: dict[str, NDArray[Any]] = {
+            "fair_episode_over": np.zeros(lanes, np.int8),
+            "fair_episode_length": np.zeros(lanes, np.int64),
+            "fair_episode_return": np.zeros((lanes, self._return.shape[1])),
+        }
+        for notion, shape in shapes.items() if self._spec.legitimate else [("dp", shapes["dp"])]:
+            added |= {f"fair_episode_{notion}_{form}": np.zeros(shape) for form in FORMS}
+            added[f"fair_episode_{notion}_defined"] = np.zeros(shape, np.int8)
+        return added
+
+    def _told(self, batch: Batch) -> Mapping[str, Any]:
+        """Return the columns of the lanes that are over."""
+        over = batch.over
+        stratum, count = strata(self._spec, batch.facts)
+        codes = batch.facts["fair_sensitive"][over]
+        attributes = {name: codes[..., i] for i, name in enumerate(self._spec.sensitive)}
+        returns = Returns(self._return[over], attributes={**attributes, "stratum": stratum[over]})
+        told: dict[str, Any] = {
+            "fair_episode_over": 1,
+            "fair_episode_length": self._length[over],
+            "fair_episode_return": self._return[over],
+        }
+        told |= _measured("dp", {form: demographic_parity(returns, sensitive=self._group, form=form) for form in FORMS})
+        if self._spec.legitimate:
+            told |= _measured("csp", {form: self._conditional(returns, form, count) for form in FORMS})
+        return told
+
+    def _conditional(self, returns: Returns, form: Form, count: int) -> NDArray[np.float64]:
+        """Return conditional parity in each stratum, shape (episodes, strata); NaN where nobody is."""
+        by_label = conditional_parity(returns, sensitive=self._group, legitimate="stratum", form=form)
+        undefined = np.full(returns.episodes, np.nan)
+        return np.stack([by_label.get(str(k), undefined) for k in range(count)], axis=-1)
+
+
+RecordFairness = wrapper(Recorder, name="RecordFairness")
+
+
+def _measured(notion: str, values: Mapping[str, NDArray[np.float64]]) -> Columns:
+    """Return the columns of a notion: 0 where it is undefined, beside the mask that says so."""
+    defined = ~np.isnan(next(iter(values.values())))
+    told: dict[str, NDArray[Any]] = {
+        f"fair_episode_{notion}_{form}": np.where(defined, column, 0) for form, column in values.items()
+    }
+    return {**told, f"fair_episode_{notion}_defined": defined.astype(np.int8)}

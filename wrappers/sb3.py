@@ -1,0 +1,109 @@
+"""The adapter for Stable-Baselines3, apart from the others because importing it imports that library."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
+from fair_envs.interactions import columns
+from fair_envs.wrappers.adapters import Bound, check_untouched, pick
+from fair_envs.wrappers.transform import Batch, Columns, Transform
+
+
+class RowsAdapter(VecEnvWrapper):
+    """A transform on a Stable-Baselines3 environment whose rows are agents or lanes.
+
+    ``vec_env.agent_reward``, shape (B, agents), is what the transforms made of the agents' rewards, and
+    ``vec_env.added`` has what they added about the last step, arrays of shape (B, ...). At the end of an episode the
+    rows' infos have it too. A vector reward is ``vec_env.vector_reward``, shape (B, objectives).
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    def __init__(self, venv: Any, transform: Transform) -> None:
+        self._face: LanesVecEnv = venv.unwrapped
+        self._by_agent = isinstance(self._face, AgentsVecEnv)
+        joint = not self._by_agent and self._face.lanes.rules.multi_agent
+        self.bound = Bound(venv, transform, venv.observation_space, joint=joint)
+        super().__init__(venv, observation_space=self.bound.face_space())
+        if (space := self.bound.reward_space) is not None:
+            self.vector_reward: NDArray[np.float32] = np.zeros((self.bound.lanes, *space.shape), np.float32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what cannot be pickled: the descriptions of the class."""
+        return {name: value for name, value in self.__dict__.items() if name != "class_attributes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the descriptions of the class again."""
+        self.__dict__.update(state, class_attributes={name: getattr(type(self), name) for name in dir(type(self))})
+
+    def reset(self) -> Any:
+        """Begin episodes in all lanes and return the rows' observations."""
+        observation = self.venv.reset()
+        out = self.bound.start(self.bound.split(observation), self._facts(), np.ones(self.bound.lanes, bool))  # type: ignore[arg-type]
+        self._tell(out)
+        return self._join(out)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play one step of every lane and restart those that end."""
+        observation, reward, done, infos = self.venv.step_wait()
+        over = done.reshape(self.bound.lanes, -1)[:, 0]
+        batch = self._batch(observation, over, infos)  # type: ignore[arg-type]
+        out = self.bound.apply(batch)
+        if out.reward is not batch.reward:
+            check_untouched(reward, self._rows(batch.reward), self.bound.transform)
+            reward = self._rows(out.reward)
+            self._face.agent_reward = out.reward
+        self._tell(out)
+        shown = self._join(out)
+        if over.any():
+            self._end(out, shown, done, infos)
+            start = self.bound.start(self.bound.split(observation), batch.facts, over)  # type: ignore[arg-type]
+            shown = pick(done, self._join(start), shown)
+        return shown, reward, done, infos
+
+    def _batch(self, observation: NDArray[Any], over: NDArray[np.bool_], infos: list[dict[str, Any]]) -> Batch:
+        """Return what the decisions led to; the last observations of episodes come from the infos."""
+        seen = observation
+        if over.any():
+            seen = observation.copy()
+            for row, info in enumerate(infos):
+                if "terminal_observation" in info:
+                    seen[row] = info["terminal_observation"]
+        return Batch(
+            observation=self.bound.split(seen),
+            reward=self._face.agent_reward,
+            facts=self._facts(),
+            decided=np.ones(self.bound.lanes, bool),
+            first=np.zeros(self.bound.lanes, bool),
+            over=over,
+        )
+
+    def _end(self, out: Batch, shown: NDArray[Any], done: NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+        """Write the ends of episodes to the rows' infos."""
+        rows_each = self.num_envs // self.bound.lanes
+        for row in np.flatnonzero(done):
+            lane, agent = divmod(int(row), rows_each)
+            infos[row]["terminal_observation"] = shown[row].copy()
+            for name, column in out.added.items():
+                own = self._by_agent and name in self.bound.transform.personal
+                infos[row][name] = (column[lane, agent] if own else column[lane]).copy()
+
+    def _tell(self, out: Batch) -> None:
+        self._face.added = {**self._face.added, **out.added}
+        if out.vector is not None:
+            self.vector_reward = out.vector
+
+    def _facts(self) -> Columns:
+        return columns(self._face.fair_spec, self._face.interactions, None)
+
+    def _rows(self, reward: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return the rows' rewards as the learner gets them."""
+        if isinstance(self._face, AgentsVecEnv):
+            return (reward * self._face.reward_scale).astype(np.float32).reshape(-1)
+        return reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
+
+    def _join(self, out: Batch) -> NDArray[Any]:
+        return out.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))

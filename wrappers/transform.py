@@ -1,0 +1,129 @@
+"""The contract of wrappers: a transform is a function of arrays with a memory of its own.
+
+A transform knows no library. It sees what a batch of lanes reports after a step or a restart, one `Batch`, and returns
+it changed. `fair_envs.wrappers.adapters` brings it to every face.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from fair_envs.core import Lanes, Rules, Worlds
+from fair_envs.interactions import FairSpec
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+class Batch(NamedTuple):
+    """What B lanes report after a step or a restart.
+
+    A lane either was decided on (`decided`), or shows an episode's first observation (`first`), or reports nothing but
+    its observation. A transform's memory changes in the first two cases only.
+    """
+
+    observation: NDArray[Any]  # (B, agents, ...); under focal control the other agents' are 0
+    reward: NDArray[np.float64]  # (B, agents)
+    facts: Columns  # the fair_* columns of info, (B, ...); they speak of the lanes that were decided on
+    decided: NDArray[np.bool_]  # (B,)
+    first: NDArray[np.bool_]  # (B,)
+    over: NDArray[np.bool_]  # (B,) the decision ended the episode
+    vector: NDArray[np.float32] | None = None  # (B, objectives), instead of the reward; written by a transform
+    added: Columns = MappingProxyType({})  # more columns of info, (B, ...); written by a transform
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """The environment that a transform is applied to."""
+
+    lanes: Lanes | Worlds
+    observation_space: Box  # of one agent
+
+    @property
+    def rules(self) -> Rules:
+        """The environment's rules."""
+        return self.lanes.rules
+
+    @property
+    def spec(self) -> FairSpec:
+        """The static facts."""
+        return self.rules.spec
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many lanes and how many agents: the shape of rewards."""
+        return self.lanes.count, self.lanes.agents
+
+
+class Transform:
+    """Changes observations or rewards, or adds columns to ``info``; subclass it.
+
+    An adapter copies the transform, binds the copy to the lanes and calls it with every `Batch`. Arrays are given to
+    read: what changes is a fresh array.
+
+    Attributes:
+        changes_reward: Whether rewards are changed.
+        personal: Those of the added columns that have one entry for each agent, shape (B, agents, ...); in PettingZoo
+            each agent's info has its own.
+        objectives: Names of the entries of the vector reward; none: the reward stays a number.
+    """
+
+    changes_reward: ClassVar[bool] = False
+    personal: ClassVar[tuple[str, ...]] = ()
+    objectives: tuple[str, ...] = ()
+
+    def bind(self, setting: Setting) -> None:
+        """Make ready for an environment; called once, before the first batch.
+
+        Raises:
+            ValueError: The environment lacks what the transform needs.
+        """
+
+    def space(self, space: Box) -> Box:
+        """Return the space of one agent's observation after the transform."""
+        return space
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return the batch as the layer above sees it."""
+        raise NotImplementedError
+
+
+def need_agents(setting: Setting, name: str, *, at_least: int = 1) -> None:
+    """Raise ValueError unless the same agents are affected throughout an episode, and there are enough of them."""
+    if not (setting.rules.multi_agent and setting.spec.same_individuals):
+        raise ValueError(f"{name} needs agents that stay the same in an episode; those of {setting.rules.name} do not")
+    if setting.lanes.agents < at_least:
+        raise ValueError(f"{name} needs at least {at_least} agents, got {setting.lanes.agents}")
+
+
+def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
+    """Return the indices of agents that are given by index or by PettingZoo's name.
+
+    Raises:
+        ValueError: No such agent.
+    """
+    names = {f"agent_{i}": i for i in range(count)}
+    listed = []
+    for agent in agents:
+        index = names.get(agent, -1) if isinstance(agent, str) else int(agent)
+        if not 0 <= index < count:
+            raise ValueError(f"agents must be among 0 to {count - 1} or agent_0 to agent_{count - 1}, got {agent!r}")
+        listed.append(index)
+    return tuple(listed)
+
+
+def strata(spec: FairSpec, facts: Columns) -> tuple[NDArray[np.int64], int]:
+    """Return the stratum of each individual, shape (B, M), and how many there are: one with no legitimate factor.
+
+    A stratum is a combination of values of the legitimate factors, the first factor counting slowest.
+    """
+    codes = facts["fair_legitimate"]  # (B, M, factors)
+    sizes = [len(names) for names in spec.legitimate.values()]
+    stratum = np.zeros(codes.shape[:-1], np.int64)
+    for factor, size in enumerate(sizes):
+        stratum = stratum * size + np.maximum(codes[..., factor], 0)
+    return stratum, int(np.prod(sizes, dtype=int))
