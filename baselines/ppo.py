@@ -112,7 +112,7 @@ class Rollout(RolloutBuffer):
             self._samples = [self.to_torch(column, copy=False) for column in columns]
         place = th.as_tensor(batch_inds, device=self.device)
         samples = [column.index_select(0, place) for column in self._samples]
-        return Minibatch(*samples, place, None if self._turn is None else self._turn[place])
+        return Minibatch._make([*samples, place, None if self._turn is None else self._turn[place]])
 
 
 class PPO(sb3.PPO):

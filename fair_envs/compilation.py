@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
@@ -37,6 +38,7 @@ def compile_kernel(function: Callable[..., Any], *, name: str, source: str | Non
         name: What the function is called on disk, unique among the kernels of one ``source``.
         source: Hash of what the function was made from; None: it is not kept on disk.
     """
+    function.__qualname__ = name  # of which Numba makes the symbol
     kernel = numba.njit(nogil=True)(function)
     if COMPILED and source is not None:
         with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
@@ -82,22 +84,47 @@ def cache_folder() -> Path:
     return home / "fair_envs"
 
 
+def _name_of_layout(record: types.Record) -> tuple[str, tuple[str]]:
+    """Return what names a record type in the symbols of machine code: a hash of its layout.
+
+    Numba names it by the number that the type has in the process. Machine code from disk then brings symbols along that
+    another layout may have in this process, and one function is run for the other.
+    """
+    return "Record", (hashlib.sha256(record.name.encode()).hexdigest()[:16],)
+
+
+types.Record.mangling_args = property(_name_of_layout)
+
+
 class _KernelCache(FunctionCache):
-    """Numba's cache with our folder and our key in place of its own."""
+    """Numba's cache with our folder and our key in place of its own, and one file for each signature.
+
+    In Numba's own cache the signatures of a function share an index. Two processes that compile for different layouts
+    at once can each take the same number for their machine code, and a third then runs the one for the other.
+    """
 
     def __init__(self, function: Callable[..., Any], *, name: str, source: str) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         folder = cache_folder() / source
         folder.mkdir(parents=True, exist_ok=True)
         self._cache_path = str(folder)
-        self._source = source
-        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            cache_path=str(folder), filename_base=re.sub(r"\W", "_", name), source_stamp=source
-        )
+        self._base, self._source = re.sub(r"\W", "_", name), source
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return sig, codegen.magic_tuple(), self._source
 
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        self._cache_file = self._file_of(sig)
+        return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
     def save_overload(self, sig: Any, data: Any) -> None:
+        self._cache_file = self._file_of(sig)
         with contextlib.suppress(OSError):  # a full disk or a folder that can only be read: compile in every process
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+    def _file_of(self, sig: Any) -> IndexDataCacheFile:
+        """Return the file of one signature, whose layout and types name it."""
+        digest = hashlib.sha256(str(sig).encode()).hexdigest()[:16]
+        return IndexDataCacheFile(  # type: ignore[no-untyped-call]
+            cache_path=self._cache_path, filename_base=f"{self._base}-{digest}", source_stamp=self._source
+        )

@@ -164,9 +164,8 @@ class Lanes:
     """
 
     def __init__(self, rules: Rules, count: int, *, threads: int = 1) -> None:
-        for name, value in (("count", count), ("threads", threads)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        check_count("count", count)
+        check_count("threads", threads)
         self.rules = rules
         self.count = int(count)
         self.threads = min(int(threads), self.count)
@@ -350,6 +349,12 @@ class Worlds:
 
     def _join(self, steps: Sequence[Step]) -> Step:
         return Step(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise ValueError unless the argument of that name is an integer of at least 1."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
 
 
 def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:

@@ -106,13 +106,18 @@ def make_sb3(
         ImportError: Stable-Baselines3 is missing.
         ValueError: An unknown id or kind of rows, or a value outside its range.
     """
+    from fair_envs.core import check_count
+
     try:
         from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
     except ImportError as error:
         needed = "make_sb3 needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
         raise ImportError(needed) from error
+    check_count("n_envs", n_envs)
     if rows not in ("agents", "lanes"):
         raise ValueError(f"rows must be 'agents' or 'lanes', got {rows!r}")
+    if worlds is not None and not worlds:
+        raise ValueError(f"worlds must name at least one world, got {worlds!r}")
     vec_env: LanesVecEnv
     if rows == "agents":
         alternatives = [make_rules(env_id, **{**parameters, **world}) for world in worlds or ({},)]

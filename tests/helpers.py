@@ -61,7 +61,8 @@ def assert_same(one: Any, other: Any, place: str = "") -> None:
             for name in one.dtype.names:
                 assert_same(one[name], other[name], f"{place}.{name}")
             return
-        assert one.tobytes() == other.tobytes(), f"{place}: {one} and {other}"
+        differ = np.flatnonzero(one != other)
+        assert one.tobytes() == other.tobytes(), f"{place}: {differ.size} entries differ, the first at {differ[:1]}"
     else:
         assert not isinstance(one, np.generic) or one.dtype == other.dtype, f"{place}: {one.dtype}"
         assert one == other, f"{place}: {one} and {other}"

@@ -206,3 +206,34 @@ def test_the_cache_is_where_the_user_says(monkeypatch: Any, tmp_path: Path) -> N
     assert cache_folder() == tmp_path / "numba"
     monkeypatch.setenv("FAIR_ENVS_CACHE", str(tmp_path / "own"))
     assert cache_folder() == tmp_path / "own"
+
+
+LAYOUTS = """
+import hashlib
+import sys
+
+from fair_envs.core import Lanes
+from fair_envs.envs.harvest.rules import Harvest
+
+for agents in map(int, sys.argv[1:]):
+    lanes = Lanes(Harvest(agents=agents, width=6, height=5, red_bushes=3, blue_bushes=3, lifespan=10, horizon=9), 2)
+    lanes.seed(0)
+    lanes.restart()
+    print(hashlib.sha256(lanes.records.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+def test_layouts_that_other_processes_compiled_do_not_mix(tmp_path: Path) -> None:
+    """Each first process gives its layout the same number; symbols named by it would meet in the third."""
+
+    def digests(*agents: int) -> list[str]:
+        environment = {**os.environ, "FAIR_ENVS_CACHE": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+        done = subprocess.run(
+            [sys.executable, "-c", LAYOUTS, *map(str, agents)], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout.split()
+
+    alone = digests(3) + digests(2)
+    assert digests(3, 2) == alone

@@ -56,7 +56,10 @@ class ActionCheck:
         Raises:
             ValueError: Another shape, not integers where they are needed, or a value outside the space.
         """
-        given = np.asarray(action)
+        try:
+            given = np.asarray(action)
+        except ValueError:  # a ragged list
+            raise ValueError(f"action must have shape {shape}, got {action!r}") from None
         if given.shape != shape:
             raise ValueError(f"action must have shape {shape}, got {given.shape}")
         if not np.issubdtype(given.dtype, np.integer if self.discrete else np.number):
@@ -65,7 +68,7 @@ class ActionCheck:
         if not inside.all():
             low, high = np.min(self._low), np.max(self._high)
             raise ValueError(f"action must be between {low:g} and {high:g}, got {given[~inside].flat[0]}")
-        return np.ascontiguousarray(given, dtype=self._dtype).reshape(shape)
+        return np.array(given, dtype=self._dtype, order="C")  # a copy: the caller may write into its own meanwhile
 
 
 class Reported:

@@ -78,6 +78,9 @@ class AgentsEnv(ParallelEnv[str, Any, Any]):
     def report_action_probs(self, action_probs: dict[str, Any]) -> None:
         """Tell the environment with which probabilities each agent's next action is chosen: (A,) an agent."""
         spec = self.fair_spec
+        if set(action_probs) != set(self.possible_agents):
+            odd = sorted(set(action_probs) ^ set(self.possible_agents))
+            raise ValueError(f"action_probs must have one entry for each agent; missing or unknown: {odd}")
         stacked = np.array([action_probs[name] for name in self.possible_agents])
         self._reported.set(stacked, shape=(spec.individuals, spec.actions))
 
@@ -90,6 +93,8 @@ class AgentsEnv(ParallelEnv[str, Any, Any]):
         self._reported.take()
         start = self.lanes.restart()
         self.agents = list(self.possible_agents)
+        if self.render_mode == "human":
+            self.render()
         return self._see(start), self._infos(start)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
@@ -148,10 +153,12 @@ class AgentsEnv(ParallelEnv[str, Any, Any]):
 
     def _stack(self, actions: dict[str, Any]) -> NDArray[Any]:
         """Return the actions as an array of shape (1, agents, ...)."""
+        if not isinstance(actions, dict):
+            raise ValueError(f"actions must be a dictionary of one entry for each living agent, got {actions!r}")
         if set(actions) != set(self.agents):
             odd = sorted(set(actions) ^ set(self.agents))
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
-        stacked = np.array([actions[name] for name in self.possible_agents])
+        stacked = [actions[name] for name in self.possible_agents]
         return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
 
     def _see(self, step: Step) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from fair_envs.core import Lanes, Rules, Step, Worlds
-from fair_envs.faces.common import ActionCheck, Picture, check_render_mode, joint_space
+from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
+from fair_envs.faces.common import ActionCheck, Picture, joint_space
 from fair_envs.interactions import Facts, FairSpec
 
 
@@ -35,7 +35,8 @@ class LanesVecEnv(VecEnv):
     def __init__(
         self, rules: Rules | Sequence[Rules], lanes: int, *, threads: int = 1, render_mode: str | None = None
     ) -> None:
-        check_render_mode(render_mode)
+        if render_mode not in ("rgb_array", None):
+            raise ValueError(f"render_mode must be 'rgb_array' or None, got {render_mode!r}")
         self.render_mode = render_mode
         self.lanes: Lanes | Worlds
         if isinstance(rules, Rules):
@@ -65,6 +66,8 @@ class LanesVecEnv(VecEnv):
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed lane i with ``seed + i`` at the next reset."""
+        if seed is not None:
+            check_seeds(seed, self.lanes.count)
         self._next_seed = seed
         return [None if seed is None else seed + i for i in range(self.lanes.count)]
 
@@ -74,7 +77,7 @@ class LanesVecEnv(VecEnv):
             self.lanes.seed(self._next_seed)
             self._next_seed = None
         start = self.lanes.restart()
-        self.interactions = start.facts
+        self.interactions, self.agent_reward = start.facts, start.reward
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._shown(start)
 
@@ -85,9 +88,12 @@ class LanesVecEnv(VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Play one step of every lane and restart those that end."""
-        if self._actions is None or not self.lanes.seeded:
+        if not self.lanes.seeded:
             raise gym.error.ResetNeeded("step must follow a reset")
+        if self._actions is None:
+            raise RuntimeError("step_wait must follow step_async")
         played = self.lanes.advance(self._actions)
+        self._actions = None
         self.interactions, self.agent_reward = played.facts, played.reward
         over = played.terminated | played.truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]

@@ -93,6 +93,8 @@ class SingleEnv(gym.Env[Any, Any]):
         self._reported.take()
         start = self.lanes.restart()
         self._running = True
+        if self.render_mode == "human":
+            self.render()
         return self._see(start), self._info(start)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -182,10 +184,11 @@ def partners(others: str | Others, rules: Rules) -> Others:
         return others
     if others == "random":
         return RandomPartners(rules)
-    module, _, name = others.partition(":")
-    if not name:
-        raise ValueError(f"others must be 'random', a function or 'module:function', got {others!r}")
-    found: Others = getattr(importlib.import_module(module), name)
+    try:
+        module, name = others.split(":")
+        found: Others = getattr(importlib.import_module(module), name)
+    except (AttributeError, ImportError, ValueError) as error:
+        raise ValueError(f"others must be 'random', a function or 'module:function', got {others!r}") from error
     return found
 
 

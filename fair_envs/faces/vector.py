@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core import Lanes, Rules, Step, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_count, variant_of
 from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
 from fair_envs.interactions import FairSpec, columns
 
@@ -46,6 +46,7 @@ class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if render_mode == "human":
             raise ValueError("render_mode must be 'rgb_array', 'ansi' or None for a batch, got 'human'")
         self.autoreset_mode = _mode(autoreset_mode)
+        check_count("num_envs", num_envs)
         rules = variant_of(self.rules, parameters)
         self.metadata = {
             "render_modes": RENDER_MODES[1:],
@@ -132,7 +133,10 @@ class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if self._over.any():
             self.lanes.restart(mask=self._over, out=played)
         self._over = played.terminated | played.truncated
-        info = self._info(played, np.ones(self.num_envs, bool))
+        probs = self._reported.take()
+        if probs is not None:
+            probs[~going] = 0  # a restart is no decision
+        info = _masked(self._columns(played, probs), np.ones(self.num_envs, bool))
         return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
     def _step_and_restart(self, actions: NDArray[Any]) -> tuple[Any, ...]:
@@ -198,6 +202,8 @@ class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
         mask = options["reset_mask"]
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
             raise ValueError(f"reset_mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
+        if not mask.any():
+            raise ValueError(f"reset_mask must be True for at least one lane, got {mask}")
         if not self._started and not mask.all():
             raise ValueError("reset_mask must be all True at the first reset")
         return np.array(mask)

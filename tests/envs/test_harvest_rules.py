@@ -32,7 +32,7 @@ from fair_envs.envs.harvest.rules import (
     Harvest,
     falls_on,
 )
-from tests.helpers import Agent, Bush, act, arrange, bush_state, place, scene
+from tests.helpers import Agent, Bush, act, arrange, bush_state, digest, place, scene
 
 RED_AGENT, SLOW_AGENT = Agent(5, 5), Agent(5, 5, sensitive=1)
 BELOW, ON_THE_RIGHT, ABOVE, ON_THE_LEFT = (5, 6), (6, 5), (5, 4), (4, 5)
@@ -126,9 +126,10 @@ def test_shares_are_stratified(indices: str, sensitive: float, blue: float, clas
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("hundredths", range(0, 101, 7))
-def test_a_share_is_not_rounded_down_by_the_computers_arithmetic(hundredths: int) -> None:
-    assert sum(falls_on(k, hundredths / 100) for k in range(100)) == hundredths
+def test_a_share_is_not_rounded_down_by_the_computers_arithmetic() -> None:
+    """0.29 * 100 is 28.999999999999996."""
+    for hundredths in range(101):
+        assert sum(falls_on(k, hundredths / 100) for k in range(100)) == hundredths
 
 
 def test_skill_crosses_preference_and_attribute() -> None:
@@ -587,6 +588,12 @@ def test_scaled_observations_are_raw_ones_by_their_largest() -> None:
     [
         ({"scaled": False}, [0, 0, 0, -5, 1, 0, 0, 0, 0, 0], [24, 14, 1, 5, 2, 120, 120, 40, 40, 40]),
         ({}, [0, 0, 0, -1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 2, 1, 1, 1, 1, 1]),
+        ({"obstruct_same": 8.0}, [0, 0, 0, -1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 2, 1, 1, 1, 1, 1]),
+        (
+            {"scaled": False, "obstruct_opposed": 7.0, "skilled_fraction": 0.5, "skill_reward": 0.5},
+            [0, 0, 0, -7, 1, 0, 0, 0, 0, 0],
+            [24, 14, 1, 7, 2, 120, 120, 40, 40, 40],
+        ),
         (
             {"scaled": False, "recolour": -9.0, "skilled_fraction": 0.5, "skill_reward": -2.0},
             [0, 0, 0, -18, 1, 0, 0, 0, 0, 0],
@@ -666,6 +673,22 @@ def test_the_extended_observation_shows_the_surroundings() -> None:
     batch = scene([Agent(24, 14), Agent(23, 14, BLUE)], **extended)
     assert surroundings(batch) == [["out"], ["out"], ["empty"], ["other"]]
     assert surroundings(batch, 1) == [["out"], ["other"], ["empty"], ["empty"]]
+
+
+@pytest.mark.parametrize("near", [RED, BLUE])
+def test_the_distance_to_one_colour_does_not_look_at_the_other(near: int) -> None:
+    batch = scene([RED_AGENT], [Bush(*BELOW, near), Bush(9, 9, RED + BLUE - near)], scaled=False)
+    assert batch.observe()[0, 0, 7:9].tolist() == ([1, 8] if near == RED else [8, 1])
+
+
+def test_the_reward_of_the_last_step_is_seen_and_no_older_one() -> None:
+    batch = scene([SLOW_AGENT], [Bush(*BELOW)], scaled=False)
+    assert [batch.advance(np.array([[action]])).observation[0, 0, 3] for action in (USE, USE, USE, STAY)] == [
+        0,
+        3,
+        0,
+        0,
+    ]
 
 
 def test_the_extended_observation_begins_with_the_ten_numbers() -> None:
@@ -753,6 +776,33 @@ def test_a_crowded_world_stays_consistent(data: st.DataObject) -> None:
         batch.advance(luck.integers(0, 8, (2, 2)))
         for lane in batch.records:
             assert_consistent(lane)
+
+
+# -------------------------------------------------------------------------------------- with and without compilation
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("parameters", "known"),
+    [
+        ({}, "330058cabbf3215e"),
+        ({"profile": "authors", "turn_order": "random"}, "9da022efde63d819"),
+        (
+            {"observation": "extended", "ripening": "share", "ripening_rate": 0.01, "skilled_fraction": 0.5}
+            | {"skill_reward": 0.1, "handicap": "movement", "growth_colour": "cubic"},
+            "92ba9f1452e54168",
+        ),
+    ],
+    ids=["recommended", "authors", "other"],
+)
+def test_an_episode_is_the_same_with_and_without_compilation(parameters: dict[str, Any], known: str) -> None:
+    """The digest is of all that happens; it changes with the rules, and then the environment's version does too."""
+    batch = started(2, horizon=6, **parameters)
+    batch.rules.code = batch.rules.code._replace(lifespan=4, growth_interval=1)  # so that bushes die and many grow
+    steps = [batch.advance(np.random.default_rng(time).integers(0, 8, (2, 40))) for time in range(6)]
+    state = batch.snapshot()
+    happened = [part for step in steps for part in (*step[:4], *(step.facts[name] for name in step.facts.dtype.names))]
+    assert digest(*happened, *(state[name] for name in state.dtype.names or ())) == known
 
 
 # ---------------------------------------------------------------------------------------------------- bad input

@@ -1,0 +1,251 @@
+"""Plays trained policies on test episodes, with common random numbers, and in counterfactual worlds."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+
+from fair_envs.baselines.policies import GroupedPolicy
+from fair_envs.core import Lanes, Rules, Step, check_seeds, draws
+from fair_envs.interactions import FairSpec
+from fair_envs.metrics.returns import Returns
+from fair_envs.wrappers.twin import Twins, choose
+
+Codes = NDArray[np.int64]
+SENSITIVE = "sensitive"  # what the sensitive attribute is called among the attributes of returns
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Played:
+    """Test episodes.
+
+    Attributes:
+        returns: What every agent earned; its attributes are ``"sensitive"`` (codes 0 and 1) and each legitimate factor
+            under its name (texts).
+        selected: How often the agents of each group chose each action, turns that they did not have included, shape
+            (groups, actions).
+        executed: How often they took it, shape (groups, actions).
+        steps: Lengths of the episodes, shape (episodes,).
+    """
+
+    returns: Returns
+    selected: Codes
+    executed: Codes
+    steps: Codes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counterfactual:
+    """Episodes with the same luck in worlds that differ in the sensitive attribute; row e of all returns is one luck.
+
+    `fair_envs.metrics.counterfactual_fairness` takes ``(everybody, none)`` for the paper's two games, and
+    ``(factual, own)`` or ``(factual, same)`` for the definition.
+
+    Attributes:
+        none: The game in which no agent carries the attribute.
+        everybody: The game in which every agent does.
+        factual: The ordinary game.
+        own: The ordinary game in which every carrier is a non-carrier and is played by the networks of its new group.
+        same: The same, but each agent keeps the networks that play it in the ordinary game.
+    """
+
+    none: Returns
+    everybody: Returns
+    factual: Returns
+    own: Returns
+    same: Returns
+
+
+class Player:
+    """A trained policy that plays lanes; its actions are a function of what an agent sees and of the lane's luck.
+
+    The probabilities are computed in double precision: in single precision they depend, in their last bits, on how many
+    lanes are played at once.
+
+    Args:
+        model: A Stable-Baselines3 model with an actor-critic policy of discrete actions on rows of agents, or with a
+            `GroupedPolicy`.
+        rules: The environment that is played.
+        deterministic: Whether the likeliest action is taken instead of a sampled one.
+
+    Raises:
+        ValueError: The model takes other observations or actions than the environment has.
+    """
+
+    def __init__(self, model: Any, rules: Rules, *, deterministic: bool = False) -> None:
+        seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
+        if not isinstance(acted, gym.spaces.Discrete) or model.action_space != acted:
+            raise ValueError(f"model must choose among the environment's actions, {acted}, got {model.action_space}")
+        grouped = isinstance(model.policy, GroupedPolicy)
+        width, wanted = int(np.prod(seen.shape or ())), model.observation_space.shape
+        if wanted not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):
+            raise ValueError(f"model must take one agent's observation, shape {seen.shape}, got {wanted}")
+        self.deterministic, self.actions = deterministic, int(acted.n)
+        self._entries = wanted[0] - grouped  # of an observation, that the networks see
+        policies = model.policy.members if grouped else [model.policy]
+        self._networks = [_double(policy) for policy in policies]
+
+    def __call__(self, lanes: Lanes, step: Step) -> Codes:
+        """Return the agents' actions, shape (B, agents)."""
+        group = step.facts["group"][..., np.newaxis].astype(step.observation.dtype)
+        return self.act(np.concatenate([step.observation, group], axis=-1), draws(lanes))
+
+    def act(self, observation: NDArray[Any], uniforms: NDArray[np.float64]) -> Codes:
+        """Return actions, shape (B, agents), of observations that end with the group; a policy for `Twins`."""
+        rows = observation.reshape(-1, observation.shape[-1])
+        group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
+        probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # what lanes that are over do is no matter
+        for g, network in enumerate(self._networks):
+            own = group == g
+            probabilities[own] = network(th.as_tensor(rows[own, : self._entries]))
+        probabilities = probabilities.reshape(*uniforms.shape, self.actions)
+        return probabilities.argmax(axis=-1) if self.deterministic else choose(probabilities, uniforms)
+
+
+def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], NDArray[np.float64]]:
+    """Return what gives a policy's action probabilities, shape (n, actions), in double precision."""
+    first, hidden, last = (
+        copy.deepcopy(part).eval().to("cpu")
+        for part in (policy.pi_features_extractor, policy.mlp_extractor, policy.action_net)
+    )
+    hidden, last = hidden.double(), last.double()
+
+    def probabilities(observations: th.Tensor) -> NDArray[np.float64]:
+        with th.no_grad():
+            features = BasePolicy.extract_features(policy, observations, first)
+            logits = last(hidden.forward_actor(features.double()))
+            return th.softmax(logits, dim=-1).numpy()
+
+    return probabilities
+
+
+def play(
+    model: Any,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int = 0,
+    lanes: int = 64,
+    threads: int = 1,
+    deterministic: bool = False,
+) -> Played:
+    """Play test episodes; episode e is the first one of the environment seeded ``seed + e``.
+
+    Args:
+        model: See `Player`.
+        rules: The environment.
+        episodes: How many, at least 1.
+        seed: Of the first episode.
+        lanes: How many are played at once; the results do not depend on it.
+        threads: How many threads share the lanes.
+        deterministic: Whether the likeliest actions are taken instead of sampled ones.
+
+    Raises:
+        ValueError: A number below 1, or a model of another environment.
+    """
+    _check_positive(episodes=episodes, lanes=lanes, threads=threads)
+    player = Player(model, rules, deterministic=deterministic)
+    parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
+    played = [_play(player, rules, seeds, threads=threads) for seeds in parts]
+    return Played(
+        returns=Returns.concat(part.returns for part in played),
+        selected=np.sum([part.selected for part in played], axis=0),
+        executed=np.sum([part.executed for part in played], axis=0),
+        steps=np.concatenate([part.steps for part in played]),
+    )
+
+
+def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> Played:
+    """Play one episode of each seed, all at once."""
+    lanes = Lanes(rules, len(seeds), threads=threads)
+    lanes.seed(seeds)
+    step = lanes.restart()
+    attributes = _named(rules.spec, step.facts["sensitive"], step.facts["legitimate"])
+    returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count, np.int64)
+    counts = np.zeros((2, len(rules.spec.groups), player.actions), np.int64)  # selected, executed
+    going = np.ones(lanes.count, bool)
+    while going.any():
+        chosen = player(lanes, step)
+        step = lanes.advance(chosen, mask=going)
+        returns += step.reward
+        steps += going
+        group, taken = step.facts["group"][going], step.facts["action"][going]
+        for count, actions in zip(counts, (chosen[going], taken), strict=True):
+            count += _counted(group, actions, shape=count.shape)
+        going &= ~(step.terminated | step.truncated)
+    return Played(returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps)
+
+
+def _counted(group: Codes, actions: Codes, *, shape: tuple[int, ...]) -> Codes:
+    """Return how often each group has each action, shape (groups, actions); an action of -1 is none."""
+    taken = actions >= 0
+    cell = group[taken] * shape[1] + actions[taken]
+    return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def counterfactual(
+    model: Any,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int = 0,
+    lanes: int = 64,
+    threads: int = 1,
+    deterministic: bool = False,
+) -> Counterfactual:
+    """Play the episodes of `play` again in counterfactual worlds: with the same luck, the attribute flipped.
+
+    Args:
+        model: See `Player`.
+        rules: The environment.
+        episodes: How many, at least 1.
+        seed: Of the first episode.
+        lanes: How many are played at once; the results do not depend on it.
+        threads: How many threads share the lanes.
+        deterministic: Whether the likeliest actions are taken instead of sampled ones.
+
+    Raises:
+        ValueError: A number below 1, a model of another environment, or agents without an attribute to flip.
+    """
+    _check_positive(episodes=episodes, lanes=lanes, threads=threads)
+    player = Player(model, rules, deterministic=deterministic)
+    twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
+    run = partial(twins.run, player.act, episodes=episodes, seed=seed)
+    games, own, same = run(flip="all_none"), run(flip="carriers"), run(flip="carriers", keep_group=True)
+    return Counterfactual(
+        none=_renamed(games.counterfactual, rules.spec),
+        everybody=_renamed(games.factual, rules.spec),
+        factual=_renamed(own.factual, rules.spec),
+        own=_renamed(own.counterfactual, rules.spec),
+        same=_renamed(same.counterfactual, rules.spec),
+    )
+
+
+def _named(spec: FairSpec, sensitive: Codes, legitimate: Codes) -> dict[str, NDArray[Any]]:
+    """Return attributes of returns from codes of shapes (B, agents, attributes) and (B, agents, factors)."""
+    factors = {name: np.array(texts)[legitimate[..., k]] for k, (name, texts) in enumerate(spec.legitimate.items())}
+    return {SENSITIVE: sensitive[..., 0], **factors}
+
+
+def _renamed(returns: Returns, spec: FairSpec) -> Returns:
+    """Return twins' returns with the attributes of `Played`."""
+    sensitive, legitimate = (_stacked(returns, names) for names in (spec.sensitive, spec.legitimate))
+    return Returns(returns.values, attributes=_named(spec, sensitive, legitimate))
+
+
+def _stacked(returns: Returns, names: Mapping[str, Any]) -> Codes:
+    columns = [returns.attribute(name) for name in names]
+    return np.stack(columns, axis=-1) if columns else np.zeros((*returns.values.shape, 0), np.int64)
+
+
+def _check_positive(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
+            raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")

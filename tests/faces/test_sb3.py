@@ -1,0 +1,268 @@
+"""The Stable-Baselines3 face: lanes as rows, or agents as rows."""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+pytest.importorskip("stable_baselines3", reason="needs the extra 'baselines'")
+
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormalize
+
+import fair_envs
+import fair_envs.envs.harvest as harvest
+from fair_envs.envs.harvest.rules import USE
+from tests.helpers import assert_same
+
+HORIZON, LANES = 4, 3
+ROWS = pytest.mark.parametrize("rows", ["agents", "lanes"])
+
+
+def table(rows: str = "agents", **keywords: Any) -> Any:
+    given = {"n_envs": LANES, "rows": rows, "seed": 0, "horizon": HORIZON, **keywords}
+    return fair_envs.make_sb3("FairHarvest-v0", **given)
+
+
+def using(env: Any) -> NDArray[np.int64]:
+    """Return the action USE for every row."""
+    return np.full((env.num_envs, *env.action_space.shape), USE)
+
+
+# ------------------------------------------------------------------------------------------------ what rows are
+
+
+def test_a_row_is_an_agent_of_a_lane() -> None:
+    env = table()
+    batch = harvest.Vector(LANES, horizon=HORIZON)
+    assert env.num_envs == 120
+    assert env.observation_space.shape == (10,) and env.action_space == gym.spaces.Discrete(8)
+    assert_same(env.reset().reshape(3, 400), batch.reset(seed=0)[0])
+    seen, reward, _, _ = env.step(using(env))
+    other = batch.step(np.full((3, 40), USE))
+    assert_same(seen[40:80].reshape(-1), other[0][1])
+    assert_same(reward.reshape(3, 40), other[4]["agent_reward"].astype(np.float32))
+    assert_same(env.agent_reward, other[4]["agent_reward"])
+
+
+def test_a_row_is_a_lane_whose_controller_plays_all_agents() -> None:
+    env = table("lanes")
+    assert env.num_envs == 3
+    assert env.observation_space.shape == (400,) and env.action_space == gym.spaces.MultiDiscrete([8] * 40)
+    env.reset()
+    reward = env.step(using(env))[1]
+    assert_same(reward, env.agent_reward.mean(axis=1).astype(np.float32))
+
+
+@ROWS
+def test_the_ends_of_episodes_are_in_the_infos(rows: str) -> None:
+    env, single = table(rows), harvest.Vector(LANES, horizon=HORIZON, autoreset_mode="Disabled")
+    env.reset()
+    single.reset(seed=0)
+    for time in range(2 * HORIZON):
+        seen, _, done, infos = env.step(using(env))
+        last = single.step(np.full((3, 40), USE))[0]
+        over = time % HORIZON == HORIZON - 1
+        assert done.dtype == bool and set(done.tolist()) == {over}
+        if not over:
+            assert infos == [{}] * env.num_envs
+            continue
+        assert [info["TimeLimit.truncated"] for info in infos] == [True] * env.num_envs
+        assert_same(np.stack([info["terminal_observation"] for info in infos]).reshape(3, 400), last)
+        assert_same(seen.reshape(3, 400), single.reset()[0])
+
+
+@ROWS
+def test_no_decision_is_lost_at_the_end_of_an_episode(rows: str) -> None:
+    env = table(rows)
+    env.reset()
+    assert env.interactions["decided"].tolist() == [0, 0, 0]
+    decided = 0
+    for _ in range(3 * HORIZON):
+        env.step(using(env))
+        decided += int(env.interactions["decided"].sum())
+    assert decided == 3 * LANES * HORIZON
+
+
+@ROWS
+def test_a_seed_holds_for_the_next_reset_and_the_ones_after_go_on(rows: str) -> None:
+    env, other = table(rows, seed=None), table(rows)
+    assert list(env.seed(0)) == [0, 1, 2]
+    first = [env.reset().copy() for _ in range(3)]
+    assert_same([other.reset() for _ in range(3)], first)
+    assert (first[0] != first[1]).any()
+    env.seed(0)
+    assert_same(env.reset(), first[0])
+
+
+def test_without_a_seed_rows_meet_different_luck() -> None:
+    assert (table(seed=None).reset() != table(seed=None).reset()).any()
+
+
+# ------------------------------------------------------------------------------------------- groups and scales
+
+
+def test_the_group_can_be_appended_to_observations() -> None:
+    plain, grouped = table(), table(append_group=True)
+    assert grouped.observation_space.shape == (11,)
+    assert grouped.observation_space.dtype == np.float32
+    assert (grouped.observation_space.low[-1], grouped.observation_space.high[-1]) == (0, 1)
+    pairs = [(plain.reset(), grouped.reset())]
+    for _ in range(HORIZON):
+        one, other = plain.step(using(plain)), grouped.step(using(grouped))
+        pairs.append((one[0], other[0]))
+    pairs.append(tuple(np.stack([info["terminal_observation"] for info in step[3]]) for step in (one, other)))  # type: ignore[arg-type]
+    for seen, more in pairs:
+        assert_same(more[:, :10], np.ascontiguousarray(seen))
+        assert more[:, 10].tolist() == grouped.interactions["group"].ravel().tolist()
+        assert grouped.observation_space.contains(more[0])
+    assert set(more[:, 10].tolist()) == {0, 1}
+
+
+def test_rewards_can_be_scaled_for_the_learner() -> None:
+    env = table(reward_scale=0.1)
+    env.reset()
+    reward = env.step(using(env))[1]
+    assert reward.dtype == np.float32 and reward.max() == np.float32(0.3)
+    assert env.agent_reward.max() == 3
+
+
+def test_worlds_stand_one_after_another_and_meet_the_same_luck() -> None:
+    env = table(worlds=[{"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0}], append_group=True)
+    assert env.num_envs == 240
+    seen = env.reset().reshape(2, LANES, 40, 11)
+    differ = np.flatnonzero((seen[0] != seen[1]).any(axis=(0, 1)))
+    assert differ.tolist() == [2, 10]  # the attribute and the group
+    for _ in range(HORIZON):
+        seen, _, done, infos = env.step(using(env))
+    assert done.all() and len(infos) == 240
+    assert (seen.reshape(2, LANES, 40, 11)[0, ..., [0, 1]] == seen.reshape(2, LANES, 40, 11)[1, ..., [0, 1]]).all()
+
+
+# ---------------------------------------------------------------------------------- Stable-Baselines3's own things
+
+
+@ROWS
+def test_monitor_counts_episodes_of_rows(rows: str) -> None:
+    env = VecMonitor(table(rows))
+    env.reset()
+    earned = np.zeros(env.num_envs)
+    for _ in range(HORIZON):
+        _, reward, _, infos = env.step(using(env))
+        earned += reward
+    assert [info["episode"]["l"] for info in infos] == [HORIZON] * env.num_envs
+    assert [info["episode"]["r"] for info in infos] == pytest.approx(earned.tolist(), abs=1e-5)
+
+
+@ROWS
+def test_normalisation_and_nan_checks_pass(rows: str) -> None:
+    env = VecNormalize(VecCheckNan(table(rows), raise_exception=True))
+    seen = env.reset()
+    for _ in range(2 * HORIZON):
+        seen, _, _, _ = env.step(using(env))
+    assert np.isfinite(seen).all() and np.abs(seen).max() <= 10
+
+
+@ROWS
+def test_ppo_learns_and_a_seed_repeats_it(rows: str, tmp_path: Path) -> None:
+    weights = []
+    for _ in range(2):
+        env = VecMonitor(table(rows, n_envs=2, seed=None))
+        model = PPO("MlpPolicy", env, n_steps=8, batch_size=env.num_envs * 4, n_epochs=1, seed=7, device="cpu")
+        model.learn(2 * 8 * env.num_envs)
+        weights.append({name: value.numpy() for name, value in model.policy.state_dict().items()})
+        assert len(model.ep_info_buffer or ()) > 0
+    assert_same(weights[0], weights[1])
+    model.save(tmp_path / "model.zip")
+    loaded = PPO.load(tmp_path / "model.zip", env=env)
+    mean, _ = evaluate_policy(loaded, env, n_eval_episodes=2 * env.num_envs)
+    assert np.isfinite(mean)
+
+
+@ROWS
+def test_attributes_and_methods_are_of_the_batch(rows: str) -> None:
+    env = table(rows)
+    assert env.get_attr("render_mode") == [None] * env.num_envs
+    assert env.get_attr("params", indices=[0, 2]) == [env.params] * 2
+    assert env.env_method("seed", 4, indices=0) == [[4, 5, 6]]
+    assert env.env_is_wrapped(gym.Wrapper) == [False] * env.num_envs
+    env.close()
+
+
+@ROWS
+def test_every_lane_is_drawn(rows: str) -> None:
+    pytest.importorskip("pygame", reason="drawing needs the extra 'render'")
+    env = table(rows, render_mode="rgb_array")
+    env.reset()
+    images = env.get_images()
+    assert len(images) == LANES and all(image.dtype == np.uint8 for image in images)
+    assert env.render().ndim == 3  # all in one picture
+
+
+# ---------------------------------------------------------------------------------------------------- bad input
+
+
+@ROWS
+def test_a_step_before_the_reset_is_refused(rows: str) -> None:
+    env = table(rows)
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        env.step(using(env))
+
+
+@ROWS
+def test_actions_are_played_once(rows: str) -> None:
+    env = table(rows)
+    env.reset()
+    env.step(using(env))
+    with pytest.raises(ValueError, match="action must be between 0 and 7, got 8"):
+        env.step_async(np.full_like(using(env), 8))
+    before = env.lanes.snapshot()
+    with pytest.raises(RuntimeError, match="step_wait must follow step_async"):
+        env.step_wait()
+    assert_same(env.lanes.snapshot(), before)
+
+
+@ROWS
+def test_what_is_written_into_actions_after_they_were_given_does_not_count(rows: str) -> None:
+    one, other = table(rows), table(rows)
+    for env in (one, other):
+        env.reset()
+    actions = using(one)
+    one.step_async(actions)
+    actions[:] = 0
+    assert_same(one.step_wait(), other.step(using(other)))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"rows": "people"}, "rows must be 'agents' or 'lanes', got 'people'"),
+        ({"n_envs": 0}, "n_envs must be an integer of at least 1, got 0"),
+        ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
+        ({"render_mode": "human"}, "render_mode must be 'rgb_array' or None, got 'human'"),
+        ({"rows": "lanes", "append_group": True}, "worlds, append_group and reward_scale need rows='agents'"),
+        ({"rows": "lanes", "worlds": [{}]}, "worlds, append_group and reward_scale need rows='agents'"),
+        ({"worlds": []}, "worlds must name at least one world, got"),
+        ({"seed": -1}, "seed must be between 0 and"),
+        ({"seed": 1.5}, "seed must be an integer, got 1.5"),
+        ({"agents": -1}, "agents must be between 1 and 10000, got -1"),
+        ({"variant": "bare"}, "variant must be one of 'melting_pot' or None, got 'bare'"),
+    ],
+)
+def test_bad_arguments_are_named(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        table(**keywords)
+
+
+def test_an_unknown_keyword_is_named() -> None:
+    with pytest.raises(TypeError, match=r"horizn must be one of .*horizon"):
+        fair_envs.make_sb3("FairHarvest-v0", horizn=3)
+
+
+def test_an_unknown_id_is_named() -> None:
+    with pytest.raises(ValueError, match=r"id must be one of .*, got 'FairHarvest-v9'"):
+        fair_envs.make_sb3("FairHarvest-v9")

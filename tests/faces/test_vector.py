@@ -1,0 +1,159 @@
+"""The vectorised Gymnasium face beyond its equality with Gymnasium's own, which is in the contract."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import fair_envs.envs.harvest as harvest
+from fair_envs.envs.harvest.rules import USE
+from tests.helpers import assert_same
+
+HORIZON = 4
+ODD_REWARDS = {"skilled_fraction": 0.5, "skill_reward": 0.1, "ripen_other": 1 / 3}
+
+
+def batch(**keywords: Any) -> harvest.Vector:
+    return harvest.Vector(**{"num_envs": 3, "horizon": HORIZON, **keywords})
+
+
+def test_the_mean_reward_is_rounded_as_gymnasiums_own_is() -> None:
+    ours, theirs = batch(**ODD_REWARDS), SyncVectorEnv([lambda: harvest.Env(horizon=HORIZON, **ODD_REWARDS)] * 3)
+    luck = np.random.default_rng(0)
+    assert_same(ours.reset(seed=1), theirs.reset(seed=1))
+    for _ in range(3 * HORIZON):
+        action = luck.integers(5, 8, (3, 40))
+        assert_same(ours.step(action), theirs.step(action))
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled", *AutoresetMode])
+def test_the_mode_is_a_member_or_its_value(mode: Any) -> None:
+    env = batch(autoreset_mode=mode)
+    assert env.autoreset_mode is env.metadata["autoreset_mode"] is AutoresetMode(mode)
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    message = "autoreset_mode must be one of 'NextStep', 'SameStep', 'Disabled', got 'Sometimes'"
+    with pytest.raises(ValueError, match=message):
+        batch(autoreset_mode="Sometimes")
+
+
+def test_a_list_of_seeds_gives_each_lane_its_own() -> None:
+    env, other = batch(), batch()
+    seen, _ = env.reset(seed=[7, 3, 7])
+    assert_same(seen[0], seen[2])
+    assert_same(seen[1], other.reset(seed=2)[0][1])
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [np.ones(2, bool), np.ones((3, 1), bool), np.ones(3, int), [True, True, True], None, "all", np.zeros(3, bool)],
+)
+def test_a_bad_mask_is_refused_and_changes_nothing(mask: Any) -> None:
+    env = batch(autoreset_mode="Disabled")
+    env.reset(seed=0)
+    before = env.get_state()
+    with pytest.raises(ValueError, match="reset_mask must be"):
+        env.reset(seed=9, options={"reset_mask": mask})
+    assert_same(env.get_state(), before)
+
+
+def test_a_bad_seed_of_a_masked_reset_changes_nothing() -> None:
+    env = batch(autoreset_mode="Disabled")
+    env.reset(seed=0)
+    before = env.get_state()
+    with pytest.raises(ValueError, match="seed must be"):
+        env.reset(seed=[1, 2], options={"reset_mask": np.array([True, False, False])})
+    assert_same(env.get_state(), before)
+
+
+def test_the_first_reset_is_of_all_lanes() -> None:
+    with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
+        batch(autoreset_mode="Disabled").reset(options={"reset_mask": np.array([True, False, True])})
+
+
+def test_options_stay_as_they_came() -> None:
+    env = batch(autoreset_mode="Disabled")
+    env.reset(seed=0)
+    options = {"reset_mask": np.array([True, False, True])}
+    env.reset(options=options)
+    assert options["reset_mask"].tolist() == [True, False, True]
+
+
+def test_a_masked_reset_leaves_the_other_lanes_alone() -> None:
+    env = batch(autoreset_mode="Disabled")
+    env.reset(seed=0)
+    seen = env.step(np.full((3, 40), USE))[0]
+    before = env.get_state()
+    again, info = env.reset(seed=20, options={"reset_mask": np.array([False, True, False])})
+    assert_same(again[[0, 2]], seen[[0, 2]])
+    assert_same(env.get_state()[[0, 2]], before[[0, 2]])
+    assert env.get_state()["seed"].tolist() == [0, 21, 2]
+    assert info["_fair_group"].tolist() == [False, True, False]
+    assert not info["fair_group"][[0, 2]].any()
+
+
+def test_the_last_observation_of_an_episode_is_in_final_obs() -> None:
+    same, none = batch(autoreset_mode="SameStep"), batch(autoreset_mode="Disabled")
+    for env in (same, none):
+        env.reset(seed=0)
+    for time in range(HORIZON):
+        ended, going = same.step(np.full((3, 40), USE)), none.step(np.full((3, 40), USE))
+        assert ("final_obs" in ended[4]) == (time == HORIZON - 1)
+    assert_same(np.stack(ended[4]["final_obs"].tolist()), going[0])
+    assert_same(ended[4]["final_info"]["fair_outcome"], going[4]["fair_outcome"])
+    assert ended[4]["fair_decided"].tolist() == [0, 0, 0]
+    assert ended[4]["final_info"]["fair_decided"].tolist() == [1, 1, 1]
+
+
+def test_a_dead_step_is_marked_as_no_decision() -> None:
+    env = batch()
+    env.reset(seed=0)
+    decided = [env.step(np.full((3, 40), USE))[4]["fair_decided"].tolist() for _ in range(2 * HORIZON + 2)]
+    assert decided == ([[1] * 3] * HORIZON + [[0] * 3]) * 2
+
+
+def test_a_batch_goes_on_from_a_state_as_it_did() -> None:
+    for mode in ("NextStep", "SameStep"):
+        env, other = batch(autoreset_mode=mode), batch(autoreset_mode=mode)
+        env.reset(seed=0)
+        for _ in range(HORIZON):  # the state is that of ended lanes under NextStep
+            env.step(np.full((3, 40), USE))
+        other.set_state(env.get_state())
+        assert_same(other.step(np.full((3, 40), USE)), env.step(np.full((3, 40), USE)))
+
+
+def test_attributes_and_methods_are_of_the_batch() -> None:
+    env = batch()
+    assert env.get_attr("num_envs") == (3, 3, 3)
+    assert env.call("fair_spec") == (env.fair_spec,) * 3
+    env.reset(seed=0)
+    assert len(env.call("get_state")) == 3
+
+
+def test_gymnasiums_wrappers_of_batches_work() -> None:
+    env: Any = gym.make_vec("FairHarvest-v0", num_envs=3, horizon=HORIZON)
+    for wrap in (gym.wrappers.vector.NormalizeObservation, gym.wrappers.vector.NormalizeReward):
+        env = wrap(env)
+    env = gym.wrappers.vector.DictInfoToList(env)
+    env.reset(seed=0)
+    infos = env.step(np.full((3, 40), USE))[4]
+    assert len(infos) == 3 and infos[0]["fair_group"].shape == (40,)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5])
+def test_a_batch_needs_a_thread(threads: Any) -> None:
+    with pytest.raises(ValueError, match=f"threads must be an integer of at least 1, got {threads}"):
+        batch(threads=threads)
+
+
+def test_probabilities_are_one_row_for_each_agent_of_each_lane() -> None:
+    env = batch()
+    env.reset(seed=0)
+    env.report_action_probs(np.full((3, 40, 8), 1 / 8))
+    assert (env.step(np.full((3, 40), USE))[4]["fair_action_probs"] == np.float32(1 / 8)).all()
+    for shape in ((40, 8), (3, 40, 9), (3, 8)):
+        with pytest.raises(ValueError, match=r"action_probs must have shape \(3, 40, 8\), got"):
+            env.report_action_probs(np.full(shape, 1 / shape[-1]))

@@ -1,0 +1,802 @@
+"""Every registered id, and every variant of it, keeps every promise."""
+
+import copy
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+from pettingzoo.test import (
+    api_test,
+    max_cycles_test,
+    parallel_api_test,
+    parallel_seed_test,
+    render_test,
+    seed_test,
+    state_test,
+)
+
+import fair_envs
+from fair_envs.faces.common import RENDER_MODES
+from tests.helpers import Kind, arrays_in, assert_same, kinds, play_single
+
+HORIZON = 7
+HAS_PYGAME, HAS_SB3 = find_spec("pygame") is not None, find_spec("stable_baselines3") is not None
+
+each = pytest.mark.parametrize("kind", kinds(), ids=str)
+draws = pytest.mark.skipif(not HAS_PYGAME, reason="drawing needs the extra 'render'")
+sb3 = pytest.mark.skipif(not HAS_SB3, reason="needs the extra 'baselines'")
+
+
+# -------------------------------------------------------------------------------------------------- the faces
+
+
+def single(kind: Kind, **keywords: Any) -> gym.Env[Any, Any]:
+    """Return the face of `gym.make`."""
+    return gym.make(kind.env_id, **{"horizon": HORIZON, **kind.keywords, **keywords})
+
+
+def vector(kind: Kind, lanes: int = 3, **keywords: Any) -> Any:
+    """Return the face of `gym.make_vec`."""
+    return gym.make_vec(kind.env_id, num_envs=lanes, **{"horizon": HORIZON, **kind.keywords, **keywords})
+
+
+def parallel(kind: Kind, **keywords: Any) -> Any:
+    """Return the PettingZoo face in which all act at once."""
+    return kind.module.parallel_env(**{"horizon": HORIZON, **kind.keywords, **keywords})
+
+
+def turns(kind: Kind, **keywords: Any) -> Any:
+    """Return the PettingZoo face in which agents act one after another."""
+    return kind.module.env(**{"horizon": HORIZON, **kind.keywords, **keywords})
+
+
+def rows(kind: Kind, of: str, lanes: int = 3) -> Any:
+    """Return a face of Stable-Baselines3."""
+    return fair_envs.make_sb3(kind.env_id, n_envs=lanes, rows=of, seed=5, horizon=HORIZON, **kind.keywords)  # type: ignore[arg-type]
+
+
+def joint_actions(kind: Kind, steps: int, lanes: int = 1, seed: int = 0) -> NDArray[Any]:
+    """Return actions of shape (steps, lanes, agents, ...)."""
+    rules = fair_envs.make_rules(kind.env_id, **kind.keywords)
+    space = rules.action_space(rules.params)
+    space.seed(seed)
+    agents = rules.agents(rules.params)
+    sampled = np.array([space.sample() for _ in range(steps * lanes * agents)])
+    return sampled.reshape(steps, lanes, agents, *(space.shape or ()))
+
+
+def individuals(kind: Kind) -> int:
+    """Return how many agents act."""
+    rules = fair_envs.make_rules(kind.env_id, **kind.keywords)
+    return rules.agents(rules.params)
+
+
+class Driver:
+    """Plays one face on with actions that depend on the time alone, so that copies can be compared."""
+
+    def __init__(self, kind: Kind, face: str) -> None:
+        self.kind, self.face, self.time = kind, face, 0
+        self.env = {
+            "single": lambda: single(kind),
+            "focal": lambda: single(kind, control="focal", focal="agent_1"),
+            "vector": lambda: vector(kind),
+            "vector, same step": lambda: vector(kind, autoreset_mode="SameStep", threads=2),
+            "parallel": lambda: parallel(kind),
+            "turns": lambda: turns(kind),
+            "rows of lanes": lambda: rows(kind, "lanes"),
+            "rows of agents": lambda: rows(kind, "agents"),
+        }[face]()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the first episode of seed 5."""
+        if self.face.startswith("rows"):
+            self.env.reset()
+        else:
+            self.env.reset(seed=5)
+
+    def step(self) -> Any:
+        """Play one step and return all it returns."""
+        self.time += 1
+        env = self.env
+        if self.face == "parallel":
+            spaces = {name: env.action_space(name) for name in env.agents}
+            return env.step({name: self.sample(space, i) for i, (name, space) in enumerate(spaces.items())})
+        if self.face == "turns":
+            space = env.action_space(env.agent_selection)
+            env.step(self.sample(space))
+            return env.last()
+        if self.face.startswith("rows"):
+            space = env.action_space
+            return env.step(np.array([self.sample(space, i) for i in range(env.num_envs)]))
+        return env.step(self.sample(env.action_space))
+
+    def sample(self, space: gym.Space[Any], salt: int = 0) -> Any:
+        """Return an action that this time and salt alone decide on."""
+        space.seed(1000 * salt + self.time)
+        return space.sample()
+
+
+FACES = ["single", "focal", "vector", "vector, same step", "parallel", "turns"]
+FACES += ["rows of lanes", "rows of agents"] if HAS_SB3 else []
+
+
+# ------------------------------------------------------------------------------- what the libraries check themselves
+
+
+@each
+def test_gymnasium_check_env(kind: Kind) -> None:
+    check_env(single(kind).unwrapped, skip_render_check=not HAS_PYGAME)
+
+
+@each
+def test_gymnasium_check_env_under_focal_control(kind: Kind) -> None:
+    check_env(single(kind, control="focal").unwrapped, skip_render_check=True)
+
+
+@each
+@sb3
+def test_stable_baselines3_check_env(kind: Kind) -> None:
+    from stable_baselines3.common.env_checker import check_env as check
+
+    check(single(kind).unwrapped, skip_render_check=True)
+    check(single(kind, control="focal").unwrapped, skip_render_check=True)
+
+
+@each
+def test_pettingzoo_parallel_api_test(kind: Kind) -> None:
+    parallel_api_test(parallel(kind), num_cycles=40)
+
+
+@each
+def test_pettingzoo_api_test(kind: Kind) -> None:
+    api_test(turns(kind), num_cycles=200)
+
+
+@each
+def test_pettingzoo_seed_tests(kind: Kind) -> None:
+    seed_test(lambda: turns(kind), num_cycles=100)
+    parallel_seed_test(lambda: parallel(kind), num_cycles=20)
+
+
+@each
+def test_pettingzoo_max_cycles_test(kind: Kind) -> None:
+    made = kind.module
+    faces = {name: partial(getattr(made, name), **kind.keywords) for name in ("parallel_env", "env")}
+    max_cycles_test(SimpleNamespace(**faces))
+
+
+@each
+@draws
+def test_pettingzoo_render_test(kind: Kind) -> None:
+    render_test(lambda **keywords: turns(kind, **keywords))
+
+
+@each
+def test_pettingzoo_state_test(kind: Kind) -> None:
+    state_test(turns(kind), parallel(kind))
+
+
+# -------------------------------------------------------------------------------------------------- registration
+
+
+@each
+def test_gymnasium_finds_it_by_module_and_id(kind: Kind) -> None:
+    env = gym.make(f"fair_envs:{kind.env_id}", **kind.keywords)
+    assert type(env.unwrapped) is kind.module.Env
+    assert type(gym.make_vec(kind.env_id, num_envs=1, **kind.keywords)) is kind.module.Vector
+
+
+@each
+def test_the_spec_survives_json_and_makes_the_same_environment(kind: Kind) -> None:
+    env = single(kind, control="focal", focal="agent_1")
+    assert env.spec is not None
+    text = env.spec.to_json()
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(text))
+    assert json.loads(text)["kwargs"]["horizon"] == HORIZON
+    assert_same(play_single(again, seed=3, steps=10), play_single(env, seed=3, steps=10))
+
+
+@each
+@pytest.mark.skipif(not hasattr(pettingzoo, "register"), reason="PettingZoo has a registry from 1.27 on")
+def test_pettingzoo_finds_it_by_id(kind: Kind) -> None:
+    made = pettingzoo.make("parallel", kind.env_id, horizon=HORIZON, **kind.keywords)
+    assert made.unwrapped.max_cycles == HORIZON
+    assert pettingzoo.make("aec", kind.env_id, **kind.keywords).possible_agents == made.possible_agents
+
+
+@each
+def test_agents_are_named_by_index(kind: Kind) -> None:
+    assert parallel(kind).possible_agents == [f"agent_{i}" for i in range(individuals(kind))]
+
+
+@each
+def test_max_cycles_is_the_horizon(kind: Kind) -> None:
+    env = kind.module.parallel_env(max_cycles=5, **kind.keywords)
+    assert env.params.horizon == env.max_cycles == 5
+    with pytest.raises(TypeError, match="max_cycles must not be given together with horizon"):
+        kind.module.parallel_env(max_cycles=5, horizon=5, **kind.keywords)
+
+
+# ------------------------------------------------------------------------------------------------- determinism
+
+
+@each
+def test_the_same_seed_and_actions_give_the_same_episodes(kind: Kind) -> None:
+    assert_same(play_single(single(kind), seed=3, steps=20), play_single(single(kind), seed=3, steps=20))
+
+
+@each
+def test_what_was_played_before_does_not_matter(kind: Kind) -> None:
+    env = single(kind)
+    first = play_single(env, seed=3, steps=20)
+    play_single(env, seed=4, steps=5)
+    assert_same(play_single(env, seed=3, steps=20), first)
+
+
+@each
+def test_without_a_seed_the_next_episode_begins(kind: Kind) -> None:
+    env, other = single(kind), single(kind)
+    keys = []
+    for begin in ({"seed": 3}, {}, {}, {"seed": 3}, {}):
+        env.reset(**begin)  # type: ignore[arg-type]
+        keys.append(int(env.unwrapped.lanes.records["key"][0]))  # type: ignore[attr-defined]
+    assert keys[:2] == keys[3:]
+    assert len(set(keys[:3])) == 3
+    other.reset()
+    assert int(other.unwrapped.lanes.records["key"][0]) not in keys  # type: ignore[attr-defined]
+
+
+def stacked(rewards: dict[str, Any], names: list[str]) -> NDArray[Any]:
+    return np.array([rewards[name] for name in names])
+
+
+@each
+@pytest.mark.nojit
+def test_all_faces_play_the_same_episode(kind: Kind) -> None:
+    """All see and earn what the lane of seed 5 does, and report the same facts."""
+    batch, one, many, asked = vector(kind), single(kind), parallel(kind), turns(kind)
+    names, agents = many.possible_agents, individuals(kind)
+    actions = joint_actions(kind, 4, lanes=3)
+    seen, info = batch.reset(seed=5)
+    assert_same(seen[0], one.reset(seed=5)[0])
+    assert_same(seen[0].reshape(agents, -1), stacked(many.reset(seed=5)[0], names).reshape(agents, -1))
+    asked.reset(seed=5)
+    tables = [rows(kind, of) for of in ("agents", "lanes")] if HAS_SB3 else []
+    for table in tables:
+        assert_same(table.reset().reshape(seen.shape), seen)
+    for joint in actions:
+        seen, reward, terminated, truncated, info = batch.step(joint.reshape(batch.action_space.shape))
+        single_step = one.step(joint[0].reshape(one.action_space.shape))
+        assert_same(single_step[:4], (seen[0], float(reward[0]), bool(terminated[0]), bool(truncated[0])))
+        assert_same(single_step[4], {name: column[0] for name, column in info.items() if name[0] != "_"})
+        observations, rewards, ends, cuts, infos = many.step(dict(zip(names, joint[0], strict=True)))
+        assert_same(seen[0].reshape(agents, -1), stacked(observations, names).reshape(agents, -1))
+        own = single_step[4]["agent_reward"].tolist() if "agent_reward" in single_step[4] else [single_step[1]]
+        assert list(rewards.values()) == own
+        assert set(ends.values()) == {bool(terminated[0])} and set(cuts.values()) == {bool(truncated[0])}
+        for i, name in enumerate(names):
+            assert set(infos[name]) == set(single_step[4]) - {"agent_reward"}
+            assert infos[name]["fair_outcome"] == np.ravel(single_step[4]["fair_outcome"])[i]
+        for action in joint[0]:
+            asked.step(action)
+        assert_same(np.array([asked.observe(name) for name in names]).reshape(agents, -1), seen[0].reshape(agents, -1))
+        assert asked.rewards == rewards
+        for table in tables:
+            observation, row_reward, _, _ = table.step(joint.reshape(-1, *(table.action_space.shape or ())))
+            assert_same(observation.reshape(seen.shape), seen)
+            assert_same(row_reward.reshape(3, -1).mean(axis=1), reward.astype(np.float32))
+            assert_same(table.interactions["group"], info["fair_group"].reshape(table.interactions["group"].shape))
+
+
+@each
+@pytest.mark.parametrize(("lanes", "threads"), [(1, 1), (4, 1), (4, 3)])
+def test_lane_i_is_the_single_environment_of_the_seed_plus_i(kind: Kind, lanes: int, threads: int) -> None:
+    batch = vector(kind, lanes, threads=threads, autoreset_mode="Disabled")
+    alone = [single(kind) for _ in range(lanes)]
+    batch.reset(seed=11)
+    for i, env in enumerate(alone):
+        env.reset(seed=11 + i)
+    for joint in joint_actions(kind, HORIZON, lanes):
+        seen, reward, *flags, _ = batch.step(joint.reshape(batch.action_space.shape))
+        for i, env in enumerate(alone):
+            one = env.step(joint[i].reshape(env.action_space.shape))
+            assert_same((seen[i], float(reward[i]), *(bool(flag[i]) for flag in flags)), one[:4])
+
+
+# ----------------------------------------------------------------------- the batch is Gymnasium's own, bit for bit
+
+
+@each
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+def test_the_batch_equals_gymnasiums_own(kind: Kind, mode: AutoresetMode) -> None:
+    """Also when lanes end at different times, and when policies report how they chose."""
+    ours = vector(kind, autoreset_mode=mode)
+    theirs = SyncVectorEnv([lambda: single(kind)] * 3, autoreset_mode=mode)
+    assert_same(ours.reset(seed=5), theirs.reset(seed=5))
+    luck = np.random.default_rng(0)
+    shape = (3, ours.fair_spec.individuals, ours.fair_spec.actions)
+    ended = np.zeros(3, bool)
+    for time, joint in enumerate(joint_actions(kind, 40, lanes=3)):
+        if time in (2, 5, 17):  # from now on the lanes end at different times
+            ended |= np.arange(3) == time % 3
+        if (ended if mode is AutoresetMode.DISABLED else ended & (time in (2, 5, 17))).any():
+            seeds = {"seed": 90 + time} if time == 5 else {}
+            results = [env.reset(options={"reset_mask": ended.copy()}, **seeds) for env in (ours, theirs)]
+            assert_same(*results)
+        if shape[-1] and time % 3:
+            probs = luck.dirichlet(np.ones(shape[-1]), shape[:-1]).astype(np.float32)
+            one_person = ours.fair_spec.one_person
+            ours.report_action_probs(probs[:, 0] if one_person else probs)
+            for env, own in zip(theirs.envs, probs, strict=True):
+                env.unwrapped.report_action_probs(own[0] if one_person else own)
+        action = joint.reshape(ours.action_space.shape)
+        mine, other = ours.step(action), theirs.step(action)
+        assert_same(mine, other, f"step {time}")
+        ended = mine[2] | mine[3]
+
+
+@each
+def test_the_batch_equals_gymnasiums_own_in_other_processes(kind: Kind) -> None:
+    ours = vector(kind, 2)
+    theirs = gym.make_vec(kind.env_id, num_envs=2, vectorization_mode="async", horizon=HORIZON, **kind.keywords)
+    try:
+        assert_same(ours.reset(seed=5), theirs.reset(seed=5))
+        for joint in joint_actions(kind, HORIZON + 3, lanes=2):
+            action = joint.reshape(ours.action_space.shape)
+            assert_same(ours.step(action), theirs.step(action))
+    finally:
+        theirs.close()
+
+
+# ------------------------------------------------------------------------------------------------------- copies
+
+
+@each
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))], ids=["deepcopy", "pickle"]
+)
+def test_a_copy_in_mid_episode_goes_on_as_the_first(kind: Kind, face: str, copied: Callable[[Any], Any]) -> None:
+    first = Driver(kind, face)
+    for _ in range(3):
+        first.step()
+    other = copied(first)
+    steps = 2 * HORIZON if face not in ("single", "focal", "parallel") else HORIZON - 3
+    assert_same([other.step() for _ in range(steps)], [first.step() for _ in range(steps)])
+    if hasattr(first.env, "reset") and face in ("single", "vector", "parallel"):
+        assert_same(other.env.reset(), first.env.reset())
+
+
+@each
+def test_a_copy_is_independent(kind: Kind) -> None:
+    env = Driver(kind, "single")
+    other = copy.deepcopy(env)
+    other.step()
+    assert int(env.env.unwrapped.lanes.records["time"][0]) == 0
+
+
+@each
+@pytest.mark.parametrize("face", ["single", "vector", "parallel"])
+def test_an_episode_goes_on_from_a_state_as_it_did(kind: Kind, face: str) -> None:
+    driver = Driver(kind, face)
+    seen = driver.step()[0]
+    env = driver.env.unwrapped
+    state = env.get_state()
+    first = [driver.step() for _ in range(HORIZON - 1)]
+    driver.time -= HORIZON - 1
+    assert_same(env.set_state(state), seen)
+    assert_same([driver.step() for _ in range(HORIZON - 1)], first)
+
+
+# ---------------------------------------------------------------------------------------- info, spaces and memory
+
+
+def schema(env: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Return dtype and shape of each key of info, from the documentation of the record."""
+    spec = env.fair_spec
+    people = () if spec.one_person else (spec.individuals,)
+    return {
+        "fair_decided": (np.int8, ()),
+        "fair_individual": (np.int64, people),
+        "fair_features": (np.float32, (*people, len(spec.features))),
+        "fair_sensitive": (np.int64, (*people, len(spec.sensitive))),
+        "fair_legitimate": (np.int64, (*people, len(spec.legitimate))),
+        "fair_group": (np.int64, people),
+        "fair_action": (np.int64, people),
+        "fair_action_probs": (np.float32, (*people, spec.actions)),
+        "fair_feedback": (np.int64, people),
+        "fair_late_individual": (np.int64, (spec.late_rows,)),
+        "fair_late_feedback": (np.int64, (spec.late_rows,)),
+        "fair_late_count": (np.int64, ()),
+        "fair_late_dropped": (np.int64, ()),
+        "fair_outcome": (np.float32, people),
+    }
+
+
+def assert_schema(info: dict[str, Any], expected: dict[str, tuple[Any, tuple[int, ...]]]) -> None:
+    """Fail unless info has these keys, of NumPy's types and without anything undefined."""
+    assert set(info) == set(expected)
+    for name, (dtype, shape) in expected.items():
+        assert isinstance(info[name], (np.ndarray, np.generic)), name
+        assert (info[name].dtype, info[name].shape) == (np.dtype(dtype), shape), name
+        assert np.isfinite(info[name]).all(), name
+
+
+@each
+@pytest.mark.parametrize("control", ["joint", "focal"])
+def test_info_has_one_schema_at_reset_and_at_every_step(kind: Kind, control: str) -> None:
+    env = single(kind, control=control)
+    expected = schema(env.unwrapped)
+    if env.unwrapped.lanes.rules.multi_agent:  # type: ignore[attr-defined]
+        expected["agent_reward"] = (np.float64, (individuals(kind),))
+    for time, played in enumerate(play_single(env, seed=3, steps=HORIZON)):
+        info = played[-1]
+        assert_schema(info, expected)
+        begins = time in (0, HORIZON + 1)
+        assert info["fair_decided"] == (0 if begins else 1)
+        assert not begins or (np.all(info["fair_action"] == -1) and np.all(info["fair_outcome"] == 0))
+
+
+@each
+def test_every_agent_has_the_schema_for_itself(kind: Kind) -> None:
+    env = parallel(kind)
+    expected = schema(env)
+    for name, (dtype, shape) in expected.items():
+        if shape[:1] == (env.fair_spec.individuals,) and not env.fair_spec.one_person and "late" not in name:
+            expected[name] = (dtype, shape[1:])
+    _, infos = env.reset(seed=3)
+    for joint in joint_actions(kind, HORIZON):
+        for agent, name in enumerate(env.possible_agents):
+            assert_schema(infos[name], expected)
+            assert env.fair_spec.one_person or infos[name]["fair_individual"] == agent
+        infos = env.step(dict(zip(env.possible_agents, joint[0], strict=True)))[4]
+
+
+@each
+def test_info_uses_no_reserved_key(kind: Kind) -> None:
+    reserved = {"episode", "final_obs", "final_info", "terminal_observation", "TimeLimit.truncated", "vector_reward"}
+    reserved |= {"reward_weights", "env_id", "cost", "action_mask"}
+    for played in play_single(single(kind), seed=3, steps=HORIZON):
+        assert not reserved & set(played[-1])
+        assert not any(name.startswith("_") for name in played[-1])
+
+
+@each
+def test_the_static_facts_fit_what_is_reported(kind: Kind) -> None:
+    env = single(kind)
+    spec = env.unwrapped.fair_spec  # type: ignore[attr-defined]
+    for _, info in [played[::4] if len(played) == 5 else played for played in play_single(env, seed=3, steps=HORIZON)]:
+        for column, names in enumerate(spec.sensitive.values()):
+            assert np.isin(info["fair_sensitive"][..., column], range(len(names))).all()
+        for column, names in enumerate(spec.legitimate.values()):
+            assert np.isin(info["fair_legitimate"][..., column], range(len(names))).all()
+        assert np.isin(info["fair_group"], range(len(spec.groups))).all()
+        assert np.isin(info["fair_action"], range(-1, spec.actions)).all()
+        people = np.ravel(info["fair_individual"]).tolist()
+        assert len(set(people)) == len(people)
+
+
+@each
+def test_action_probabilities_are_reported_for_one_decision(kind: Kind) -> None:
+    env = single(kind).unwrapped
+    shape = schema(env)["fair_action_probs"][1]
+    env.reset(seed=3)
+    probs = np.full(shape, 1 / shape[-1], np.float32)
+    action = joint_actions(kind, 1)[0, 0].reshape(env.action_space.shape)
+    env.report_action_probs(probs)  # type: ignore[attr-defined]
+    probs[:] = 0
+    assert (env.step(action)[4]["fair_action_probs"] == np.float32(1 / shape[-1])).all()
+    assert not env.step(action)[4]["fair_action_probs"].any()
+    env.report_action_probs(np.full(shape, 1 / shape[-1]))  # type: ignore[attr-defined]
+    assert not env.reset()[1]["fair_action_probs"].any()
+    assert not env.step(action)[4]["fair_action_probs"].any()
+    for bad, message in ((np.zeros(shape), "must be distributions"), (np.ones(3), "must have shape")):
+        with pytest.raises(ValueError, match=f"action_probs {message}"):
+            env.report_action_probs(bad)  # type: ignore[attr-defined]
+
+
+@each
+@pytest.mark.parametrize("face", FACES)
+def test_nothing_is_shared_between_calls(kind: Kind, face: str) -> None:
+    """Whoever writes into what was returned changes nothing that comes later."""
+    kept, spoilt = Driver(kind, face), Driver(kind, face)
+    for _ in range(2 * HORIZON if face not in ("single", "focal", "parallel") else HORIZON):
+        played = spoilt.step()
+        assert_same(played, kept.step())
+        for array in arrays_in(played):
+            array[...] = 1
+
+
+@each
+@pytest.mark.parametrize("face", FACES)
+def test_calls_return_memory_of_their_own(kind: Kind, face: str) -> None:
+    driver = Driver(kind, face)
+    arrays = [arrays_in(driver.step()) for _ in range(3)]
+    for i, earlier in enumerate(arrays):
+        for later in arrays[i + 1 :]:
+            assert not any(np.shares_memory(a, b) for a in earlier for b in later)
+
+
+@each
+def test_spaces_are_the_same_objects_at_every_call(kind: Kind) -> None:
+    env = parallel(kind)
+    for name in env.possible_agents:
+        assert env.observation_space(name) is env.observation_space(name)
+        assert env.action_space(name) is env.action_space(name)
+    other = env.possible_agents[-1]
+    assert len(env.possible_agents) == 1 or env.action_space("agent_0") is not env.action_space(other)
+
+
+@each
+def test_observations_lie_in_their_spaces(kind: Kind) -> None:
+    env = single(kind, horizon=60)
+    for played in play_single(env, seed=3, steps=120):
+        assert env.observation_space.contains(played[0])
+    assert np.isfinite(env.observation_space.low).all() and np.isfinite(env.observation_space.high).all()  # type: ignore[attr-defined]
+
+
+# --------------------------------------------------------------------------------------------- the ends of episodes
+
+
+@each
+def test_the_horizon_truncates(kind: Kind) -> None:
+    played = play_single(single(kind), seed=3, steps=HORIZON)
+    flags = [(terminated, truncated) for _, _, terminated, truncated, _ in played[1 : HORIZON + 1]]
+    assert flags[-1] in [(False, True), (True, False)]
+    assert all(flag == (False, False) for flag in flags[:-1])
+    assert all(type(flag) is bool for pair in flags for flag in pair)
+    assert all(type(step[1]) is float for step in played[1 : HORIZON + 1])
+
+
+@each
+def test_a_step_before_the_reset_or_after_the_end_is_refused(kind: Kind) -> None:
+    env = single(kind).unwrapped
+    action = joint_actions(kind, 1)[0, 0].reshape(env.action_space.shape)
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        env.step(action)
+    play_single(env, seed=3, steps=0)
+    for _ in range(HORIZON):
+        env.step(action)
+    before = env.get_state()  # type: ignore[attr-defined]
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        env.step(action)
+    assert_same(env.get_state(), before)  # type: ignore[attr-defined]
+    env.reset()
+    env.step(action)
+
+
+@each
+def test_a_step_of_agents_before_the_reset_or_after_the_end_is_refused(kind: Kind) -> None:
+    env = parallel(kind)
+    actions = dict(zip(env.possible_agents, joint_actions(kind, 1)[0, 0], strict=True))
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        env.step(actions)
+    with pytest.raises(gym.error.ResetNeeded, match="state must follow a reset"):
+        env.state()
+    env.reset(seed=3)
+    for _ in range(HORIZON):
+        env.step(actions)
+    assert env.agents == []
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        env.step(actions)
+
+
+@each
+def test_a_step_of_a_batch_before_the_reset_or_after_an_end_is_refused(kind: Kind) -> None:
+    env = vector(kind, autoreset_mode=AutoresetMode.DISABLED)
+    joint = joint_actions(kind, 1, lanes=3)[0].reshape(env.action_space.shape)
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        env.step(joint)
+    env.reset(seed=3)
+    env.step(joint)
+    env.reset(options={"reset_mask": np.array([True, False, True])})
+    for _ in range(HORIZON - 1):
+        env.step(joint)
+    before = env.get_state()
+    with pytest.raises(gym.error.ResetNeeded, match=r"lanes \[1\] are"):
+        env.step(joint)
+    assert_same(env.get_state(), before)
+    env.reset(options={"reset_mask": np.array([False, True, False])})
+    env.step(joint)
+
+
+# ---------------------------------------------------------------------------------------------------- bad input
+
+
+def spoilt_actions(space: gym.Space[Any], good: NDArray[Any]) -> list[tuple[Any, str]]:
+    """Return actions that do not lie in the space, each with what the error says."""
+    first = (0,) * good.ndim
+    spoilt: list[tuple[Any, str]] = [
+        (np.concatenate([good, good]) if good.ndim else np.array([good, good]), "action must have shape"),
+        (None, "action must have shape" if good.ndim else "action must hold"),
+        ("up", "action must have shape" if good.ndim else "action must hold"),
+    ]
+    if np.issubdtype(good.dtype, np.integer):
+        for value in (good.max() + 1000, -1, np.iinfo(np.int64).max):
+            changed = np.array(good, np.int64)
+            changed[first] = value
+            spoilt.append((changed, f"action must be between .* got {value}"))
+        spoilt.append((good.astype(float), "action must hold integers, got float64"))
+        spoilt.append((good.astype(bool), "action must hold integers, got bool"))
+    return spoilt
+
+
+@each
+@pytest.mark.parametrize("control", ["joint", "focal"])
+def test_an_action_outside_the_space_is_refused_and_changes_nothing(kind: Kind, control: str) -> None:
+    env, untouched = (single(kind, control=control).unwrapped for _ in range(2))
+    for one in (env, untouched):
+        one.reset(seed=3)
+    env.action_space.seed(0)
+    good = np.asarray(env.action_space.sample())
+    env.report_action_probs(np.full(schema(env)["fair_action_probs"][1], 1 / schema(env)["fair_action_probs"][1][-1]))  # type: ignore[attr-defined]
+    untouched.report_action_probs(
+        np.full(schema(env)["fair_action_probs"][1], 1 / schema(env)["fair_action_probs"][1][-1])
+    )  # type: ignore[attr-defined]
+    for bad, message in spoilt_actions(env.action_space, good):
+        with pytest.raises(ValueError, match=message):
+            env.step(bad)
+    assert_same(env.step(good), untouched.step(good))
+
+
+@each
+def test_a_batch_refuses_actions_outside_the_space_and_changes_nothing(kind: Kind) -> None:
+    env, untouched = vector(kind), vector(kind)
+    for one in (env, untouched):
+        one.reset(seed=3)
+    env.action_space.seed(0)
+    good = np.asarray(env.action_space.sample())
+    for bad, message in spoilt_actions(env.action_space, good):
+        with pytest.raises(ValueError, match=message):
+            env.step(bad)
+    with pytest.raises(ValueError, match="action must"):
+        env.step([[0], [0, 1], [0]])
+    assert_same(env.step(good), untouched.step(good))
+
+
+@each
+def test_agents_actions_outside_their_spaces_are_refused_and_change_nothing(kind: Kind) -> None:
+    env, untouched = parallel(kind), parallel(kind)
+    for one in (env, untouched):
+        one.reset(seed=3)
+    good = dict(zip(env.possible_agents, joint_actions(kind, 1)[0, 0], strict=True))
+    last = env.possible_agents[-1]
+    missing = {name: action for name, action in good.items() if name != last}
+    for bad, message in [
+        (missing, f"actions must have one entry for each living agent; missing or unknown: .*{last}"),
+        ({**good, "agent_99999": good[last]}, "actions must have one entry .*agent_99999"),
+        ({**good, last: np.array([0, 1, 2])}, "action must"),
+        ({**good, last: 2.5}, "action must"),
+        ({**good, last: None}, "action must"),
+        ({**good, last: 10**6}, "action must"),
+        ({**good, last: -1}, "action must"),
+        (list(good.values()), "actions must"),
+        (None, "actions must"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            env.step(bad)
+    assert_same(env.step(good), untouched.step(good))
+
+
+@each
+@pytest.mark.parametrize("make", [single, vector, parallel, turns])
+def test_bad_keywords_are_refused_by_name(kind: Kind, make: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"frobnicate must be one of .*horizon"):
+        make(kind, frobnicate=1)
+    for value in (0, -3, 2.5, "ten", None):
+        with pytest.raises(ValueError, match=r"horizon must be .* got"):
+            make(kind, horizon=value)
+    with pytest.raises(ValueError, match=r"variant must be one of .* got 'bare'"):
+        make(kind, variant="bare")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium warns before it asks us
+        with pytest.raises(ValueError, match=r"render_mode must be .* got 'ascii'"):
+            make(kind, render_mode="ascii")
+
+
+@each
+def test_bad_seeds_are_refused_and_change_nothing(kind: Kind) -> None:
+    faces = single(kind).unwrapped, vector(kind), parallel(kind)
+    for env in faces:
+        env.reset(seed=3)
+        before = env.get_state()
+        for seed in (-1, 2**63, 1.5, "3"):
+            with pytest.raises((ValueError, gym.error.Error), match=r"[sS]eed"):
+                env.reset(seed=seed)
+        assert_same(env.get_state(), before)
+
+
+@each
+@pytest.mark.parametrize("count", [0, -1, 1.5, "two"])
+def test_a_batch_of_no_lanes_is_refused_by_name(kind: Kind, count: Any) -> None:
+    with pytest.raises(ValueError, match=f"num_envs must be an integer of at least 1, got {count!r}"):
+        kind.module.Vector(num_envs=count, **kind.keywords)
+    if HAS_SB3:
+        with pytest.raises(ValueError, match=f"n_envs must be an integer of at least 1, got {count!r}"):
+            fair_envs.make_sb3(kind.env_id, n_envs=count, **kind.keywords)
+
+
+def test_an_unknown_id_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"id must be one of .*, got 'FairHarves-v0'"):
+        fair_envs.make_rules("FairHarves-v0")
+    with pytest.raises(gym.error.Error, match="FairHarvest"):
+        gym.make("FairHarves-v0")
+
+
+# ------------------------------------------------------------------------------------------- wrappers, rendering
+
+
+@each
+def test_gymnasiums_statistics_of_episodes(kind: Kind) -> None:
+    played = play_single(gym.wrappers.RecordEpisodeStatistics(single(kind)), seed=3, steps=HORIZON)
+    total = sum(step[1] for step in played[1 : HORIZON + 1])
+    episode = played[HORIZON][4]["episode"]
+    assert episode["r"] == pytest.approx(total) and episode["l"] == HORIZON
+    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+        batch = gym.wrappers.vector.RecordEpisodeStatistics(vector(kind, autoreset_mode=mode))
+        batch.reset(seed=3)
+        for joint in joint_actions(kind, HORIZON, lanes=3):
+            info = batch.step(joint.reshape(batch.action_space.shape))[4]
+        where = info if "episode" in info else info["final_info"]
+        assert where["episode"]["l"].tolist() == [HORIZON] * 3
+
+
+@each
+@draws
+def test_every_mode_draws_what_it_should_and_changes_nothing(kind: Kind) -> None:
+    for mode in RENDER_MODES:
+        for make in (single, parallel):
+            env = make(kind, render_mode=mode)
+            env.reset(seed=3)
+            before = env.unwrapped.get_state()
+            first, second = env.render(), env.render()
+            assert_same(env.unwrapped.get_state(), before)
+            if mode == "human":
+                assert first is None
+            elif mode == "ansi":
+                assert isinstance(first, str) and first == second and first.strip()
+            else:
+                assert first.dtype == np.uint8 and first.ndim == 3 and first.shape[2] == 3
+                assert_same(first, second)
+                assert not np.shares_memory(first, second)
+            env.close()
+            env.close()
+    assert single(kind).unwrapped.metadata["render_modes"] == RENDER_MODES
+
+
+@each
+@draws
+def test_a_batch_draws_each_lane(kind: Kind) -> None:
+    batch = vector(kind, render_mode="rgb_array")
+    batch.reset(seed=3)
+    frames = batch.render()
+    assert isinstance(frames, tuple) and len(frames) == 3
+    env = single(kind, render_mode="rgb_array")
+    env.reset(seed=4)
+    assert_same(frames[1], env.render())
+    batch.close()
+    with pytest.raises(ValueError, match=r"render_mode must be 'rgb_array', 'ansi' or None for a batch, got 'human'"):
+        kind.module.Vector(render_mode="human", **kind.keywords)
+
+
+@each
+@draws
+def test_a_window_shows_the_start_too(kind: Kind) -> None:
+    env = single(kind, render_mode="human").unwrapped
+    shown = []
+    env._picture.draw = lambda lane=0: shown.append(int(env.lanes.records["time"][0]))  # type: ignore[attr-defined]
+    play_single(env, seed=3, steps=2)
+    assert shown == [0, 1, 2]
