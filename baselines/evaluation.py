@@ -111,11 +111,9 @@ class Player:
 
 def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], NDArray[np.float64]]:
     """Return what gives a policy's action probabilities, shape (n, actions), in double precision."""
-    first, hidden, last = (
-        copy.deepcopy(part).eval().to("cpu")
-        for part in (policy.pi_features_extractor, policy.mlp_extractor, policy.action_net)
-    )
-    hidden, last = hidden.double(), last.double()
+    first: Any = copy.deepcopy(policy.pi_features_extractor).eval().to("cpu")
+    hidden: Any = copy.deepcopy(policy.mlp_extractor).eval().to("cpu").double()
+    last: Any = copy.deepcopy(policy.action_net).eval().to("cpu").double()
 
     def probabilities(observations: th.Tensor) -> NDArray[np.float64]:
         with th.no_grad():

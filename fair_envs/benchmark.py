@@ -11,9 +11,10 @@ import platform
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -23,17 +24,21 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
 import fair_envs
 from fair_envs.core import Lanes
 
 ENV_ID = "FairHarvest-v0"
+WORLD: dict[str, Any] = {}  # parameters of the environment
 BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
 ROLLOUT = 64  # steps of each lane in a rollout
+MINIBATCH = 16_384
 ACTIONS = 64  # sets of actions drawn beforehand and played in turn
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LIBRARIES = ("numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 NOT_A_NUMBER = float("nan")
+IDLE = 0.1  # cores that other processes may use on a machine that is called idle
 
 
 class Sample(NamedTuple):
@@ -50,13 +55,15 @@ class Effort(NamedTuple):
     """How long is measured."""
 
     repeats: int
+    repeats_of_slow: int  # of rows whose repeats take long
     seconds: float  # of a repeat, about
 
 
-FULL = Effort(repeats=7, seconds=1.0)
-QUICK = Effort(repeats=5, seconds=0.05)
+FULL = Effort(repeats=7, repeats_of_slow=5, seconds=1.0)
+QUICK = Effort(repeats=5, repeats_of_slow=1, seconds=0.05)
 
-Repeats = Callable[[Effort], Iterator[Sample]]
+Prepare = Callable[[float], Callable[[], Sample]]
+"""Gets ready for repeats of so many seconds and returns what makes one."""
 
 
 class Row(NamedTuple):
@@ -66,9 +73,14 @@ class Row(NamedTuple):
     what: str
     unit: str
     target: float | None
-    at_least: bool  # False: the target is an upper limit
-    threads: int
-    repeats: Repeats
+    prepare: Prepare
+    at_least: bool = True  # False: the target is an upper limit
+    threads: int = 1  # of torch
+    slow: bool = False  # a repeat takes long
+
+    def repeats(self, effort: Effort) -> int:
+        """Return how often it is measured."""
+        return effort.repeats_of_slow if self.slow else effort.repeats
 
 
 class Load(NamedTuple):
@@ -83,14 +95,14 @@ class Load(NamedTuple):
 
 def actions(lanes: int) -> NDArray[np.int64]:
     """Return actions to play, shape (`ACTIONS`, lanes, agents)."""
-    rules = fair_envs.make_rules(ENV_ID)
+    rules = fair_envs.make_rules(ENV_ID, **WORLD)
     count = rules.action_space(rules.params).n  # type: ignore[attr-defined]
     return np.random.default_rng(0).integers(0, count, (ACTIONS, lanes, rules.agents(rules.params)))
 
 
 def batch_load(lanes: int, *, threads: int = 1) -> Load:
     """Return the rules with rewards, facts and observations, in fresh arrays, for many lanes at once."""
-    batch, drawn = Lanes(fair_envs.make_rules(ENV_ID), lanes, threads=threads), actions(lanes)
+    batch, drawn = Lanes(fair_envs.make_rules(ENV_ID, **WORLD), lanes, threads=threads), actions(lanes)
     batch.seed(0)
     batch.restart()
 
@@ -106,7 +118,7 @@ def batch_load(lanes: int, *, threads: int = 1) -> Load:
 
 def vector_load() -> Load:
     """Return Gymnasium's vector environment."""
-    env, drawn = gym.make_vec(ENV_ID, num_envs=BATCH), actions(BATCH)
+    env, drawn = gym.make_vec(ENV_ID, num_envs=BATCH, **WORLD), actions(BATCH)
     env.reset(seed=0)
 
     def run(times: int) -> None:
@@ -118,7 +130,7 @@ def vector_load() -> Load:
 
 def single_load() -> Load:
     """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
-    env, drawn = gym.make(ENV_ID), actions(1)[:, 0]
+    env, drawn = gym.make(ENV_ID, **WORLD), actions(1)[:, 0]
     env.reset(seed=0)
 
     def run(times: int) -> None:
@@ -134,7 +146,7 @@ def parallel_load() -> Load:
     """Return PettingZoo's environment; a step is one of all agents."""
     from fair_envs.envs.harvest import parallel_env
 
-    env = parallel_env()
+    env = parallel_env(**WORLD)
     drawn = [dict(zip(env.possible_agents, row, strict=True)) for row in actions(1)[:, 0].tolist()]
     env.reset(seed=0)
 
@@ -149,7 +161,9 @@ def parallel_load() -> Load:
 
 def learner(*, threads: int) -> tuple[Any, int]:
     """Return PPO with networks for both groups, and the agent steps of one rollout."""
-    env = fair_envs.make_sb3(ENV_ID, n_envs=BATCH, append_group=True, reward_scale=0.1, seed=0, threads=threads)
+    env = fair_envs.make_sb3(
+        ENV_ID, n_envs=BATCH, append_group=True, reward_scale=0.1, seed=0, threads=threads, **WORLD
+    )
     from fair_envs.baselines.policies import GroupedPolicy
     from fair_envs.baselines.ppo import PPO
 
@@ -157,7 +171,7 @@ def learner(*, threads: int) -> tuple[Any, int]:
         GroupedPolicy,
         env,
         n_steps=ROLLOUT,
-        batch_size=16_384,
+        batch_size=MINIBATCH,
         n_epochs=5,
         policy_kwargs={"net_arch": [64, 64]},
         seed=0,
@@ -234,86 +248,100 @@ def repeats_lasting(load: Load, seconds: float) -> int:
         times *= 4
 
 
-def rates(effort: Effort, *, load: Callable[[], Load]) -> Iterator[Sample]:
-    """Yield steps a second."""
+def rate(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
+    """Return what measures steps a second."""
     made = load()
-    times = repeats_lasting(made, effort.seconds)
-    for _ in range(effort.repeats):
+    times = repeats_lasting(made, seconds)
+
+    def repeat() -> Sample:
         watch = Stopwatch()
         made.run(times)
-        yield watch.sample(steps=times * made.steps)
+        return watch.sample(steps=times * made.steps)
+
+    return repeat
 
 
-def gains(effort: Effort, *, lanes: int) -> Iterator[Sample]:
-    """Yield how many times as fast two threads are as one; both are timed in turn."""
+def gain(seconds: float, *, lanes: int) -> Callable[[], Sample]:
+    """Return what measures how many times as fast two threads are as one; both run in turn."""
     one, two = batch_load(lanes), batch_load(lanes, threads=2)
-    times = repeats_lasting(one, effort.seconds)
+    times = repeats_lasting(one, seconds)
     two.run(times)
-    for _ in range(effort.repeats):
-        watch, seconds = Stopwatch(), []
-        for load in (one, two):
-            begin = time.perf_counter()
-            load.run(times)
-            seconds.append(time.perf_counter() - begin)
-        yield watch.sample(value=seconds[0] / seconds[1])
+
+    def repeat() -> Sample:
+        watch = Stopwatch()
+        seconds_of_one, seconds_of_two = (clocked(load, times) for load in (one, two))
+        return watch.sample(value=seconds_of_one / seconds_of_two)
+
+    return repeat
 
 
-def lane_sizes(effort: Effort) -> Iterator[Sample]:
-    """Yield the bytes of one lane: a batch holds them once for each lane, and nothing beside."""
-    batch = Lanes(fair_envs.make_rules(ENV_ID), BATCH)
-    yield Stopwatch().sample(value=batch.records.nbytes / batch.count)
+def clocked(load: Load, times: int) -> float:
+    """Return how many seconds it takes to do a load so many times."""
+    begin = time.perf_counter()
+    load.run(times)
+    return time.perf_counter() - begin
 
 
-IMPORT = "import time; begin = time.perf_counter(); import fair_envs; print(time.perf_counter() - begin)"
-FIRST_STEP = f"""
+def lane_size(seconds: float) -> Callable[[], Sample]:
+    """Return what measures the bytes of a lane, its whole state."""
+    batch = Lanes(fair_envs.make_rules(ENV_ID, **WORLD), BATCH)
+    return lambda: Stopwatch().sample(value=batch.records.nbytes / batch.count)
+
+
+TIMED = """
 import time
-import gymnasium, fair_envs
-begin = time.perf_counter()
-env = gymnasium.make({ENV_ID!r})
-env.reset(seed=0)
-env.step(env.action_space.sample())
-print(time.perf_counter() - begin)
+{before}
+begin = time.perf_counter(), time.process_time()
+{timed}
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 """
+IMPORT = TIMED.format(before="", timed="import fair_envs")
+FIRST_STEP = TIMED.format(
+    before="import gymnasium, fair_envs",
+    timed=f"env = gymnasium.make({ENV_ID!r}); env.reset(seed=0); env.step(env.action_space.sample())",
+)
 
 
-def import_times(effort: Effort) -> Iterator[Sample]:
-    """Yield the seconds of ``import fair_envs`` in a fresh process."""
+def import_time(seconds: float) -> Callable[[], Sample]:
+    """Return what measures ``import fair_envs`` in a fresh process."""
     timed(IMPORT)
-    for _ in range(effort.repeats):
-        yield timed(IMPORT)
+    return lambda: timed(IMPORT)
 
 
-def first_starts(effort: Effort) -> Iterator[Sample]:
-    """Yield the seconds from ``gym.make`` to the end of the first step where nothing is compiled yet."""
-    for _ in range(effort.repeats if effort == FULL else 1):
+def first_start(seconds: float) -> Callable[[], Sample]:
+    """Return what measures the time from ``gym.make`` to the end of the first step where nothing is compiled."""
+
+    def repeat() -> Sample:
         with tempfile.TemporaryDirectory() as folder:
-            yield timed(FIRST_STEP, FAIR_ENVS_CACHE=folder)
+            return timed(FIRST_STEP, FAIR_ENVS_CACHE=folder)
+
+    return repeat
 
 
-def later_starts(effort: Effort) -> Iterator[Sample]:
-    """Yield the seconds from ``gym.make`` to the end of the first step where all is compiled."""
-    with tempfile.TemporaryDirectory() as folder:
-        timed(FIRST_STEP, FAIR_ENVS_CACHE=folder)
-        for _ in range(effort.repeats):
-            yield timed(FIRST_STEP, FAIR_ENVS_CACHE=folder)
+def later_start(seconds: float) -> Callable[[], Sample]:
+    """Return what measures the time from ``gym.make`` to the end of the first step where all is compiled."""
+    timed(FIRST_STEP)
+    return lambda: timed(FIRST_STEP)
 
 
 def timed(program: str, **environment: str) -> Sample:
-    """Return the seconds that a program prints, run in a fresh process."""
+    """Return the seconds that a program prints, by the clock and of the processor, run in a fresh process."""
     watch = Stopwatch()
     run = subprocess.run(
         [sys.executable, "-c", program], env=child_environment(**environment), capture_output=True, text=True
     )
     if run.returncode != 0:
         raise RuntimeError(f"a timed program failed:\n{run.stderr}")
-    return watch.sample(value=float(run.stdout))
+    value, by_cpu = map(float, run.stdout.split())
+    return watch.sample(value=value)._replace(by_cpu=by_cpu)
 
 
 def child_environment(**changes: str) -> dict[str, str]:
-    """Return the environment of a child process that imports this very package."""
-    root = str(Path(fair_envs.__file__).parents[1])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, **changes}
+    """Return the environment of a child process that imports this very package, from a checkout too."""
+    root, path = str(Path(fair_envs.__file__).parents[1]), os.environ.get("PYTHONPATH", "")
+    if root not in sysconfig.get_paths().values():
+        path = os.pathsep.join(filter(None, (root, path)))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **changes}
 
 
 # ------------------------------------------------------------------------------------------------- the rows
@@ -321,33 +349,30 @@ def child_environment(**changes: str) -> dict[str, str]:
 RATE, AGENT_RATE = "steps/s", "agent steps/s"
 
 ROWS: tuple[Row, ...] = (
-    Row("lanes", "rules and observations, 16 lanes", RATE, 250_000, True, 1, partial(rates, load=partial(batch_load, 16))),
-    Row("vector", f"gym.make_vec, {BATCH} lanes, info included", RATE, 150_000, True, 1, partial(rates, load=vector_load)),
-    Row("single", "gym.make", RATE, 20_000, True, 1, partial(rates, load=single_load)),
-    Row("parallel", "PettingZoo, 40 agents, infos included", RATE, 4_000, True, 1, partial(rates, load=parallel_load)),
+    Row("lanes", "rules and observations, 16 lanes", RATE, 250_000, partial(rate, load=partial(batch_load, 16))),
+    Row("vector", f"gym.make_vec, {BATCH} lanes, info included", RATE, 150_000, partial(rate, load=vector_load)),
+    Row("single", "gym.make", RATE, 20_000, partial(rate, load=single_load)),
+    Row("parallel", "PettingZoo parallel, 40 agents, infos included", RATE, 4_000, partial(rate, load=parallel_load)),
     Row(
         "rollout",
-        f"Stable-Baselines3 rollout, {BATCH} lanes, agents as rows, 64x64 networks",
+        f"Stable-Baselines3 rollout, agents as rows, {BATCH} lanes, 64x64 networks",
         AGENT_RATE,
         400_000,
-        True,
-        1,
-        partial(rates, load=rollout_load),
+        partial(rate, load=rollout_load),
     ),
     Row(
         "training",
         "PPO, 64x64 networks for each group, minibatch 16,384, 5 epochs, 2 threads",
         AGENT_RATE,
         60_000,
-        True,
-        2,
-        partial(rates, load=training_load),
+        partial(rate, load=training_load),
+        threads=2,
     ),
-    Row("threads", "2 threads against 1, 256 lanes", "times", 1.5, True, 1, partial(gains, lanes=256)),
-    Row("memory", "memory of a lane", "bytes", 4096, False, 1, lane_sizes),
-    Row("import", "import fair_envs", "s", 0.5, False, 1, import_times),
-    Row("compilation", "gym.make to first step, nothing compiled", "s", 10, False, 1, first_starts),
-    Row("cached", "gym.make to first step, compiled before", "s", None, False, 1, later_starts),
+    Row("threads", "2 threads against 1, 256 lanes", "times", 1.5, partial(gain, lanes=256)),
+    Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
+    Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),
+    Row("compilation", "gym.make to first step, not compiled", "s", 10, first_start, at_least=False, slow=True),
+    Row("cached", "gym.make to first step, compiled before", "s", None, later_start, at_least=False),
 )
 
 
@@ -376,6 +401,14 @@ class Result:
         if self.row.target is None or not self.samples:
             return None
         return self.median() >= self.row.target if self.row.at_least else self.median() < self.row.target
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row of the printed table."""
+        row, (low, high) = self.row, self.spread
+        target = "-" if row.target is None else f"{'>=' if row.at_least else '<'} {figure(row.target)}"
+        met = {True: "yes", False: "no", None: "-"}[self.met]
+        spread = f"{figure(low)} to {figure(high)}"
+        return row.what, row.unit, target, figure(self.median()), spread, figure(self.median("by_cpu")), met
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; what does not exist is None."""
@@ -414,9 +447,10 @@ def run_row(row: Row, effort: Effort, *, each: Callable[[], None] = lambda: None
         RuntimeError: The process failed.
     """
     program = "import sys; from fair_envs.benchmark import report; report(*sys.argv[1:])"
-    command = [sys.executable, "-c", program, row.name, str(effort.repeats), str(effort.seconds)]
+    command = [sys.executable, "-c", program, row.name, str(row.repeats(effort)), str(effort.seconds)]
     threads = dict.fromkeys(THREAD_COUNTS, str(row.threads))
-    samples, missing = [], None
+    samples: list[Sample] = []
+    missing = None
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
             command, env=child_environment(**threads), stdout=subprocess.PIPE, stderr=errors, text=True
@@ -436,10 +470,43 @@ def run_row(row: Row, effort: Effort, *, each: Callable[[], None] = lambda: None
 def report(name: str, repeats: str, seconds: str) -> None:
     """Measure a row in this process and print each repeat as a line of JSON, or what is missing for it."""
     try:
-        for sample in find_row(name).repeats(Effort(int(repeats), float(seconds))):
-            print(json.dumps(sample._asdict()), flush=True)
+        repeat = find_row(name).prepare(float(seconds))
+        for _ in range(int(repeats)):
+            print(json.dumps(repeat()._asdict()), flush=True)
     except ImportError as error:
         print(json.dumps({"missing": str(error)}), flush=True)
+
+
+# -------------------------------------------------------------------------------------------- what is told
+
+
+def table(results: Sequence[Result]) -> Table:
+    """Return the table for people."""
+    shown = Table("what", box=None, pad_edge=False)
+    for column in ("unit", "target", "median", "least to largest", "by CPU time", "met"):
+        shown.add_column(column, no_wrap=True)
+    for result in results:
+        shown.add_row(*result.cells())
+    return shown
+
+
+def notes(results: Sequence[Result]) -> list[str]:
+    """Return what a reader of the table should know: rows not measured, and whether the machine was busy."""
+    told = [f"{result.row.name}: not measured; {result.missing}" for result in results if result.missing]
+    others = max((result.median("others") for result in results if result.samples), default=NOT_A_NUMBER)
+    if others > IDLE:
+        told.append(
+            f"Other processes kept up to {others:.1f} of {cores()} cores busy meanwhile: by the clock this machine is "
+            "slower than an idle one."
+        )
+    return told
+
+
+def figure(number: float) -> str:
+    """Return a number with about three digits; - if there is none."""
+    if np.isnan(number):
+        return "-"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def record(results: Sequence[Result], *, effort: Effort) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -12,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fair_envs.core import Rules
-from fair_envs.registration import TABLE, find
 from fair_envs.parameters import Range
+from fair_envs.registration import TABLE, find
 
 
 def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
@@ -55,17 +56,18 @@ def environment_page(env_id: str, *, variant: str | None = None) -> RenderableTy
     """Return an environment's page: what its rules' docstring says, its parameters, facts and spaces."""
     rules = rules_class(env_id, variant=variant)()
     title = env_id if variant is None else f"{env_id}, variant {variant}"
-    return Group(
-        Markdown(f"# {title}\n\n{inspect.getdoc(type(rules))}"),
-        *_section("Parameters", parameters_table(rules.Params)),
-        *_section("Presets of the parameter `profile`", presets_table(rules)) * bool(rules.presets),
-        *_section("Who is affected (`fair_spec`)", facts_table(rules)),
-        *_section("Spaces", spaces_table(rules)),
-    )
-
-
-def _section(title: str, body: RenderableType) -> tuple[RenderableType, ...]:
-    return Markdown(f"\n## {title}"), body
+    sources = inspect.getdoc(sys.modules[rules.Params.__module__]) or ""
+    sections: dict[str, tuple[RenderableType, ...]] = {
+        "Parameters": (Markdown(sources), "", parameters_table(rules.Params)),
+        "Who is affected (fair_spec)": (facts_table(rules),),
+        "Spaces": (spaces_table(rules),),
+    }
+    if rules.presets:
+        sections["Presets of the parameter profile"] = (presets_table(rules),)
+    parts: list[RenderableType] = [Markdown(f"# {title}"), "", Markdown(inspect.getdoc(type(rules)) or "")]
+    for heading, body in sections.items():
+        parts += ["", Markdown(f"## {heading}"), "", *body]
+    return Group(*parts)
 
 
 def parameters_table(params: type) -> Table:
@@ -92,8 +94,7 @@ def spelled(kind: Any) -> str:
     """Return in words what a field may be."""
     if get_origin(kind) is Annotated:
         base, *marks = get_args(kind)
-        ranges = [f" {mark}" for mark in marks if isinstance(mark, Range)]
-        return spelled(base) + "".join(ranges)
+        return " ".join([spelled(base), *(str(mark) for mark in marks if isinstance(mark, Range))])
     if get_origin(kind) is Literal:
         return ", ".join(map(str, get_args(kind)))
     names = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}

@@ -1,5 +1,6 @@
 """Plays an environment for people: in a window, with one agent on the keyboard, or into a film."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,12 @@ def keys_of(rules: Rules) -> dict[str, int]:
     return {key: action for key, action in KEYS.get(rules.name, digits).items() if action < space.n}
 
 
+def described_keys(rules: Rules) -> dict[str, str]:
+    """Return what each key does, in words where the environment names its actions."""
+    names = getattr(sys.modules[type(rules).__module__], "ACTION_NAMES", None)
+    return {key: names[action] if names else f"action {action}" for key, action in keys_of(rules).items()}
+
+
 class Keyboard:
     """Turns keys into the actions of one agent: the key pressed last since the step before, or one held down.
 
@@ -122,8 +129,8 @@ def play_in_window(rules: Rules, act: Act, *, seed: int, agent: int | None = Non
         agent: Index of the agent on the keyboard, or None.
         steps: Steps after which it ends by itself, or None.
     """
-    keyboard = Keyboard(rules)
     window = Window(title=f"fair-envs: {rules.name}", fps=rules.fps)
+    keyboard = Keyboard(rules)
     lanes, renderer = Lanes(rules, 1), rules.renderer()
     lanes.seed(seed)
     step, played = lanes.restart(), 0
@@ -144,14 +151,17 @@ def next_step(lanes: Lanes, actions: NDArray[Any]) -> Step:
     return lanes.restart() if step.terminated[0] or step.truncated[0] else step
 
 
-def pictures(rules: Rules, act: Act, *, seed: int, count: int) -> Iterator[NDArray[np.uint8]]:
-    """Yield a picture of each of so many steps, shape (height, width, 3)."""
+def pictures(
+    rules: Rules, act: Act, *, seed: int, count: int, each: Callable[[], None] = lambda: None
+) -> Iterator[NDArray[np.uint8]]:
+    """Yield a picture of each of so many steps, shape (height, width, 3); call ``each`` after it."""
     lanes, renderer = Lanes(rules, 1), rules.renderer()
     lanes.seed(seed)
     step = lanes.restart()
     for _ in range(count):
         yield renderer.frame(lanes.records[0])
         step = next_step(lanes, act(lanes, step))
+        each()
 
 
 def save_film(frames: Iterator[NDArray[np.uint8]], path: Path, *, fps: int) -> None:
@@ -172,12 +182,10 @@ def marked(frame: NDArray[np.uint8], renderer: Any, lane: Any, agent: int | None
     """Return the picture of a world of cells with a box around the agent; other pictures as they are."""
     from fair_envs.envs.harvest.render import MARGIN, GridRenderer
 
-    if agent is None or not isinstance(renderer, GridRenderer):
+    if agent is None or not isinstance(renderer, GridRenderer) or lane["x"][agent] < 0:
         return frame
-    size = renderer.cell
-    left, top = (MARGIN + int(lane[axis][agent]) * size for axis in ("x", "y"))
-    rows, columns = slice(top, top + size), slice(left, left + size)
-    inside = frame[top + MARK_WIDTH : top + size - MARK_WIDTH, left + MARK_WIDTH : left + size - MARK_WIDTH].copy()
-    frame[rows, columns] = MARK
-    frame[top + MARK_WIDTH : top + size - MARK_WIDTH, left + MARK_WIDTH : left + size - MARK_WIDTH] = inside
+    left, top = (MARGIN + int(lane[axis][agent]) * renderer.cell for axis in ("x", "y"))
+    cell = frame[top : top + renderer.cell, left : left + renderer.cell]
+    for edge in (slice(None, MARK_WIDTH), slice(-MARK_WIDTH, None)):
+        cell[edge] = cell[:, edge] = MARK
     return frame

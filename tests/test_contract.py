@@ -12,26 +12,18 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import pettingzoo
+import pettingzoo.test
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
-from pettingzoo.test import (
-    api_test,
-    max_cycles_test,
-    parallel_api_test,
-    parallel_seed_test,
-    render_test,
-    seed_test,
-    state_test,
-)
 
 import fair_envs
 from fair_envs.faces.common import RENDER_MODES
 from tests.helpers import Kind, arrays_in, assert_same, kinds, play_single
 
 HORIZON = 7
+PETTINGZOO: Any = pettingzoo.test  # without annotations
 HAS_PYGAME, HAS_SB3 = find_spec("pygame") is not None, find_spec("stable_baselines3") is not None
 
 each = pytest.mark.parametrize("kind", kinds(), ids=str)
@@ -42,7 +34,7 @@ sb3 = pytest.mark.skipif(not HAS_SB3, reason="needs the extra 'baselines'")
 # -------------------------------------------------------------------------------------------------- the faces
 
 
-def single(kind: Kind, **keywords: Any) -> gym.Env[Any, Any]:
+def single(kind: Kind, **keywords: Any) -> Any:
     """Return the face of `gym.make`."""
     return gym.make(kind.env_id, **{"horizon": HORIZON, **kind.keywords, **keywords})
 
@@ -62,9 +54,9 @@ def turns(kind: Kind, **keywords: Any) -> Any:
     return kind.module.env(**{"horizon": HORIZON, **kind.keywords, **keywords})
 
 
-def rows(kind: Kind, of: str, lanes: int = 3) -> Any:
+def rows(kind: Kind, of: Any, lanes: int = 3) -> Any:
     """Return a face of Stable-Baselines3."""
-    return fair_envs.make_sb3(kind.env_id, n_envs=lanes, rows=of, seed=5, horizon=HORIZON, **kind.keywords)  # type: ignore[arg-type]
+    return fair_envs.make_sb3(kind.env_id, n_envs=lanes, rows=of, seed=5, horizon=HORIZON, **kind.keywords)
 
 
 def joint_actions(kind: Kind, steps: int, lanes: int = 1, seed: int = 0) -> NDArray[Any]:
@@ -88,7 +80,7 @@ class Driver:
 
     def __init__(self, kind: Kind, face: str) -> None:
         self.kind, self.face, self.time = kind, face, 0
-        self.env = {
+        makers: dict[str, Callable[[], Any]] = {
             "single": lambda: single(kind),
             "focal": lambda: single(kind, control="focal", focal="agent_1"),
             "vector": lambda: vector(kind),
@@ -97,7 +89,8 @@ class Driver:
             "turns": lambda: turns(kind),
             "rows of lanes": lambda: rows(kind, "lanes"),
             "rows of agents": lambda: rows(kind, "agents"),
-        }[face]()
+        }
+        self.env = makers[face]()
         self.begin()
 
     def begin(self) -> None:
@@ -157,36 +150,36 @@ def test_stable_baselines3_check_env(kind: Kind) -> None:
 
 @each
 def test_pettingzoo_parallel_api_test(kind: Kind) -> None:
-    parallel_api_test(parallel(kind), num_cycles=40)
+    PETTINGZOO.parallel_api_test(parallel(kind), num_cycles=40)
 
 
 @each
 def test_pettingzoo_api_test(kind: Kind) -> None:
-    api_test(turns(kind), num_cycles=200)
+    PETTINGZOO.api_test(turns(kind), num_cycles=200)
 
 
 @each
 def test_pettingzoo_seed_tests(kind: Kind) -> None:
-    seed_test(lambda: turns(kind), num_cycles=100)
-    parallel_seed_test(lambda: parallel(kind), num_cycles=20)
+    PETTINGZOO.seed_test(lambda: turns(kind), num_cycles=100)
+    PETTINGZOO.parallel_seed_test(lambda: parallel(kind), num_cycles=20)
 
 
 @each
 def test_pettingzoo_max_cycles_test(kind: Kind) -> None:
     made = kind.module
     faces = {name: partial(getattr(made, name), **kind.keywords) for name in ("parallel_env", "env")}
-    max_cycles_test(SimpleNamespace(**faces))
+    PETTINGZOO.max_cycles_test(SimpleNamespace(**faces))
 
 
 @each
 @draws
 def test_pettingzoo_render_test(kind: Kind) -> None:
-    render_test(lambda **keywords: turns(kind, **keywords))
+    PETTINGZOO.render_test(lambda **keywords: turns(kind, **keywords))
 
 
 @each
 def test_pettingzoo_state_test(kind: Kind) -> None:
-    state_test(turns(kind), parallel(kind))
+    PETTINGZOO.state_test(turns(kind), parallel(kind))
 
 
 # -------------------------------------------------------------------------------------------------- registration
@@ -212,7 +205,7 @@ def test_the_spec_survives_json_and_makes_the_same_environment(kind: Kind) -> No
 @each
 @pytest.mark.skipif(not hasattr(pettingzoo, "register"), reason="PettingZoo has a registry from 1.27 on")
 def test_pettingzoo_finds_it_by_id(kind: Kind) -> None:
-    made = pettingzoo.make("parallel", kind.env_id, horizon=HORIZON, **kind.keywords)
+    made: Any = pettingzoo.make("parallel", kind.env_id, horizon=HORIZON, **kind.keywords)
     assert made.unwrapped.max_cycles == HORIZON
     assert pettingzoo.make("aec", kind.env_id, **kind.keywords).possible_agents == made.possible_agents
 
@@ -251,12 +244,12 @@ def test_without_a_seed_the_next_episode_begins(kind: Kind) -> None:
     env, other = single(kind), single(kind)
     keys = []
     for begin in ({"seed": 3}, {}, {}, {"seed": 3}, {}):
-        env.reset(**begin)  # type: ignore[arg-type]
-        keys.append(int(env.unwrapped.lanes.records["key"][0]))  # type: ignore[attr-defined]
+        env.reset(**begin)
+        keys.append(int(env.unwrapped.lanes.records["key"][0]))
     assert keys[:2] == keys[3:]
     assert len(set(keys[:3])) == 3
     other.reset()
-    assert int(other.unwrapped.lanes.records["key"][0]) not in keys  # type: ignore[attr-defined]
+    assert int(other.unwrapped.lanes.records["key"][0]) not in keys
 
 
 def stacked(rewards: dict[str, Any], names: list[str]) -> NDArray[Any]:
@@ -324,7 +317,7 @@ def test_lane_i_is_the_single_environment_of_the_seed_plus_i(kind: Kind, lanes: 
 def test_the_batch_equals_gymnasiums_own(kind: Kind, mode: AutoresetMode) -> None:
     """Also when lanes end at different times, and when policies report how they chose."""
     ours = vector(kind, autoreset_mode=mode)
-    theirs = SyncVectorEnv([lambda: single(kind)] * 3, autoreset_mode=mode)
+    theirs: Any = SyncVectorEnv([lambda: single(kind)] * 3, autoreset_mode=mode)
     assert_same(ours.reset(seed=5), theirs.reset(seed=5))
     luck = np.random.default_rng(0)
     shape = (3, ours.fair_spec.individuals, ours.fair_spec.actions)
@@ -334,8 +327,8 @@ def test_the_batch_equals_gymnasiums_own(kind: Kind, mode: AutoresetMode) -> Non
             ended |= np.arange(3) == time % 3
         if (ended if mode is AutoresetMode.DISABLED else ended & (time in (2, 5, 17))).any():
             seeds = {"seed": 90 + time} if time == 5 else {}
-            results = [env.reset(options={"reset_mask": ended.copy()}, **seeds) for env in (ours, theirs)]
-            assert_same(*results)
+            mine, other = (env.reset(options={"reset_mask": ended.copy()}, **seeds) for env in (ours, theirs))
+            assert_same(mine, other, f"reset {time}")
         if shape[-1] and time % 3:
             probs = luck.dirichlet(np.ones(shape[-1]), shape[:-1]).astype(np.float32)
             one_person = ours.fair_spec.one_person
@@ -440,7 +433,7 @@ def assert_schema(info: dict[str, Any], expected: dict[str, tuple[Any, tuple[int
 def test_info_has_one_schema_at_reset_and_at_every_step(kind: Kind, control: str) -> None:
     env = single(kind, control=control)
     expected = schema(env.unwrapped)
-    if env.unwrapped.lanes.rules.multi_agent:  # type: ignore[attr-defined]
+    if env.unwrapped.lanes.rules.multi_agent:
         expected["agent_reward"] = (np.float64, (individuals(kind),))
     for time, played in enumerate(play_single(env, seed=3, steps=HORIZON)):
         info = played[-1]
@@ -477,7 +470,7 @@ def test_info_uses_no_reserved_key(kind: Kind) -> None:
 @each
 def test_the_static_facts_fit_what_is_reported(kind: Kind) -> None:
     env = single(kind)
-    spec = env.unwrapped.fair_spec  # type: ignore[attr-defined]
+    spec = env.unwrapped.fair_spec
     for _, info in [played[::4] if len(played) == 5 else played for played in play_single(env, seed=3, steps=HORIZON)]:
         for column, names in enumerate(spec.sensitive.values()):
             assert np.isin(info["fair_sensitive"][..., column], range(len(names))).all()
@@ -496,16 +489,16 @@ def test_action_probabilities_are_reported_for_one_decision(kind: Kind) -> None:
     env.reset(seed=3)
     probs = np.full(shape, 1 / shape[-1], np.float32)
     action = joint_actions(kind, 1)[0, 0].reshape(env.action_space.shape)
-    env.report_action_probs(probs)  # type: ignore[attr-defined]
+    env.report_action_probs(probs)
     probs[:] = 0
     assert (env.step(action)[4]["fair_action_probs"] == np.float32(1 / shape[-1])).all()
     assert not env.step(action)[4]["fair_action_probs"].any()
-    env.report_action_probs(np.full(shape, 1 / shape[-1]))  # type: ignore[attr-defined]
+    env.report_action_probs(np.full(shape, 1 / shape[-1]))
     assert not env.reset()[1]["fair_action_probs"].any()
     assert not env.step(action)[4]["fair_action_probs"].any()
     for bad, message in ((np.zeros(shape), "must be distributions"), (np.ones(3), "must have shape")):
         with pytest.raises(ValueError, match=f"action_probs {message}"):
-            env.report_action_probs(bad)  # type: ignore[attr-defined]
+            env.report_action_probs(bad)
 
 
 @each
@@ -545,7 +538,7 @@ def test_observations_lie_in_their_spaces(kind: Kind) -> None:
     env = single(kind, horizon=60)
     for played in play_single(env, seed=3, steps=120):
         assert env.observation_space.contains(played[0])
-    assert np.isfinite(env.observation_space.low).all() and np.isfinite(env.observation_space.high).all()  # type: ignore[attr-defined]
+    assert np.isfinite(env.observation_space.low).all() and np.isfinite(env.observation_space.high).all()
 
 
 # --------------------------------------------------------------------------------------------- the ends of episodes
@@ -570,10 +563,10 @@ def test_a_step_before_the_reset_or_after_the_end_is_refused(kind: Kind) -> None
     play_single(env, seed=3, steps=0)
     for _ in range(HORIZON):
         env.step(action)
-    before = env.get_state()  # type: ignore[attr-defined]
+    before = env.get_state()
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
         env.step(action)
-    assert_same(env.get_state(), before)  # type: ignore[attr-defined]
+    assert_same(env.get_state(), before)
     env.reset()
     env.step(action)
 
@@ -642,10 +635,10 @@ def test_an_action_outside_the_space_is_refused_and_changes_nothing(kind: Kind, 
         one.reset(seed=3)
     env.action_space.seed(0)
     good = np.asarray(env.action_space.sample())
-    env.report_action_probs(np.full(schema(env)["fair_action_probs"][1], 1 / schema(env)["fair_action_probs"][1][-1]))  # type: ignore[attr-defined]
+    env.report_action_probs(np.full(schema(env)["fair_action_probs"][1], 1 / schema(env)["fair_action_probs"][1][-1]))
     untouched.report_action_probs(
         np.full(schema(env)["fair_action_probs"][1], 1 / schema(env)["fair_action_probs"][1][-1])
-    )  # type: ignore[attr-defined]
+    )
     for bad, message in spoilt_actions(env.action_space, good):
         with pytest.raises(ValueError, match=message):
             env.step(bad)
@@ -709,7 +702,7 @@ def test_bad_keywords_are_refused_by_name(kind: Kind, make: Callable[..., Any]) 
 
 @each
 def test_bad_seeds_are_refused_and_change_nothing(kind: Kind) -> None:
-    faces = single(kind).unwrapped, vector(kind), parallel(kind)
+    faces: list[Any] = [single(kind).unwrapped, vector(kind), parallel(kind)]
     for env in faces:
         env.reset(seed=3)
         before = env.get_state()
@@ -797,6 +790,6 @@ def test_a_batch_draws_each_lane(kind: Kind) -> None:
 def test_a_window_shows_the_start_too(kind: Kind) -> None:
     env = single(kind, render_mode="human").unwrapped
     shown = []
-    env._picture.draw = lambda lane=0: shown.append(int(env.lanes.records["time"][0]))  # type: ignore[attr-defined]
+    env._picture.draw = lambda lane=0: shown.append(int(env.lanes.records["time"][0]))
     play_single(env, seed=3, steps=2)
     assert shown == [0, 1, 2]

@@ -28,7 +28,11 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "wrappers": ("faces", "metrics"),
     "baselines": ("fair_envs", "wrappers"),
     "reproduction": ("baselines",),
-    "cli": ("reproduction",),
+    "pages": ("fair_envs", "metrics"),
+    "playing": ("baselines",),
+    "assessment": ("baselines",),
+    "benchmark": ("baselines",),
+    "cli": ("assessment", "benchmark", "pages", "playing", "reproduction"),
 }
 
 # The only places that name these libraries; everything else reaches them through those.

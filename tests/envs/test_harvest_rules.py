@@ -46,6 +46,11 @@ def started(lanes: int = 1, **parameters: Any) -> Lanes:
     return batch
 
 
+def fields(records: NDArray[np.void]) -> list[NDArray[Any]]:
+    """Return the columns of records, without the padding between them."""
+    return [records[name] for name in records.dtype.names or ()]
+
+
 def rewards(batch: Lanes, *actions: int) -> list[float]:
     """Return what agent 0 earns with one action after another."""
     return [act(batch, action, *[STAY] * (batch.agents - 1))[0] for action in actions]
@@ -385,7 +390,8 @@ def test_a_move_that_the_handicap_forbids_is_replaced_too() -> None:
     ],
 )
 def test_each_reward_is_a_parameter(name: str, agents: Sequence[Agent], bushes: Sequence[Bush], action: int) -> None:
-    batch = scene(agents, bushes, **{name: -7.25})
+    changed: dict[str, Any] = {name: -7.25}
+    batch = scene(agents, bushes, **changed)
     joint = [action] + [STAY] * (len(agents) - 1)
     step = batch.advance(np.array([joint]))
     assert step.reward[0].tolist() == [-7.25] + [0] * (len(agents) - 1)
@@ -604,7 +610,8 @@ def test_scaled_observations_are_raw_ones_by_their_largest() -> None:
 def test_the_bounds_of_observations(parameters: dict[str, Any], low: list[float], high: list[float]) -> None:
     rules = Harvest(**parameters)
     space = rules.observation_space(rules.params)
-    assert (space.low.tolist(), space.high.tolist(), space.dtype) == (low, high, np.float32)
+    assert space.dtype == np.float32
+    assert (space.low.tolist(), space.high.tolist()) == (low, high)
 
 
 @pytest.mark.parametrize(
@@ -662,7 +669,7 @@ def surroundings(batch: Lanes, agent: int = 0) -> list[list[str]]:
 
 
 def test_the_extended_observation_shows_the_surroundings() -> None:
-    extended = {"observation": "extended"}
+    extended: dict[str, Any] = {"observation": "extended"}
     batch = scene([RED_AGENT], [Bush(*BELOW), Bush(*ON_THE_RIGHT, ripe=1), Bush(*ABOVE, BLUE)], **extended)
     assert batch.observe().shape == (1, 1, 45)
     assert surroundings(batch) == [["red"], ["ripe red"], ["blue"], ["empty"]]
@@ -708,7 +715,7 @@ def test_the_extended_observation_ends_with_freeze_turn_and_time() -> None:
 
 def test_the_features_of_a_decision_are_the_scaled_ten_numbers_that_it_was_taken_on() -> None:
     for kind in ({}, {"scaled": False}, {"observation": "extended"}):
-        plain, batch = started(2), started(2, **kind)  # type: ignore[arg-type]
+        plain, batch = started(2), started(2, **kind)
         assert batch.rules.spec.features == FEATURES
         luck = np.random.default_rng(0)
         seen = plain.observe()
@@ -800,9 +807,8 @@ def test_an_episode_is_the_same_with_and_without_compilation(parameters: dict[st
     batch = started(2, horizon=6, **parameters)
     batch.rules.code = batch.rules.code._replace(lifespan=4, growth_interval=1)  # so that bushes die and many grow
     steps = [batch.advance(np.random.default_rng(time).integers(0, 8, (2, 40))) for time in range(6)]
-    state = batch.snapshot()
-    happened = [part for step in steps for part in (*step[:4], *(step.facts[name] for name in step.facts.dtype.names))]
-    assert digest(*happened, *(state[name] for name in state.dtype.names or ())) == known
+    happened = [part for step in steps for part in (*step[:4], *fields(step.facts))]
+    assert digest(*happened, *fields(batch.snapshot())) == known
 
 
 # ---------------------------------------------------------------------------------------------------- bad input

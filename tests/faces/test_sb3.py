@@ -71,9 +71,21 @@ def test_the_ends_of_episodes_are_in_the_infos(rows: str) -> None:
         if not over:
             assert infos == [{}] * env.num_envs
             continue
-        assert [info["TimeLimit.truncated"] for info in infos] == [True] * env.num_envs
+        assert all(info["TimeLimit.truncated"] is True for info in infos)
         assert_same(np.stack([info["terminal_observation"] for info in infos]).reshape(3, 400), last)
         assert_same(seen.reshape(3, 400), single.reset()[0])
+
+
+@ROWS
+def test_the_rows_of_a_lane_that_ends_earlier_end_alone(rows: str) -> None:
+    env = table(rows)
+    env.reset()
+    env.lanes.records["time"][1] = HORIZON - 1
+    done, infos = env.step(using(env))[2:]
+    own = env.num_envs // LANES
+    assert done.tolist() == [False] * own + [True] * own + [False] * own
+    assert [bool(info) for info in infos] == done.tolist()
+    assert env.lanes.records["time"].tolist() == [1, 0, 1]
 
 
 @ROWS
@@ -161,9 +173,9 @@ def test_monitor_counts_episodes_of_rows(rows: str) -> None:
 @ROWS
 def test_normalisation_and_nan_checks_pass(rows: str) -> None:
     env = VecNormalize(VecCheckNan(table(rows), raise_exception=True))
-    seen = env.reset()
+    seen: Any = env.reset()
     for _ in range(2 * HORIZON):
-        seen, _, _, _ = env.step(using(env))
+        seen = env.step(using(env))[0]
     assert np.isfinite(seen).all() and np.abs(seen).max() <= 10
 
 

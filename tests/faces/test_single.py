@@ -82,7 +82,7 @@ def test_partners_see_all_observations_and_one_uniform_number_each() -> None:
 
     joint, one = harvest.Env(horizon=HORIZON), focal(others=remember)
     first = joint.reset(seed=0)[0].reshape(40, 10)
-    one.reset(seed=0)
+    one.reset(seed=0)[0][:] = 0.5  # whatever the controller does to its own
     second = joint.step(np.zeros(40, int))[0].reshape(40, 10)
     assert_same(one.step(STAY)[0], second[0])
     one.step(STAY)

@@ -12,15 +12,20 @@ from fair_envs.envs.harvest.rules import USE
 from tests.helpers import assert_same
 
 HORIZON = 4
-ODD_REWARDS = {"skilled_fraction": 0.5, "skill_reward": 0.1, "ripen_other": 1 / 3}
+ODD_REWARDS: dict[str, Any] = {"skilled_fraction": 0.5, "skill_reward": 0.1, "ripen_other": 1 / 3}
 
 
 def batch(**keywords: Any) -> harvest.Vector:
     return harvest.Vector(**{"num_envs": 3, "horizon": HORIZON, **keywords})
 
 
+def gymnasiums_own(*, autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP, **keywords: Any) -> Any:
+    """Return Gymnasium's batch of single environments."""
+    return SyncVectorEnv([lambda: harvest.Env(horizon=HORIZON, **keywords)] * 3, autoreset_mode=autoreset_mode)
+
+
 def test_the_mean_reward_is_rounded_as_gymnasiums_own_is() -> None:
-    ours, theirs = batch(**ODD_REWARDS), SyncVectorEnv([lambda: harvest.Env(horizon=HORIZON, **ODD_REWARDS)] * 3)
+    ours, theirs = batch(**ODD_REWARDS), gymnasiums_own(**ODD_REWARDS)
     luck = np.random.default_rng(0)
     assert_same(ours.reset(seed=1), theirs.reset(seed=1))
     for _ in range(3 * HORIZON):
@@ -72,6 +77,30 @@ def test_a_bad_seed_of_a_masked_reset_changes_nothing() -> None:
 def test_the_first_reset_is_of_all_lanes() -> None:
     with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
         batch(autoreset_mode="Disabled").reset(options={"reset_mask": np.array([True, False, True])})
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "Disabled"])
+def test_a_masked_reset_of_some_ended_lanes_leaves_the_others_ended(mode: str) -> None:
+    ours, theirs = batch(autoreset_mode=mode), gymnasiums_own(autoreset_mode=AutoresetMode(mode))
+    for env in (ours, theirs):
+        env.reset(seed=0)
+        for _ in range(HORIZON):
+            env.step(np.full((3, 40), USE))
+        env.reset(options={"reset_mask": np.array([False, True, False])})
+    if mode == "NextStep":
+        assert_same(ours.step(np.full((3, 40), USE)), theirs.step(np.full((3, 40), USE)))
+        assert ours.get_state()["time"].tolist() == [0, 1, 0]
+    else:
+        with pytest.raises(gym.error.ResetNeeded, match=r"lanes \[0, 2\] are"):
+            ours.step(np.full((3, 40), USE))
+
+
+def test_a_reset_forgets_the_probabilities_that_were_reported() -> None:
+    env = batch()
+    env.reset(seed=0)
+    env.report_action_probs(np.full((3, 40, 8), 1 / 8))
+    assert not env.reset()[1]["fair_action_probs"].any()
+    assert not env.step(np.full((3, 40), USE))[4]["fair_action_probs"].any()
 
 
 def test_options_stay_as_they_came() -> None:

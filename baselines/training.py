@@ -1,0 +1,359 @@
+"""Trains PPO and fair-PPO from one record of settings, into a folder that an interruption leaves ready to resume."""
+
+import dataclasses
+import json
+import random
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast, get_type_hints
+
+import numpy as np
+import stable_baselines3 as sb3
+import torch as th
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.type_aliases import MaybeCallback
+
+from fair_envs.baselines.costs import Notion
+from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
+from fair_envs.baselines.policies import GroupedPolicy
+from fair_envs.baselines.ppo import PPO
+from fair_envs.baselines.runs import Run, freeze, restore, source
+from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.parameters import Range, checked
+from fair_envs.registration import find, make_sb3
+
+Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
+Count = Annotated[int, Range(1)]
+Share = Annotated[float, Range(0, 1)]
+Weight = Annotated[float, Range(0)]
+Positive = Annotated[float, Range(1e-12)]
+
+GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
+"""The two games of the counterfactual penalty: nobody and everybody carries the attribute."""
+
+TRAINING_SEEDS = 2**40  # lanes of trainings are seeded from here on; seeds below are left for tests
+LANES_EACH = 2**20  # seeds between those of one training and the next: no two trainings share an episode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is trained, and how; equal trainings give equal networks.
+
+    Marks in the comments: C is the code published with fair-PPO, SB3 the default of Stable-Baselines3. Where none is
+    given or another value is used, it was found to learn the harvest quickly.
+
+    Raises:
+        ValueError: A value outside its range, or parameters that JSON cannot hold.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
+    algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which learns from turns that were not granted
+    steps: Count = 1_280_000  # agent steps; whole rollouts, so at least these
+    # The rollouts
+    lanes: Count = 8
+    n_steps: Count = 100  # of each lane in a rollout; C: whole episodes of 3000
+    reward_scale: Positive = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
+    skip_idle: bool = True  # turns that an agent did not have stay out of the policy loss; C learns from them
+    # PPO
+    batch_size: Annotated[int, Range(2)] = 4096  # C: 256
+    n_epochs: Count = 5  # C
+    learning_rate: Positive = 1e-3  # C: 5e-4
+    gamma: Share = 0.99  # C, SB3
+    gae_lambda: Share = 0.95  # C, SB3
+    clip_range: Positive = 0.2  # C, SB3
+    ent_coef: Weight = 0.01  # C
+    vf_coef: Weight = 0.5  # SB3; C: 1
+    max_grad_norm: Positive = 0.5  # SB3; C does not clip
+    net_arch: Sequence[int] = (64, 64)  # of each group's actor and critic; SB3; C: 256, 128, 64
+    # Fair-PPO
+    penalty: Notion = "dp"
+    alpha: Weight = 1.0  # of the retrospective cost
+    beta: Weight = 0.0  # of the prospective cost
+    weight: Weight = 1.0  # of both; the paper's lambda
+    mode: ModeName = "shaped"
+    credit: Credit = "common"
+    tolerance: Weight = 0.0  # of "p3o": disparity per agent and episode that costs nothing
+    worlds: Sequence[Mapping[str, Any]] = GAMES  # parameters that differ between the two games of penalty "cf"
+    # The machine
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        for name, kind in get_type_hints(type(self), include_extras=True).items():
+            if name not in ("env_id", "parameters", "net_arch", "worlds"):
+                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        find(self.env_id)
+        object.__setattr__(self, "parameters", _plain("parameters", self.parameters))
+        if isinstance(self.worlds, Mapping) or len(self.worlds) != 2:
+            raise ValueError(f"worlds must be two mappings of parameters, got {self.worlds!r}")
+        object.__setattr__(self, "worlds", tuple(_plain("worlds", world) for world in self.worlds))
+        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, Count) for size in self.net_arch))
+        if self.paired and self.lanes % 2:
+            raise ValueError(f"lanes must be even for penalty 'cf', half of them for each game, got {self.lanes}")
+        if self.lanes > LANES_EACH:
+            raise ValueError(f"lanes must be at most {LANES_EACH}, got {self.lanes}")
+
+    @property
+    def paired(self) -> bool:
+        """Whether two games are played side by side."""
+        return self.algorithm == "fair-ppo" and self.penalty == "cf"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data, as JSON reads them back."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+
+def _plain(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as JSON reads them back."""
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise ValueError(f"{name} must map names to values, got {given!r}")
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(given), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers, texts and flags only, got {given!r}") from error
+    return plain
+
+
+# ------------------------------------------------------------------------------------------- making and training
+
+
+def make_env(config: Training) -> AgentsVecEnv:
+    """Return the environment of a training, seeded apart from those of all others."""
+    env = make_sb3(
+        config.env_id,
+        n_envs=config.lanes // 2 if config.paired else config.lanes,
+        seed=TRAINING_SEEDS + LANES_EACH * config.seed,
+        threads=config.threads,
+        append_group=True,
+        reward_scale=config.reward_scale,
+        worlds=config.worlds if config.paired else None,
+        **config.parameters,
+    )
+    return cast(AgentsVecEnv, env)
+
+
+def make_model(config: Training) -> BaseAlgorithm:
+    """Return the untrained model.
+
+    Raises:
+        ValueError: A parameter of the environment outside its range.
+        TypeError: An unknown parameter of the environment.
+    """
+    env = make_env(config)
+    names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
+    settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
+    settings |= {"policy_kwargs": {"net_arch": list(config.net_arch)}, "device": "cpu"}
+    model: BaseAlgorithm
+    with warnings.catch_warnings():
+        # A last minibatch that is smaller than the others does no harm.
+        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+        if config.algorithm == "sb3-ppo":
+            model = sb3.PPO(GroupedPolicy, env, **settings)  # type: ignore[arg-type]
+        elif config.algorithm == "ppo":
+            model = PPO(GroupedPolicy, env, skip_idle=config.skip_idle, **settings)
+        else:
+            names = "skip_idle penalty alpha beta weight mode credit tolerance"
+            fair = {name: getattr(config, name) for name in names.split()}
+            model = FairPPO(GroupedPolicy, env, **fair, **settings)
+    env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # the model has seeded it with its own seed
+    return model
+
+
+def train(
+    config: Training,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
+) -> BaseAlgorithm:
+    """Train and return the model.
+
+    With ``out`` the folder gets ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row for
+    each rollout), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``model.zip``. Whatever interrupts the training
+    leaves a checkpoint of the beginning of the rollout that was under way; resumed, the training ends with the same
+    networks to the bit as without the interruption, on the same machine and versions. The global generators of chance
+    are left as they were found.
+
+    Args:
+        config: What is trained, and how.
+        out: A new folder, or None.
+        resume: Whether to go on with the training in ``out``.
+        progress: Whether to show a bar with the time left.
+        callback: Stable-Baselines3 callbacks; what they remember is theirs to save.
+
+    Raises:
+        FileExistsError: ``out`` exists and is not to be resumed.
+        FileNotFoundError: There is nothing to resume.
+        ValueError: The run to resume has another configuration, or a parameter is outside its range.
+    """
+    if out is None:
+        if resume:
+            raise ValueError("out must name the run to resume, got None")
+        with own_chance(config.threads):
+            model = make_model(config)
+            return _learn(model, config, [], progress=progress, callback=callback)
+    with own_chance(config.threads):
+        if resume:
+            run = Run.open(Path(out))
+            run.check(config.as_dict())
+            model = make_model(config)
+            if run.has_checkpoint:
+                restore(model, run.checkpoint())
+        else:
+            Run.check_new(Path(out))
+            model = make_model(config)  # before the folder is made: bad parameters leave nothing behind
+            run = Run.create(Path(out), config.as_dict())
+        return _learn_into(run, model, config, progress=progress, callback=callback)
+
+
+def _learn_into(
+    run: Run, model: BaseAlgorithm, config: Training, *, progress: bool, callback: MaybeCallback
+) -> BaseAlgorithm:
+    """Train, and keep what is needed to go on whatever happens."""
+    keeper = Keeper(run)
+    with run.log(model):
+        try:
+            _learn(model, config, [keeper], progress=progress, callback=callback)
+        finally:
+            keeper.write()
+    if model.num_timesteps >= config.steps:
+        model.save(run.folder / "model.zip")
+    return model
+
+
+def _learn(
+    model: BaseAlgorithm, config: Training, callbacks: list[BaseCallback], *, progress: bool, callback: MaybeCallback
+) -> BaseAlgorithm:
+    callbacks = [*callbacks, GroupRewards()]
+    if progress:
+        callbacks.append(Bar(config.steps, name=config.algorithm))
+    if callback is not None:
+        callbacks.extend(callback if isinstance(callback, list) else [cast(BaseCallback, callback)])
+    left = config.steps - model.num_timesteps
+    if left > 0:
+        fresh = model.num_timesteps == 0
+        model.learn(left, callback=CallbackList(callbacks), log_interval=1, reset_num_timesteps=fresh)
+    return model
+
+
+def load(run: str | Path) -> tuple[BaseAlgorithm, Training]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder holds no run.
+    """
+    kept = Run.open(Path(run))
+    config = Training(**kept.config())
+    with own_chance(config.threads):
+        model = make_model(config)
+        restore(model, kept.checkpoint())
+    return model, config
+
+
+@contextmanager
+def own_chance(threads: int) -> Iterator[None]:
+    """Let torch use so many threads, and leave that and the global generators of chance as they were found."""
+    kept = th.get_num_threads(), th.get_rng_state(), np.random.get_state(), random.getstate()
+    th.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        th.set_num_threads(kept[0])
+        th.set_rng_state(kept[1])
+        np.random.set_state(kept[2])
+        random.setstate(kept[3])
+
+
+# ----------------------------------------------------------------------------------------------------- callbacks
+
+
+class Keeper(BaseCallback):
+    """Holds the state at the beginning of the rollout, and writes it from time to time.
+
+    Args:
+        run: Where it is written.
+        every: Number of rollouts from one writing to the next.
+    """
+
+    def __init__(self, run: Run, *, every: int = 10) -> None:
+        super().__init__()
+        self.run, self.every = run, every
+        self._state: bytes | None = None
+        self._rollouts = 0
+        self._collected = self._finished = False
+
+    def _on_rollout_start(self) -> None:
+        self._collected = self._finished = False
+        self._state = freeze(self.model, rows=len(self.run.rows))
+        if self._rollouts % self.every == 0:
+            self.run.write(self._state)
+        self._rollouts += 1
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._collected = True
+
+    def _on_training_end(self) -> None:
+        self._finished = self._collected  # else a callback has stopped the training within a rollout
+
+    def write(self) -> None:
+        """Write where the training can go on."""
+        if self._finished:
+            self._state = freeze(self.model, rows=len(self.run.rows))
+        if self._state is not None:
+            self.run.write(self._state)
+
+
+class GroupRewards(BaseCallback):
+    """Logs, for each rollout, what the agents of each group earned on average per agent and step."""
+
+    def _on_rollout_start(self) -> None:
+        self._groups = source(self.training_env).fair_spec.groups
+        self._sums, self._counts = np.zeros((2, len(self._groups)))
+
+    def _on_step(self) -> bool:
+        env = source(self.training_env)
+        group = env.interactions["group"].ravel()
+        self._sums += np.bincount(group, env.agent_reward.ravel(), minlength=len(self._groups))
+        self._counts += np.bincount(group, minlength=len(self._groups))
+        return True
+
+    def _on_rollout_end(self) -> None:
+        for name, total, count in zip(self._groups, self._sums, self._counts, strict=True):
+            self.logger.record(f"rollout/reward[{name}]", total / count if count else np.nan)
+
+
+class Bar(BaseCallback):
+    """A bar of agent steps with the time left.
+
+    Args:
+        steps: When the training ends.
+        name: What stands before the bar.
+    """
+
+    def __init__(self, steps: int, *, name: str) -> None:
+        super().__init__()
+        self._steps, self._name = steps, name
+
+    def _on_training_start(self) -> None:
+        from tqdm import tqdm
+
+        done = self.model.num_timesteps
+        self._bar = tqdm(total=self._steps, initial=done, desc=self._name, unit=" agent steps", unit_scale=True)
+
+    def _on_step(self) -> bool:
+        self._bar.update(min(self.training_env.num_envs, self._steps - self._bar.n))
+        return True
+
+    def _on_training_end(self) -> None:
+        self._bar.close()

@@ -1,0 +1,216 @@
+"""What the table of speeds says, from measurements given or made in small; no test asserts a time."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fair_envs import benchmark, make_rules
+from fair_envs.benchmark import QUICK, ROWS, Load, Result, Row, Sample, find_row
+
+TINY = {
+    "agents": 8,
+    "width": 7,
+    "height": 5,
+    "red_bushes": 4,
+    "blue_bushes": 4,
+    "lifespan": 20,
+    "horizon": 12,
+}
+
+
+def sample(value: float, *, others: float = 0.0) -> Sample:
+    """Return a repeat of that value."""
+    return Sample(value, by_cpu=math.nan, wall=1.0, cpu=1.0, others=others)
+
+
+def result(*values: float, target: float | None = 10.0, at_least: bool = True, **given: Any) -> Result:
+    """Return a row with those repeats."""
+    row = Row("made", "what", "unit", target, lambda seconds: lambda: sample(0), at_least=at_least)
+    return Result(row=row, samples=[sample(value) for value in values], **given)
+
+
+def test_the_median_decides_whether_a_target_is_met() -> None:
+    assert result(9, 10, 11).met
+    assert not result(9, 9.9, 1000).met
+
+
+def test_an_upper_limit_must_stay_above_the_median() -> None:
+    assert result(1, 9.9, 1000, at_least=False).met
+    assert not result(10, at_least=False).met
+
+
+def test_without_a_target_or_a_measurement_nothing_is_met_or_missed() -> None:
+    assert result(1, target=None).met is None
+    assert result(missing="no library").met is None
+
+
+def test_the_spread_is_from_the_least_to_the_largest_repeat() -> None:
+    assert result(3, 1, 2).spread == (1, 3)
+
+
+def test_the_record_is_json_without_what_json_does_not_know() -> None:
+    record = benchmark.record([result(1, 2, 3), result(missing="no library")], effort=QUICK)
+    first, second = json.loads(json.dumps(record, allow_nan=False))["rows"]
+    assert (first["value"], first["low"], first["high"], len(first["repeats"])) == (2, 1, 3, 3)
+    assert (second["value"], second["missing"], second["repeats"]) == (None, "no library", [])
+
+
+def test_the_record_names_the_machine_and_the_versions() -> None:
+    record = benchmark.record([], effort=QUICK)
+    assert record["machine"]["cores"] >= 1
+    assert {"python", "numba", "numpy"} <= set(record["versions"])
+
+
+def test_a_busy_machine_and_a_missing_library_are_told() -> None:
+    busy = Result(row=result().row, samples=[sample(1, others=1.5)])
+    (about_others,) = benchmark.notes([busy, result(5)])
+    assert "1.5 of" in about_others
+    (about_library,) = benchmark.notes([result(missing="needs torch"), result(5)])
+    assert "made" in about_library
+    assert "needs torch" in about_library
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(412_345.6, "412,346"), (1.5049, "1.5"), (0.0893, "0.0893"), (math.nan, "-")]
+)
+def test_numbers_are_shown_with_about_three_digits(number: float, text: str) -> None:
+    assert benchmark.figure(number) == text
+
+
+def test_the_table_has_a_line_for_each_row() -> None:
+    shown = benchmark.table([result(1), result(missing="no library")])
+    assert shown.row_count == 2
+
+
+def test_every_promise_has_a_row_of_its_own() -> None:
+    names = [row.name for row in ROWS]
+    assert len(set(names)) == len(names)
+    promised = {row.name: row.target for row in ROWS if row.target is not None}
+    assert promised == {
+        "lanes": 250_000,
+        "vector": 150_000,
+        "single": 20_000,
+        "parallel": 4_000,
+        "rollout": 400_000,
+        "training": 60_000,
+        "threads": 1.5,
+        "memory": 4096,
+        "import": 0.5,
+        "compilation": 10,
+    }
+    assert {row.name for row in ROWS if not row.at_least} == {"memory", "import", "compilation", "cached"}
+
+
+def test_an_unknown_row_is_refused() -> None:
+    with pytest.raises(ValueError, match="row must be one of lanes, .*, got 'speed'"):
+        find_row("speed")
+
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+
+def counting(steps: int) -> tuple[Load, list[int]]:
+    """Return a load that notes how often it was asked to run."""
+    asked: list[int] = []
+    return Load(asked.append, steps), asked
+
+
+def test_a_rate_is_steps_over_seconds() -> None:
+    load, asked = counting(steps=10)
+    measured = benchmark.rate(1e-6, load=lambda: load)()
+    assert measured.value * measured.wall == pytest.approx(10 * asked[-1])
+    assert measured.by_cpu * measured.cpu == pytest.approx(10 * asked[-1])
+
+
+def test_a_repeat_runs_as_often_as_fills_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def run(times: int) -> None:
+        nonlocal now
+        now += 0.01 * times
+
+    monkeypatch.setattr(benchmark, "time", SimpleNamespace(perf_counter=lambda: now))
+    assert benchmark.repeats_lasting(Load(run, 1), 2.0) == 200
+
+
+def test_a_stopwatch_counts_the_work_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, own, all_processes = iter([0.0, 2.0]), iter([1.0, 2.0]), iter([100.0, 104.0])
+    monkeypatch.setattr(benchmark, "time", SimpleNamespace(perf_counter=partial(next, clock)))
+    monkeypatch.setattr(benchmark, "cpu_seconds", partial(next, own))
+    monkeypatch.setattr(benchmark, "busy_seconds", partial(next, all_processes))
+    measured = benchmark.Stopwatch().sample(steps=10)
+    assert measured == Sample(value=5.0, by_cpu=10.0, wall=2.0, cpu=1.0, others=1.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "steps"),
+    [
+        (partial(benchmark.batch_load, 4), 4),
+        (benchmark.vector_load, 64),
+        (benchmark.single_load, 1),
+        (benchmark.parallel_load, 1),
+    ],
+)
+def test_a_load_runs_past_the_end_of_episodes(
+    make: Callable[[], Load], steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    load = make()
+    load.run(2 * TINY["horizon"] + 1)
+    assert load.steps == steps
+
+
+def test_learning_loads_count_the_steps_of_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "BATCH", 2)
+    monkeypatch.setattr(benchmark, "MINIBATCH", 256)
+    for make in (benchmark.rollout_load, benchmark.training_load):
+        load = make()
+        load.run(1)
+        assert load.steps == 64 * 2 * 8
+
+
+def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    assert benchmark.gain(1e-3, lanes=4)().value > 0
+
+
+# ----------------------------------------------------------------------------------------- in a fresh process
+
+
+def test_a_row_is_measured_in_a_fresh_process_and_each_repeat_is_told() -> None:
+    told: list[int] = []
+    measured = benchmark.run_row(find_row("memory"), QUICK, each=lambda: told.append(1))
+    assert measured.median() == make_rules(benchmark.ENV_ID).dtype.itemsize
+    assert len(told) == len(measured.samples) == QUICK.repeats
+
+
+def test_a_row_that_fails_shows_its_error() -> None:
+    with pytest.raises(RuntimeError, match="row must be one of"):
+        benchmark.run_row(result().row, QUICK)
+
+
+def test_a_missing_library_is_reported_not_raised(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prepare(seconds: float) -> Callable[[], Sample]:
+        raise ImportError("needs torch")
+
+    monkeypatch.setattr(benchmark, "ROWS", (Row("learner", "what", "unit", 1, prepare),))
+    benchmark.report("learner", "5", "0.1")
+    assert json.loads(capsys.readouterr().out) == {"missing": "needs torch"}
+
+
+def test_a_child_process_imports_this_very_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    child = benchmark.child_environment(OMP_NUM_THREADS="2")
+    root = os.path.dirname(os.path.dirname(benchmark.__file__))
+    assert child["PYTHONPATH"].split(os.pathsep) == [root, "elsewhere"]
+    assert child["OMP_NUM_THREADS"] == "2"
