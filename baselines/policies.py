@@ -53,7 +53,9 @@ class GroupedPolicy(BasePolicy):
         )
         self.member_class, self.member_kwargs = member_class, member_kwargs
         self.groups = int(observation_space.high[-1]) + 1
-        own = gym.spaces.Box(observation_space.low[:-1], observation_space.high[:-1], dtype=np.float32)
+        own = gym.spaces.Box(
+            observation_space.low[:-1], observation_space.high[:-1], dtype=observation_space.dtype.type
+        )
         self.members = th.nn.ModuleList(
             member_class(own, action_space, lr_schedule, **member_kwargs) for _ in range(self.groups)
         )

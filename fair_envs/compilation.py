@@ -93,7 +93,7 @@ def _name_of_layout(record: types.Record) -> tuple[str, tuple[str]]:
     return "Record", (hashlib.sha256(record.name.encode()).hexdigest()[:16],)
 
 
-types.Record.mangling_args = property(_name_of_layout)
+types.Record.mangling_args = property(_name_of_layout)  # type: ignore[assignment, method-assign]
 
 
 class _KernelCache(FunctionCache):

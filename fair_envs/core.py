@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
@@ -217,9 +218,7 @@ class Lanes:
             amendment(self.rules, started)
         self.records[mask] = started
 
-    def advance(
-        self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None
-    ) -> Step:
+    def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
         """Play one step of the masked lanes (all by default); actions have shape (B, agents, ...)."""
         mask = self._everyone if mask is None else mask
         out = self.blank_step() if out is None else out
@@ -273,7 +272,7 @@ class Lanes:
             compiled(self.rules.code, *arrays)
             return
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
-        parts = [slice(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+        parts = [slice(low, high) for low, high in pairwise(edges)]
         pool = _pool(self.threads, os.getpid())
         jobs = [pool.submit(compiled, self.rules.code, *(a[part] for a in arrays)) for part in parts]
         for job in jobs:
@@ -418,7 +417,9 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 observe(lane, params, observation[b])
 
     return {
-        loop.__name__: compile_kernel(loop, name=f"{rules.__module__}.{rules.__qualname__}.{loop.__name__}", source=source)
+        loop.__name__: compile_kernel(
+            loop, name=f"{rules.__module__}.{rules.__qualname__}.{loop.__name__}", source=source
+        )
         for loop in (begin, show, advance)
     }
 

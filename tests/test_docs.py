@@ -51,15 +51,46 @@ def run(checkout: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_tutorials_environment_passes_the_contract_test(checkout: Path) -> None:
-    done = run(checkout, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_contract.py", "-k", "FairWell")
+    done = run(
+        checkout,
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_contract.py",
+        "-k",
+        "FairWell",
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert re.search(r"\d\d+ passed", done.stdout), done.stdout[-500:]
 
 
 def test_the_tutorials_environment_reports_who_lives_far_away(checkout: Path) -> None:
-    program = "import gymnasium, fair_envs; e = gymnasium.make('FairWell-v0'); e.reset(seed=0); print(e.step([1] * 4)[4]['fair_action'])"
+    program = """
+import gymnasium, fair_envs
+env = gymnasium.make("FairWell-v0")
+env.reset(seed=0)
+print(env.step([1] * 4)[4]["fair_action"])
+"""
     done = run(checkout, sys.executable, "-c", program)
     assert done.stdout.strip() == "[1 0 1 0]", done.stdout + done.stderr
+
+
+def test_the_tutorials_environment_has_twins_and_can_hide_who_lives_far_away(checkout: Path) -> None:
+    program = """
+import gymnasium, numpy, fair_envs
+from fair_envs.wrappers import HideSensitive, Twins, from_probabilities
+draw = from_probabilities(lambda seen: numpy.broadcast_to([0.0, 1.0], (*seen.shape[:2], 2)))
+played = Twins(fair_envs.make_rules("FairWell-v0", capacity=200)).run(draw, episodes=1, flip="carriers")
+print(played.factual.values[0].tolist(), played.counterfactual.values[0].tolist())
+print(HideSensitive(gymnasium.make("FairWell-v0")).reset(seed=0)[0].tolist())
+"""
+    done = run(checkout, sys.executable, "-c", program)
+    returns, seen = done.stdout.splitlines()
+    assert returns == "[50.0, 25.0, 50.0, 25.0] [50.0, 50.0, 50.0, 50.0]", done.stderr
+    assert seen == "[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]"
 
 
 def test_every_python_block_of_the_readme_runs(tmp_path: Path) -> None:

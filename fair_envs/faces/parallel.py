@@ -11,7 +11,15 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from fair_envs.core import Lanes, Rules, Step, variant_of
-from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
+from fair_envs.faces.common import (
+    RENDER_MODES,
+    ActionCheck,
+    NotReset,
+    Picture,
+    Reported,
+    check_render_mode,
+    joint_space,
+)
 from fair_envs.interactions import FairSpec, columns, personal_columns, rows
 
 

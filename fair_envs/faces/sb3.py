@@ -135,7 +135,9 @@ class LanesVecEnv(VecEnv):
         """Call a method of the batch and return its result once for each row."""
         return [getattr(self, method_name)(*args, **kwargs)] * len(list(self._get_indices(indices)))
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
         """Return False for each row: lanes have no wrappers of their own."""
         return [False] * len(list(self._get_indices(indices)))
 
@@ -204,7 +206,9 @@ class AgentsVecEnv(LanesVecEnv):
             if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
                 raise ValueError(f"append_group must be False for observations that are not vectors, got {space}")
             last = len(rules.spec.groups) - 1
-            low, high = (np.append(bound, end).astype(space.dtype) for bound, end in ((space.low, 0), (space.high, last)))
+            low, high = (
+                np.append(bound, end).astype(space.dtype) for bound, end in ((space.low, 0), (space.high, last))
+            )
             space = gym.spaces.Box(low, high, dtype=space.dtype.type)
         yield space
         yield rules.action_space(rules.params)

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, draws, variant_of
-from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
+from fair_envs.faces.common import (
+    RENDER_MODES,
+    ActionCheck,
+    NotReset,
+    Picture,
+    Reported,
+    check_render_mode,
+    joint_space,
+)
 from fair_envs.interactions import FairSpec, columns
 
 Others = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]

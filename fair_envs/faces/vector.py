@@ -9,15 +9,23 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core import Lanes, Rules, Step, check_count, variant_of
-from fair_envs.faces.common import RENDER_MODES, ActionCheck, NotReset, Picture, Reported, check_render_mode, joint_space
+from fair_envs.faces.common import (
+    RENDER_MODES,
+    ActionCheck,
+    NotReset,
+    Picture,
+    Reported,
+    check_render_mode,
+    joint_space,
+)
 from fair_envs.interactions import FairSpec, columns
 
 
 class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
     """B lanes as a `gymnasium.vector.VectorEnv`; subclasses name the rules.
 
-    Equal, bit for bit, to `gymnasium.vector.SyncVectorEnv` of the single face in every autoreset mode: lane i of a batch
-    seeded s is the single environment seeded s + i.
+    Equal, bit for bit, to `gymnasium.vector.SyncVectorEnv` of the single face in every autoreset mode: lane i of a
+    batch seeded s is the single environment seeded s + i.
 
     Args:
         num_envs: How many lanes (B).

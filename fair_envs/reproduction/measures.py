@@ -28,8 +28,8 @@ def series(result: Result, *, horizon: int) -> Series:
 
     Names: ``return[without]``, ``return[with]``; ``dp_ratio``, ``dp_difference``, ``dp_total``; the same with
     ``csp_..[red]``; ``cf_ratio``, ``cf_difference``, ``cf_total`` of the paper's two games and ``game[without]``,
-    ``game[with]``, the returns in them; ``twin_own`` and ``twin_same``, the differences per agent and step that flipping
-    every carrier makes, with the networks of its new and of its old group.
+    ``game[with]``, the returns in them; ``twin_own`` and ``twin_same``, the differences per agent and step that
+    flipping every carrier makes, with the networks of its new and of its old group.
     """
     found: Series = {}
     for group, values in sensitive_returns(result.ordinary).items():
@@ -111,7 +111,3 @@ class Arm:
 def largest_absolute(arms: Sequence[Arm], names: Sequence[str]) -> float:
     """Return the largest absolute value of the numbers over all arms, seeds and episodes: a reference for scaling."""
     return max(float(np.abs(arm.pooled(name)).max()) for arm in arms for name in names)
-
-
-
-

@@ -15,7 +15,7 @@ from fair_envs.reproduction.experiment import Cell, run_cell
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-class CellsFailed(RuntimeError):
+class FailedCellsError(RuntimeError):
     """Raised when every other cell is done and some have failed."""
 
 
@@ -32,7 +32,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, *, jobs: int = 1, progress: b
 
     Raises:
         ValueError: ``jobs`` is below 1.
-        CellsFailed: Some cells failed; the results of the others are kept, and a second call runs only those that
+        FailedCellsError: Some cells failed; the results of the others are kept, and a second call runs only those that
             are missing.
     """
     if jobs < 1:
@@ -50,7 +50,9 @@ def run_cells(cells: Sequence[Cell], folder: Path, *, jobs: int = 1, progress: b
                         failures.append(f"{running[future].key}: {type(error).__name__}: {error}")
                     bar.update()
     if failures:
-        raise CellsFailed(f"{len(failures)} of {len(by_key)} cells failed; run again for these:\n" + "\n".join(failures))
+        raise FailedCellsError(
+            f"{len(failures)} of {len(by_key)} cells failed; run again for these:\n" + "\n".join(failures)
+        )
     return {key: folder / key for key in by_key}
 
 

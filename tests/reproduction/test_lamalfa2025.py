@@ -16,7 +16,7 @@ def test_the_small_scale_has_the_cells_that_it_promises() -> None:
     assert scale.seeds >= 5
     for penalty in ("dp", "csp", "cf"):
         for point in ((0.0, 0.0), (0.25, 0.25), (0.5, 0.5), (1.0, 1.0)):
-            assert len(study[(penalty, "shaped", *point)]) == scale.seeds
+            assert len(study[(penalty, "shaped", point[0], point[1])]) == scale.seeds
     assert min(scale.curve) == 0 and max(scale.curve) == 4
 
 
@@ -25,7 +25,9 @@ def test_the_full_scale_is_the_papers_grid() -> None:
     study = paper.cells(scale)
     shaped = [point for point in study if point[1] == "shaped" and max(point[2:]) <= 1]
     assert {point[0] for point in shaped} == {"dp", "csp", "cf"}
-    assert all((penalty, "shaped", a, b) in study for penalty in ("dp", "csp", "cf") for a in paper.GRID for b in paper.GRID)
+    assert all(
+        (penalty, "shaped", a, b) in study for penalty in ("dp", "csp", "cf") for a in paper.GRID for b in paper.GRID
+    )
     assert scale.steps == 1000 * 3000 * 40
 
 
@@ -37,7 +39,9 @@ def test_ppo_without_a_penalty_is_trained_once_for_both_parities() -> None:
 
 def test_the_seeds_of_a_cell_differ_in_nothing_else() -> None:
     first, second = paper.cells(paper.SCALES["small"])[("dp", "shaped", 1.0, 1.0)][:2]
-    differing = {key for key, value in first.as_dict()["training"].items() if second.as_dict()["training"][key] != value}
+    differing = {
+        key for key, value in first.as_dict()["training"].items() if second.as_dict()["training"][key] != value
+    }
     assert differing == {"seed"}
 
 

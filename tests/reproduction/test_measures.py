@@ -1,6 +1,7 @@
 """The numbers of results, arms and claims, on returns made by hand."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm, largest_absolute, series
 
 HORIZON = 10
-ATTRIBUTES = {"sensitive": [0, 1, 0, 1], "preference": ["red", "red", "blue", "blue"]}
+ATTRIBUTES: dict[str, Any] = {"sensitive": [0, 1, 0, 1], "preference": ["red", "red", "blue", "blue"]}
 
 
 def result(*episodes: list[float], games: tuple[float, float] = (8.0, 4.0)) -> Result:

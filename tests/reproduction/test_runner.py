@@ -11,7 +11,7 @@ pytest.importorskip("stable_baselines3")
 
 from fair_envs.baselines.training import Training
 from fair_envs.reproduction.experiment import Cell, read_result, run_cell
-from fair_envs.reproduction.runner import CellsFailed, merge, run_cells
+from fair_envs.reproduction.runner import FailedCellsError, merge, run_cells
 
 TINY = {
     "agents": 8,
@@ -90,7 +90,7 @@ def test_a_broken_off_cell_leaves_nothing_behind_and_runs_again(
 def test_cells_that_fail_are_named_after_the_others_are_done(tmp_path: Path) -> None:
     bad = tiny_cell()
     bad = replace(bad, training=replace(bad.training, parameters={**TINY, "agents": 8, "width": 2, "height": 2}))
-    with pytest.raises(CellsFailed, match=f"{bad.key}: ValueError: agents must be at most the 4 cells"):
+    with pytest.raises(FailedCellsError, match=f"{bad.key}: ValueError: agents must be at most the 4 cells"):
         run_cells([bad, tiny_cell()], tmp_path, progress=False)
     assert (tmp_path / tiny_cell().key / "cell.json").exists()
 

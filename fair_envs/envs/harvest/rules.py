@@ -10,7 +10,6 @@ from fair_envs.chance import integer, shuffle, uniform
 from fair_envs.core import Rules
 from fair_envs.envs.harvest.params import (
     BY_AGENTS,
-    BY_SHARE,
     BY_TIMER,
     CUBIC,
     EXTENDED,
@@ -89,13 +88,11 @@ def falls_on(k, share):
 
 @njit
 def assign_preferences(lane, params):
+    """Say which colour each agent prefers."""
     agents = params.agents
     reds = agents - int(agents * params.blue_fraction + ROUNDING)
     for agent in range(agents):
-        if params.indices == RED_FIRST:
-            likes_blue = agent >= reds
-        else:
-            likes_blue = falls_on(agent, params.blue_fraction)
+        likes_blue = agent >= reds if params.indices == RED_FIRST else falls_on(agent, params.blue_fraction)
         lane.preference[agent] = BLUE if likes_blue else RED
 
 
@@ -122,6 +119,7 @@ def assign_shuffled(lane, params):
 
 @njit
 def put_agent(lane, agent, x, y):
+    """Let an agent stand in a cell."""
     lane.x[agent] = x
     lane.y[agent] = y
     lane.cell[x, y] = 1 + agent
@@ -129,6 +127,7 @@ def put_agent(lane, agent, x, y):
 
 @njit
 def add_bush(lane, x, y, colour):
+    """Add an unripe bush."""
     bush = lane.bushes
     lane.bush_x[bush] = x
     lane.bush_y[bush] = y
@@ -291,6 +290,7 @@ def touch_until_eaten(lane, agent, params):
 
 @njit
 def ripen(lane, agent, bush, params):
+    """Make a bush ripe and return what that earns."""
     lane.ripe[bush] = 1
     return params.ripen_preferred if lane.colour[bush] == lane.preference[agent] else params.ripen_other
 
@@ -306,6 +306,7 @@ def eat(lane, agent, bush, params):
 
 @njit
 def make_unripe(lane, bush):
+    """Make a bush unripe; its wait begins anew."""
     lane.ripe[bush] = 0
     lane.unripe_for[bush] = 0
 
@@ -344,6 +345,7 @@ def obstruct(lane, agent, params):
 
 @njit
 def inside(x, y, params):
+    """Return whether a cell is in the world."""
     return 0 <= x < params.width and 0 <= y < params.height
 
 
@@ -450,6 +452,7 @@ def share_of_red(reds, blues, params):
 
 @njit
 def bushes_of(lane, colour):
+    """Return how many bushes of a colour there are."""
     count = 0
     for bush in range(lane.bushes):
         count += lane.colour[bush] == colour
@@ -473,7 +476,7 @@ def observe(lane, params, observation):
 
 @njit
 def measure_distances(lane, params):
-    """Note each agent's Manhattan distance to the nearest red bush, blue bush and other agent; width + height if none."""
+    """Note the Manhattan distances to the nearest red bush, blue bush and other agent; width + height if none."""
     none = params.width + params.height
     for agent in range(params.agents):
         x, y = lane.x[agent], lane.y[agent]
@@ -493,7 +496,7 @@ def measure_distances(lane, params):
 @njit
 def write_ten(lane, params, scaled, out):
     """Write the ten numbers of the code C, raw or divided by `scale_of_ten`, for each agent."""
-    scale = scale_of_ten(params, lane.colour.shape[0])
+    scale = scale_of_ten(params, lane.colour.shape[0], largest_reward(params))
     if not scaled:
         scale[:] = 1
     for agent in range(params.agents):
@@ -510,12 +513,12 @@ def write_ten(lane, params, scaled, out):
 
 
 @njit
-def scale_of_ten(params, population):
+def scale_of_ten(params, population, largest):
     """Return what the scaled ten numbers are divided by; ``population`` is the most bushes there can be."""
     scale = np.ones(10)
     scale[0] = max(params.width - 1, 1)
     scale[1] = max(params.height - 1, 1)
-    scale[3] = largest_reward(params)
+    scale[3] = largest
     scale[5:7] = population
     scale[7:10] = params.width + params.height
     return scale
@@ -599,28 +602,28 @@ class Harvest(Rules):
     7 obstruct. With ``separate_ripening`` 5 only eats and 8 ripens. Neighbours are scanned down, right, up, left. An
     impossible action changes nothing and earns nothing.
 
-    **Observation space.** ``Box`` of 10 numbers an agent, by default scaled to about [0, 1]: x, y, sensitive (0 or 1),
-    reward of the last step, preference (1 red, 2 blue), red bushes and blue bushes in the world, Manhattan distance to
-    the nearest red bush, blue bush and other agent (width + height if there is none). ``observation="extended"`` adds 35:
-    for each of the four neighbours (in scan order) a one-hot of out of the world, empty, red unripe, red ripe, blue
-    unripe, blue ripe, agent of the same, of the other preference; whether the agent is frozen; whether it acts in this
-    step; the share of the episode that is gone.
+    **Observation space.** ``Box`` of 10 numbers an agent, by default scaled to about [0, 1]: x, y, sensitive (0 or
+    1), reward of the last step, preference (1 red, 2 blue), red bushes and blue bushes in the world, Manhattan
+    distance to the nearest red bush, blue bush and other agent (width + height if there is none).
+    ``observation="extended"`` adds 35: for each of the four neighbours (in scan order) a one-hot of out of the world,
+    empty, red unripe, red ripe, blue unripe, blue ripe, agent of the same, of the other preference; whether the agent
+    is frozen; whether it acts in this step; the share of the episode that is gone.
 
     **Rewards.** An agent's turn: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a bush to
     the preferred colour 5; obstructing 3 if the other prefers the other colour, else 0. All are parameters.
 
-    **Interactions.** One individual an agent. ``fair_action`` is the action carried out (0 for an impossible one), -1 if
-    the agent had no turn: frozen, or not granted one. ``fair_outcome`` is its reward, ``fair_features`` are the scaled ten
-    numbers that it acted on. There is no correct decision: ``fair_feedback`` stays -1.
+    **Interactions.** One individual an agent. ``fair_action`` is the action carried out (0 for an impossible one), -1
+    if the agent had no turn: frozen, or not granted one. ``fair_outcome`` is its reward, ``fair_features`` are the
+    scaled ten numbers that it acted on. There is no correct decision: ``fair_feedback`` stays -1.
 
-    **Starting state.** Agents, then bushes, on cells drawn without replacement; all bushes unripe and of age 0. The index
-    says nothing of preference or attribute: preference alternates, every second pair carries the attribute.
+    **Starting state.** Agents, then bushes, on cells drawn without replacement; all bushes unripe and of age 0. The
+    index says nothing of preference or attribute: preference alternates, every second pair carries the attribute.
 
     **Episode end.** Truncation after ``horizon`` steps; never termination.
 
-    **Order of a step.** Agents act in index order, each seeing what the earlier ones did. A frozen agent loses its turn.
-    Then bushes age and die (after ``lifespan`` steps), ripen by themselves if so chosen, and every ``growth_interval``
-    steps one grows on an empty cell; red with the share of red among the coloured bushes.
+    **Order of a step.** Agents act in index order, each seeing what the earlier ones did. A frozen agent loses its
+    turn. Then bushes age and die (after ``lifespan`` steps), ripen by themselves if so chosen, and every
+    ``growth_interval`` steps one grows on an empty cell; red with the share of red among the coloured bushes.
 
     **Arguments.** The fields of `HarvestParams`, each with its default and source. ``profile="authors"`` gives the
     published code's rules; ``variant="melting_pot"`` other rules altogether, see
@@ -708,8 +711,8 @@ class Harvest(Rules):
     def observation_space(self, params: HarvestParams) -> gym.spaces.Box:
         """Return the bounds of one agent's observation."""
         population = largest_population(params)
-        largest = largest_reward(self.code)
-        scale = scale_of_ten(self.code, population)
+        largest = uncompiled(largest_reward)(self.code)
+        scale = uncompiled(scale_of_ten)(self.code, population, largest)
         low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0], float)
         far = params.width + params.height
         high = np.array([scale[0], scale[1], 1, largest, BLUE, population, population, far, far, far])
@@ -733,6 +736,11 @@ class Harvest(Rules):
         from fair_envs.envs.harvest.render import HarvestRenderer
 
         return HarvestRenderer(self)
+
+
+def uncompiled(function: Any) -> Any:
+    """Return a compiled function as plain Python: for one call, compiling it would take longer."""
+    return getattr(function, "py_func", function)
 
 
 def number_of_actions(params: HarvestParams) -> int:
