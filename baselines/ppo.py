@@ -264,8 +264,12 @@ class PPO(sb3.PPO):
         buffer = self.rollout_buffer
         explained = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
         self.logger.record("train/explained_variance", explained)
+        if hasattr(self.policy, "log_std"):
+            self.logger.record("train/std", th.exp(self.policy.log_std).mean().item())
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/clip_range", self.clip_range(self._current_progress_remaining))  # type: ignore[operator]
+        for name in ("clip_range", "clip_range_vf"):
+            if (schedule := getattr(self, name)) is not None:
+                self.logger.record(f"train/{name}", schedule(self._current_progress_remaining))
 
 
 def mean(values: th.Tensor) -> th.Tensor:

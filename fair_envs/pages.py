@@ -4,7 +4,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from rich.console import Group, RenderableType
@@ -97,6 +97,8 @@ def spelled(kind: Any) -> str:
         return " ".join([spelled(base), *(str(mark) for mark in marks if isinstance(mark, Range))])
     if get_origin(kind) is Literal:
         return ", ".join(map(str, get_args(kind)))
+    if get_origin(kind) is Sequence:
+        return f"{spelled(get_args(kind)[0])}, several with commas between"
     names = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
     return names.get(kind) or str(kind).replace("typing.", "")
 

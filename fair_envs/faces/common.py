@@ -7,8 +7,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Worlds
+from fair_envs.interactions import FairSpec
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
+
+
+class OfLanes:
+    """What every face shows of its lanes."""
+
+    lanes: Any  # Lanes, or Worlds
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.lanes.rules.spec
+
+    @property
+    def params(self) -> Any:
+        """The parameters, a NamedTuple."""
+        return self.lanes.rules.params
+
+    def get_state(self) -> NDArray[np.void]:
+        """Return the whole state, one record for each lane; where there is `set_state`, it goes back to it."""
+        return self.lanes.snapshot()
 
 
 class NotReset(gym.error.ResetNeeded):

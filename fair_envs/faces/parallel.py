@@ -15,15 +15,16 @@ from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
     NotReset,
+    OfLanes,
     Picture,
     Reported,
     check_render_mode,
     joint_space,
 )
-from fair_envs.interactions import FairSpec, columns, personal_columns, rows
+from fair_envs.interactions import columns, personal_columns, rows
 
 
-class AgentsEnv(ParallelEnv[str, Any, Any]):
+class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
     """One lane as a `pettingzoo.ParallelEnv` with agents ``agent_0``, ``agent_1``, ...; subclasses name the rules.
 
     Args:
@@ -64,16 +65,6 @@ class AgentsEnv(ParallelEnv[str, Any, Any]):
         self.observation_spaces = {name: observation_space for name in self.possible_agents}
         self.action_spaces = {name: _own(action_space) for name in self.possible_agents}
         self.state_space = joint_space(observation_space, self.lanes.agents, drop=False)
-
-    @property
-    def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
-        return self.lanes.rules.spec
-
-    @property
-    def params(self) -> Any:
-        """The parameters, a NamedTuple."""
-        return self.lanes.rules.params
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the agent's observation space."""
@@ -148,10 +139,6 @@ class AgentsEnv(ParallelEnv[str, Any, Any]):
         if self._observation is None:
             raise NotReset("state must follow a reset")
         return np.array(self._observation).reshape(-1)
-
-    def get_state(self) -> NDArray[np.void]:
-        """Return the whole state; `set_state` goes back to it."""
-        return self.lanes.snapshot()
 
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Go back to a state and return its observations; the episode goes on from there."""

@@ -10,11 +10,11 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
-from fair_envs.faces.common import ActionCheck, Picture, joint_space
-from fair_envs.interactions import Facts, FairSpec
+from fair_envs.faces.common import ActionCheck, OfLanes, Picture, joint_space
+from fair_envs.interactions import Facts
 
 
-class LanesVecEnv(VecEnv):
+class LanesVecEnv(OfLanes, VecEnv):
     """B lanes as a Stable-Baselines3 `VecEnv`, one row for each lane: one controller plays all agents of a lane.
 
     The rows' info dictionaries are empty but for the ends of episodes (``terminal_observation`` and
@@ -53,16 +53,6 @@ class LanesVecEnv(VecEnv):
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
-
-    @property
-    def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
-        return self.lanes.rules.spec
-
-    @property
-    def params(self) -> Any:
-        """The parameters, a NamedTuple."""
-        return self.lanes.rules.params
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed lane i with ``seed + i`` at the next reset."""

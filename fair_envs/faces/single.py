@@ -13,18 +13,19 @@ from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
     NotReset,
+    OfLanes,
     Picture,
     Reported,
     check_render_mode,
     joint_space,
 )
-from fair_envs.interactions import FairSpec, columns
+from fair_envs.interactions import columns
 
 Others = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]
 """Partners' policy: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""
 
 
-class SingleEnv(gym.Env[Any, Any]):
+class SingleEnv(OfLanes, gym.Env[Any, Any]):
     """One lane as a `gymnasium.Env`; subclasses name the rules.
 
     With several agents, one controller plays them all: the observation is the agents' observations one after another,
@@ -73,16 +74,6 @@ class SingleEnv(gym.Env[Any, Any]):
         self.action_space = joint_space(rules.action_space(rules.params), self.lanes.agents, drop=single)
 
     @property
-    def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
-        return self.lanes.rules.spec
-
-    @property
-    def params(self) -> Any:
-        """The parameters, a NamedTuple."""
-        return self.lanes.rules.params
-
-    @property
     def focal_agent(self) -> int | None:
         """The index of the agent that is played under focal control; None under joint control."""
         return self._focal
@@ -129,10 +120,6 @@ class SingleEnv(gym.Env[Any, Any]):
     def close(self) -> None:
         """Close the window, if there is one."""
         self._picture.close()
-
-    def get_state(self) -> NDArray[np.void]:
-        """Return the whole state; `set_state` goes back to it."""
-        return self.lanes.snapshot()
 
     def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
         """Go back to a state and return its observation; the episode goes on from there."""

@@ -13,15 +13,16 @@ from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
     NotReset,
+    OfLanes,
     Picture,
     Reported,
     check_render_mode,
     joint_space,
 )
-from fair_envs.interactions import FairSpec, columns
+from fair_envs.interactions import columns
 
 
-class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
+class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
     """B lanes as a `gymnasium.vector.VectorEnv`; subclasses name the rules.
 
     Equal, bit for bit, to `gymnasium.vector.SyncVectorEnv` of the single face in every autoreset mode: lane i of a
@@ -74,16 +75,6 @@ class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.single_action_space = joint_space(rules.action_space(rules.params), agents, drop=drop)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-
-    @property
-    def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
-        return self.lanes.rules.spec
-
-    @property
-    def params(self) -> Any:
-        """The parameters, a NamedTuple."""
-        return self.lanes.rules.params
 
     def report_action_probs(self, action_probs: Any) -> None:
         """Tell the environment with which probabilities the next actions are chosen: (B, A), or (B, M, A)."""
@@ -177,10 +168,6 @@ class BatchEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def close_extras(self, **kwargs: Any) -> None:
         """Close what was opened to draw."""
         self._picture.close()
-
-    def get_state(self) -> NDArray[np.void]:
-        """Return the whole state, shape (B,); `set_state` goes back to it."""
-        return self.lanes.snapshot()
 
     def set_state(self, state: NDArray[np.void]) -> Any:
         """Go back to a state and return its observation; the episodes go on from there."""

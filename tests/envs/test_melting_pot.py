@@ -627,16 +627,6 @@ def test_a_mark_lasts_fifty_frames_each_time() -> None:
         assert state(lanes, "marked", 1) == 0
 
 
-def test_a_mark_lasts_fifty_frames_each_time() -> None:
-    lanes = scene(Player(3, 4), Player(3, 3))
-    for _ in range(2):
-        play(lanes, ZAP)
-        wait(lanes, 49)
-        assert state(lanes, "marked", 1) == 1
-        wait(lanes, 1)
-        assert state(lanes, "marked", 1) == 0
-
-
 def test_a_marked_agent_is_removed_a_frame_after_its_hit_and_back_25_frames_later() -> None:
     lanes = scene(Player(3, 4), Player(3, 3), patches={(x, 0): RED for x in range(7)})
     play(lanes, ZAP)

@@ -35,6 +35,12 @@ def test_one_controller_plays_all_agents() -> None:
     assert (info["fair_outcome"] == info["agent_reward"]).all()
 
 
+def test_every_episode_of_a_seed_begins_elsewhere() -> None:
+    env = harvest.Env()
+    starts = [env.reset(seed=0)[0].tobytes(), *(env.reset()[0].tobytes() for _ in range(4))]
+    assert len(set(starts)) == 5
+
+
 def test_other_kinds_of_integers_and_lists_are_actions_too() -> None:
     results = []
     for action in ([USE] * 40, np.full(40, USE, np.uint8), np.full((40,), USE, np.int32), (USE,) * 40):

@@ -1,0 +1,487 @@
+"""The command line ``fair-envs``.
+
+Heavy libraries are imported by the commands that need them: ``list`` and ``show`` work after a plain installation.
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from typer.core import TyperGroup
+
+ALGORITHMS = "ppo|fair-ppo|sb3-ppo"
+EXTRAS: Mapping[str, str] = {
+    "imageio": "render",
+    "matplotlib": "baselines",
+    "pandas": "baselines",
+    "pygame": "render",
+    "stable_baselines3": "baselines",
+    "tensorboard": "baselines",
+    "torch": "baselines",
+    "tqdm": "baselines",
+}
+"""The extra that brings each library that a plain installation lacks."""
+
+WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
+TEST_SEED = 1_000_000  # trainings have other seeds
+INTERRUPTED = 130  # the exit code of what Ctrl-C ends
+RUNS = Path("runs")
+
+
+# --------------------------------------------------------------------------------------------------- errors
+
+
+class Commands(TyperGroup):
+    """The commands; what a caller did wrong is told in a line on standard error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; exit with 2 after wrong input and with 1 after a failure, without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort):
+            raise
+        except (*WRONG_INPUT, RuntimeError) as error:
+            if ctx.params.get("debug") or isinstance(error, (NotImplementedError, RecursionError)):
+                raise
+            typer.echo(f"fair-envs: {spelled_out(error)}", err=True)
+            raise typer.Exit(2 if isinstance(error, WRONG_INPUT) else 1) from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is called; ``train`` gets its options now, because they need torch."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name == "train":
+            command = typer.main.get_command(training_app())
+        return name, command, rest
+
+
+def spelled_out(error: BaseException) -> str:
+    """Return what an error says, with the install command if a library is missing."""
+    if isinstance(error, ModuleNotFoundError) and error.name and "pip install" not in str(error):
+        library = error.name.partition(".")[0]
+        if library in EXTRAS:
+            return f"this needs {library}; install it with: pip install 'fair-envs[{EXTRAS[library]}]'"
+    return str(error) or type(error).__name__
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the command line; ``--debug`` may stand anywhere."""
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:
+        arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
+    app(args=arguments, prog_name="fair-envs")
+
+
+@app.callback()
+def everything(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """Environments for the study of fairness in reinforcement learning, and what measures and trains in them."""
+
+
+# ------------------------------------------------------------------------------------------- shared arguments
+
+EnvId = Annotated[str, typer.Argument(metavar="ID", help="An environment, see `fair-envs list`.")]
+Param = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
+]
+Seed = Annotated[int, typer.Option(help="What follows is a function of it.", min=0)]
+
+
+def assigned(pairs: Sequence[str], *, what: str) -> dict[str, str]:
+    """Return names and values.
+
+    Raises:
+        ValueError: A text that is no ``name=value``, or a name given twice.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ValueError(f"{what} must be name=value, got {pair!r}")
+        if name in found:
+            raise ValueError(f"{what} must name {name} once, got it twice")
+        found[name] = value
+    return found
+
+
+def environment_parameters(env_id: str, pairs: Sequence[str] | None) -> dict[str, Any]:
+    """Return the environment's parameters as values of their fields' types.
+
+    Raises:
+        ValueError: An unknown id or variant, or a value outside its range.
+        TypeError: An unknown parameter.
+    """
+    from fair_envs.pages import rules_class
+
+    texts = assigned(pairs or (), what="param")
+    rules = rules_class(env_id, variant=texts.get("variant"))
+    fields = get_type_hints(rules.Params, include_extras=True)
+    values = {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
+    rules(**{name: value for name, value in values.items() if name != "variant"})  # refuses what does not fit
+    return values
+
+
+def value_of(text: Any, kind: Any) -> Any:
+    """Return a text as a value of a field's type; the text itself where it is none, for the field to refuse it."""
+    if not isinstance(text, str):
+        return text
+    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            return text
+    if get_origin(kind) is Sequence:
+        return [value_of(part, get_args(kind)[0]) for part in text.split(",")]
+    return text
+
+
+def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = RUNS) -> Path:
+    """Return a path that does not exist yet: the given one, or the next free number in a folder.
+
+    Raises:
+        ValueError: The given one exists.
+    """
+    if path is None:
+        numbered = (folder / f"{stem}-{k}{suffix}" for k in range(1, 1_000_000))
+        return next(candidate for candidate in numbered if not candidate.exists())
+    if path.exists():
+        raise ValueError(f"out must be a new path, got {str(path)!r}, which exists")
+    return path
+
+
+@contextmanager
+def progress_bar(what: str, *, total: int, shown: bool = True) -> Iterator[Callable[[], None]]:
+    """Show how much is done and the time left, on standard error; yield what is called after each part."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not shown, transient=True
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+# ----------------------------------------------------------------------------------------------- list, show
+
+
+@app.command("list")
+def list_environments() -> None:
+    """List the environments."""
+    from fair_envs.pages import environments_table
+
+    Console().print(environments_table())
+
+
+@app.command()
+def show(
+    what: Annotated[str, typer.Argument(metavar="ID|notions", help="An environment, or the notions of fairness.")],
+    variant: Annotated[str | None, typer.Option(help="Which of the environment's other rules.")] = None,
+) -> None:
+    """Show an environment's page, or the notions that are measured."""
+    from fair_envs.metrics import notions_table
+    from fair_envs.pages import environment_page
+
+    if what == "notions":
+        typer.echo(notions_table())
+    else:
+        Console().print(environment_page(what, variant=variant))
+
+
+# ----------------------------------------------------------------------------------------------------- play
+
+
+@app.command()
+def play(
+    env_id: EnvId,
+    param: Param = None,
+    policy: Annotated[
+        str,
+        typer.Option("--policy", "--run", metavar="random|RUN", help="How the agents play: by chance, or as in a run."),
+    ] = "random",
+    agent: Annotated[str, typer.Option(help="The agent on the keyboard, or none: only watch.")] = "agent_0",
+    seed: Seed = 0,
+    frames: Annotated[int | None, typer.Option(help="Stop after so many steps.", min=1)] = None,
+    gif: Annotated[Path | None, typer.Option(help="Save a film here instead of opening a window.")] = None,
+) -> None:
+    """Play an environment in a window, with one agent on the keyboard, or save a film of it."""
+    from fair_envs import playing
+
+    parameters = environment_parameters(env_id, param)
+    run = None if policy == "random" else Path(policy)
+    rules, act = playing.chosen_policy(env_id, parameters, run=run)
+    if gif is None:
+        index = playing.agent_index(rules, agent)
+        if index is not None:
+            keys = ", ".join(f"{key}: {action}" for key, action in playing.described_keys(rules).items())
+            typer.echo(f"{agent} is yours. {keys}; escape: leave")
+        playing.play_in_window(rules, act, seed=seed, agent=index, steps=frames)
+        return
+    path, count = new_path(gif, stem="film"), frames or 200
+    with progress_bar("drawing", total=count) as drawn:
+        shown = playing.pictures(rules, act, seed=seed, count=count, each=drawn)
+        playing.save_film(shown, path, fps=rules.fps)
+    typer.echo(f"saved {path}")
+
+
+# ---------------------------------------------------------------------------------------------------- train
+
+
+Algorithm = Annotated[str | None, typer.Argument(metavar="ALGO", help=f"{ALGORITHMS}; a run to resume knows it.")]
+Trained = Annotated[str | None, typer.Argument(metavar="ID", help="An environment; a run to resume knows it.")]
+Folder = Annotated[Path | None, typer.Option(help="A new folder for the run; runs/ALGO-ID-N if left out.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")]
+ShowProgress = Annotated[bool, typer.Option(help="Whether to show the time left.")]
+
+
+@app.command()
+def train(
+    algorithm: Algorithm = None,
+    env_id: Trained = None,
+    param: Param = None,
+    out: Folder = None,
+    resume: Resume = False,
+    progress: ShowProgress = True,
+) -> None:
+    """Train a baseline: ppo, fair-ppo or sb3-ppo. Every setting of a training is an option."""
+    start_training(algorithm, env_id, param, out=out, resume=resume, progress=progress, settings={})
+
+
+def start_training(
+    algorithm: str | None,
+    env_id: str | None,
+    param: Sequence[str] | None,
+    *,
+    out: Path | None,
+    resume: bool,
+    progress: bool,
+    settings: Mapping[str, Any],
+) -> None:
+    """Begin a training or go on with one; what is not given for the latter is as it was."""
+    from fair_envs.baselines.runs import Run
+    from fair_envs.baselines.training import Training
+    from fair_envs.baselines.training import train as run_training
+
+    given = read_settings(settings) | {"algorithm": algorithm, "env_id": env_id}
+    given = {name: value for name, value in given.items() if value is not None}
+    if resume:
+        if out is None:
+            raise ValueError("out must name the folder of the run to resume, got none")
+        given = Run.open(out).config() | given
+    for name in ("algorithm", "env_id"):
+        if name not in given:
+            raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
+    if param is not None:
+        given["parameters"] = environment_parameters(given["env_id"], param)
+    config = Training(**given)
+    folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
+    with resumable(f"fair-envs train --out {folder} --resume"):
+        run_training(config, out=folder, resume=resume, progress=progress)
+    typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
+
+
+def training_app() -> typer.Typer:
+    """Return the command ``train`` with an option for each setting of a training."""
+    from fair_envs.baselines.training import Training
+    from fair_envs.pages import field_comments
+
+    shared, comments = inspect.signature(train).parameters, field_comments(Training)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=option(kind, about=comments.get(name, ""), default=getattr(Training, name)),
+        )
+        for name, kind in setting_kinds().items()
+    ]
+
+    def command(**given: Any) -> None:
+        start_training(**{name: given.pop(name) for name in shared}, settings=given)
+
+    command.__doc__, command.__annotations__ = train.__doc__, {}
+    command.__signature__ = inspect.Signature([*shared.values(), *options])  # type: ignore[attr-defined]
+    single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    single.command("train")(command)
+    return single
+
+
+def option(kind: Any, *, about: str, default: Any) -> Any:
+    """Return the annotation of an option; its text is read by `value_of`, so that a wrong one is told in our words."""
+    from fair_envs.pages import spelled
+
+    if kind is bool:
+        return Annotated[bool | None, typer.Option(help=f"{about} [{default}]".lstrip())]
+    told = f"{about} [{default}; {spelled(kind)}]".lstrip()
+    return Annotated[str | None, typer.Option(help=told, metavar="VALUE")]
+
+
+def setting_kinds() -> dict[str, Any]:
+    """Return what each setting of a training may be; without those that the command line has other ways to tell."""
+    from fair_envs.baselines.training import Training
+
+    kinds = get_type_hints(Training, include_extras=True)
+    return {name: kind for name, kind in kinds.items() if name not in ("env_id", "parameters", "algorithm", "worlds")}
+
+
+def read_settings(texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given, as values of their types."""
+    kinds = setting_kinds()
+    return {name: value_of(text, kinds[name]) for name, text in texts.items() if text is not None}
+
+
+# ------------------------------------------------------------------------------------------------- evaluate
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a training.")],
+    episodes: Annotated[int, typer.Option(help="Test episodes.", min=1)] = 64,
+    seed: Annotated[int, typer.Option(help="Of the first test episode.", min=0)] = TEST_SEED,
+    param: Param = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder; RUN/evaluation-N if left out.")] = None,
+    progress: ShowProgress = True,
+) -> None:
+    """Play test episodes of a trained policy and measure every notion of fairness, with 95 % intervals."""
+    from fair_envs import assessment
+    from fair_envs.baselines.training import load
+    from fair_envs.registration import make_rules
+
+    model, config = load(run)
+    folder = new_path(out, stem="evaluation", folder=run)
+    parameters = {**config.parameters, **environment_parameters(config.env_id, param)}
+    rules = make_rules(config.env_id, **parameters)
+    total = len(assessment.batches(episodes))
+    with progress_bar("playing", total=total, shown=progress) as each:
+        found = assessment.assess(model, rules, episodes=episodes, seed=seed, each=each)
+    about = {
+        "run": str(run),
+        "episodes": episodes,
+        "seed": seed,
+        "parameters": parameters,
+        "training": config.as_dict(),
+    }
+    assessment.save(found, folder, about=about)
+    Console().print(assessment.table(found))
+    for name, meaning in assessment.WORLDS.items():
+        typer.echo(f"[{name}]: {meaning}")
+    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
+    typer.echo(f"saved {folder}")
+
+
+# ----------------------------------------------------------------------------------------------- reproduce
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="For example lamalfa2025.")],
+    scale: Annotated[
+        str, typer.Option(metavar="smoke|small|full", help="A minute, an hour or so, or the paper's protocol.")
+    ] = "smoke",
+    out: Annotated[Path | None, typer.Option(help="Where results are kept; runs/PAPER-SCALE if left out.")] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes.", min=1)] = 2,
+    seeds: Annotated[int | None, typer.Option(help="Training seeds of each cell, if not the scale's.", min=1)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")] = False,
+    progress: ShowProgress = True,
+) -> None:
+    """Run a paper's experiments again and set its numbers beside ours."""
+    import importlib
+
+    if paper not in papers():
+        raise ValueError(f"paper must be one of {', '.join(papers())}, got {paper!r}")
+    folder = out or RUNS / f"{paper}-{scale}"
+    check_resumable(folder, resume=resume)
+    options = {} if seeds is None else {"seeds": seeds}
+    with resumable(f"fair-envs reproduce {paper} --scale {scale} --out {folder} --resume"):
+        module = importlib.import_module(f"fair_envs.reproduction.papers.{paper}")
+        report = module.main(scale=scale, out=folder, jobs=jobs, progress=progress, **options)
+    typer.echo(f"saved {report or folder}")
+
+
+def papers() -> list[str]:
+    """Return the papers that can be reproduced."""
+    import pkgutil
+
+    from fair_envs.reproduction import papers as package
+
+    return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+
+
+def check_resumable(folder: Path, *, resume: bool) -> None:
+    """Refuse a folder with something in it unless it is to be resumed.
+
+    Raises:
+        ValueError: It holds something, or there is nothing to resume.
+    """
+    filled = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if filled and not resume:
+        raise ValueError(f"out must be a new folder, or --resume given to go on there, got {str(folder)!r}")
+
+
+@contextmanager
+def resumable(command: str) -> Iterator[None]:
+    """Say how to go on if Ctrl-C ends what is done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; go on with: {command}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where results are kept; trainings that are there are not run again.")] = (
+        RUNS / "demo"
+    ),
+    jobs: Annotated[int, typer.Option(help="Worker processes.", min=1)] = 2,
+    progress: ShowProgress = True,
+) -> None:
+    """Train PPO and fair-PPO on FairHarvest, compare them, and save plots and a film."""
+    with resumable(f"fair-envs demo --out {out}"):
+        from fair_envs.reproduction import demo as demonstration
+
+        lower = demonstration.main(out=out, jobs=jobs, progress=progress)
+    raise typer.Exit(0 if lower else 1)
+
+
+# ---------------------------------------------------------------------------------------------------- bench
+
+
+@app.command()
+def bench(
+    out: Annotated[Path | None, typer.Option(help="A new JSON file; runs/bench-N.json if left out.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="Only this row of the table; may be repeated.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure briefly: a look, no result.")] = False,
+    progress: ShowProgress = True,
+) -> None:
+    """Measure how fast the package is, beside the speeds it promises."""
+    from fair_envs import benchmark
+
+    path = new_path(out, stem="bench", suffix=".json")
+    rows = [benchmark.find_row(name) for name in row] if row else benchmark.ROWS
+    effort = benchmark.QUICK if quick else benchmark.FULL
+    with progress_bar("measuring", total=sum(r.repeats(effort) for r in rows), shown=progress) as each:
+        results = [benchmark.run_row(r, effort, each=each) for r in rows]
+    console = Console()
+    console.print(benchmark.table(results))
+    for note in benchmark.notes(results):
+        console.print(note, markup=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(benchmark.record(results, effort=effort), indent=2) + "\n")
+    typer.echo(f"saved {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,484 @@
+"""What a person at a terminal sees: pages, films, runs that can be resumed, and one line for each mistake."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fair_envs import cli, make_rules, playing
+from fair_envs.cli import app
+
+ROOT = Path(__file__).parents[1]
+ENV_ID = "FairHarvest-v0"
+TINY = {"agents": 8, "width": 7, "height": 5, "red_bushes": 4, "blue_bushes": 4, "lifespan": 20, "horizon": 12}
+TINY_OPTIONS = [part for name, value in TINY.items() for part in ("--param", f"{name}={value}")]
+
+
+class Said:
+    """What a command said: all of it, and its exit code."""
+
+    def __init__(self, *arguments: Any) -> None:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        self.text, self.code = result.output, result.exit_code
+        self.flat = " ".join(self.text.split())  # without the line breaks of a narrow terminal
+
+
+def mistake(*arguments: Any) -> str:
+    """Return the one line that a wrong command gets."""
+    said = Said(*arguments)
+    assert said.code == 2, said.text
+    (line,) = said.text.splitlines()
+    assert line.startswith("fair-envs: ")
+    return line.removeprefix("fair-envs: ")
+
+
+@pytest.fixture(autouse=True)
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run in an empty directory, in a terminal of a known width."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+# ----------------------------------------------------------------------------------------------- list, show
+
+
+def test_the_list_names_each_environment_its_agents_and_its_variants() -> None:
+    said = Said("list")
+    assert said.code == 0
+    (line,) = (line for line in said.text.splitlines() if line.startswith(ENV_ID))
+    assert "40" in line.split()
+    assert "melting_pot" in line.split()
+
+
+def test_a_page_holds_the_docstring_the_parameters_and_the_facts() -> None:
+    said = Said("show", ENV_ID)
+    assert "Allelopathic harvest" in said.flat
+    assert "sensitive_fraction 0.5 a number between 0 and 1 of the agents carry the attribute; P, C" in said.flat
+    assert "half_speed: no, yes" in said.flat
+    assert "Box(10,) of float32" in said.flat
+    assert "P is La Malfa et al. (2025)" in said.flat
+
+
+def test_every_parameter_is_on_the_page() -> None:
+    said = Said("show", ENV_ID)
+    names = make_rules(ENV_ID).Params._fields  # type: ignore[attr-defined]
+    assert [name for name in names if f"\n{name} " not in said.text] == []
+
+
+def test_a_variant_has_a_page_of_its_own() -> None:
+    said = Said("show", ENV_ID, "--variant", "melting_pot")
+    assert "patches" in said.flat
+    assert "red_bushes" not in said.flat
+
+
+def test_the_notions_are_listed_with_their_aliases() -> None:
+    said = Said("show", "notions")
+    assert "demographic_parity (group)" in said.text
+    assert "statistical parity" in said.text
+
+
+def test_list_and_show_need_no_extra() -> None:
+    """The libraries of the extras cannot be imported in that process."""
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({list(cli.EXTRAS)}))"
+    program = f"{blocked}; from fair_envs.cli import main; main()"
+    for arguments in (["list"], ["show", ENV_ID], ["show", "notions"]):
+        run = run_python("-c", program, *arguments)
+        assert (run.returncode, run.stderr) == (0, ""), run.stderr
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with this package in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+
+
+# ------------------------------------------------------------------------------------------------- mistakes
+
+
+def test_an_unknown_id_is_named_with_those_that_exist() -> None:
+    assert mistake("show", "FairWheat-v0") == f"id must be one of {ENV_ID}, got 'FairWheat-v0'"
+    assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0")
+
+
+def test_an_unknown_variant_is_named() -> None:
+    assert "variant must be one of 'melting_pot', got 'x'" in mistake("show", ENV_ID, "--variant", "x")
+
+
+@pytest.mark.parametrize(
+    ("param", "line"),
+    [
+        ("agents=many", "agents must be an integer between 1 and 10000, got 'many'"),
+        ("agents=0", "agents must be between 1 and 10000, got 0"),
+        ("scaled=maybe", "scaled must be True or False, got 'maybe'"),
+        ("handicap=hat", "handicap must be one of 'turn', 'movement', got 'hat'"),
+        ("agents", "param must be name=value, got 'agents'"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_was_expected(param: str, line: str) -> None:
+    assert mistake("play", ENV_ID, "--param", param) == line
+
+
+def test_an_unknown_parameter_is_named() -> None:
+    assert mistake("play", ENV_ID, "--param", "wheat=3").startswith("wheat must be one of agents, ")
+
+
+def test_a_parameter_given_twice_is_refused() -> None:
+    assert "agents" in mistake("play", ENV_ID, "--param", "agents=3", "--param", "agents=4")
+
+
+def test_parameters_become_values_of_their_types() -> None:
+    given = ["agents=8", "sensitive_fraction=1", "scaled=false", "legitimate=skill"]
+    values = cli.environment_parameters(ENV_ID, given)
+    assert values == {"agents": 8, "sensitive_fraction": 1.0, "scaled": False, "legitimate": "skill"}
+    assert type(values["sensitive_fraction"]) is float
+
+
+def test_an_unknown_paper_is_named() -> None:
+    assert "lamalfa2025" in mistake("reproduce", "nobody1999")
+
+
+def test_a_folder_with_something_in_it_is_refused_unless_resumed(working_directory: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    kept = working_directory / "study" / "kept.txt"
+    kept.parent.mkdir()
+    kept.write_text("kept")
+    assert "out must be a new folder" in mistake("reproduce", "lamalfa2025", "--out", "study")
+    assert kept.read_text() == "kept"
+
+
+def test_debug_shows_the_traceback_and_may_stand_anywhere() -> None:
+    program = "from fair_envs.cli import main; main()"
+    quiet, loud = (run_python("-c", program, "show", "Nobody-v0", *more) for more in ([], ["--debug"]))
+    assert quiet.stderr.splitlines() == [f"fair-envs: id must be one of {ENV_ID}, got 'Nobody-v0'"]
+    assert (quiet.returncode, quiet.stdout) == (2, "")
+    assert "Traceback" in loud.stderr
+    assert loud.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("library", "extra"), [("torch", "baselines"), ("stable_baselines3", "baselines"), ("pygame", "render")]
+)
+def test_a_missing_library_is_told_with_the_command_that_installs_it(library: str, extra: str) -> None:
+    missing = ModuleNotFoundError(f"No module named '{library}.nn'", name=f"{library}.nn")
+    assert cli.spelled_out(missing).endswith(f"pip install 'fair-envs[{extra}]'")
+
+
+# ----------------------------------------------------------------------------------------------------- play
+
+
+def test_a_film_shows_so_many_different_steps(working_directory: Path) -> None:
+    imageio = pytest.importorskip("imageio.v3")
+    pytest.importorskip("pygame")
+    said = Said("play", ENV_ID, *TINY_OPTIONS, "--gif", "films/film.gif", "--frames", "5")
+    assert said.code == 0, said.text
+    frames = imageio.imread(working_directory / "films" / "film.gif")
+    assert len(frames) == 5
+    assert (frames[0] != frames[-1]).any()
+
+
+def test_a_film_is_not_overwritten(working_directory: Path) -> None:
+    (working_directory / "film.gif").write_text("kept")
+    assert "out must be a new path, got 'film.gif'" in mistake("play", ENV_ID, "--gif", "film.gif")
+    assert (working_directory / "film.gif").read_text() == "kept"
+
+
+def test_a_window_opens_and_closes_after_so_many_steps() -> None:
+    pytest.importorskip("pygame")
+    said = Said("play", ENV_ID, *TINY_OPTIONS, "--frames", "3", "--agent", "agent_2")
+    assert said.code == 0, said.text
+    assert "agent_2 is yours" in said.text
+    assert "space: ripen/eat" in said.text
+
+
+def test_an_unknown_agent_is_named() -> None:
+    expected = "agent must be none or one of agent_0 to agent_7, got 'agent_8'"
+    assert mistake("play", ENV_ID, *TINY_OPTIONS, "--agent", "agent_8") == expected
+
+
+class TestTheKeyboard:
+    """Keys are posted as a window would post them."""
+
+    @pytest.fixture
+    def pygame(self) -> Any:
+        pygame = pytest.importorskip("pygame")
+        pygame.display.init()
+        pygame.display.set_mode((8, 8))
+        pygame.event.clear()
+        yield pygame
+        pygame.display.quit()
+
+    def press(self, pygame: Any, key: int) -> None:
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+
+    def test_the_key_pressed_last_is_the_action(self, pygame: Any) -> None:
+        keyboard = playing.Keyboard(make_rules(ENV_ID, **TINY))
+        self.press(pygame, pygame.K_LEFT)
+        self.press(pygame, pygame.K_SPACE)
+        assert keyboard.action() == 5
+        assert keyboard.action() == 0
+
+    def test_escape_leaves(self, pygame: Any) -> None:
+        keyboard = playing.Keyboard(make_rules(ENV_ID, **TINY))
+        keyboard.action()
+        assert not keyboard.left
+        self.press(pygame, pygame.K_ESCAPE)
+        keyboard.action()
+        assert keyboard.left
+
+    def test_an_action_that_the_rules_lack_has_no_key(self) -> None:
+        assert "e" not in playing.keys_of(make_rules(ENV_ID, **TINY))
+        assert playing.keys_of(make_rules(ENV_ID, **TINY, separate_ripening=True))["e"] == 8
+
+
+def test_random_play_is_a_function_of_the_seed() -> None:
+    from fair_envs.core import Lanes
+
+    rules = make_rules(ENV_ID, **TINY)
+    act, actions = playing.random_policy(rules), []
+    for seed in (3, 3, 4):
+        lanes = Lanes(rules, 1)
+        lanes.seed(seed)
+        actions.append(act(lanes, lanes.restart()))
+    assert actions[0].shape == (1, 8)
+    assert (actions[0] == actions[1]).all()
+    assert (actions[0] != actions[2]).any()
+
+
+def test_the_agent_on_the_keyboard_has_a_box_around_it() -> None:
+    pytest.importorskip("pygame")
+    from fair_envs.core import Lanes
+
+    rules = make_rules(ENV_ID, **TINY)
+    lanes, renderer = Lanes(rules, 1), rules.renderer()
+    lanes.seed(0)
+    lanes.restart()
+    lane = lanes.records[0]
+    plain, boxed = renderer.frame(lane), playing.marked(renderer.frame(lane), renderer, lane, 3)
+    changed = np.argwhere((plain != boxed).any(axis=2))
+    size = renderer.cell
+    assert (np.ptp(changed, axis=0) == size - 1).all()
+    assert len(changed) < size**2
+    assert changed[0][1] // size == lane["x"][3]
+
+
+# ------------------------------------------------------------------------------------------ train, evaluate
+
+SMALL = ["--steps", "640", "--lanes", "2", "--n-steps", "20", "--net-arch", "8,8", "--no-progress"]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a small training of fair-PPO."""
+    pytest.importorskip("stable_baselines3")
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    said = Said("train", "fair-ppo", ENV_ID, *TINY_OPTIONS, *SMALL, "--alpha", "0.5", "--seed", "3", "--out", folder)
+    assert said.code == 0, said.text
+    assert f"fair-envs evaluate {folder}" in said.text
+    return folder
+
+
+@pytest.fixture
+def learning() -> Any:
+    """Return the module that trains, or skip."""
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.baselines import training
+
+    return training
+
+
+def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None:
+    config = json.loads((run_folder / "config.json").read_text())
+    given = ("algorithm", "env_id", "alpha", "seed", "steps", "net_arch", "parameters")
+    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], TINY]
+    assert [config[name] for name in given] == expected
+
+
+def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
+    said = Said("train", "--help")
+    assert said.code == 0
+    assert [name for name in cli.setting_kinds() if f"--{name.replace('_', '-')}" not in said.text] == []
+    assert "of the retrospective cost [1.0; a number at least 0]" in said.flat
+
+
+def test_wrong_settings_leave_no_folder_behind(learning: Any, working_directory: Path) -> None:
+    assert "algorithm must be one of 'ppo', 'fair-ppo', 'sb3-ppo', got 'dqn'" in mistake("train", "dqn", ENV_ID)
+    assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
+    assert "gamma must be between 0 and 1, got 2" in mistake("train", "ppo", ENV_ID, "--gamma", "2")
+    assert "net_arch must be an integer" in mistake("train", "ppo", ENV_ID, "--net-arch", "8,x")
+    assert "env_id must be given" in mistake("train", "ppo")
+    assert "out must name the folder" in mistake("train", "--resume")
+    assert list(working_directory.iterdir()) == []
+
+
+def test_a_run_that_exists_is_not_trained_over(run_folder: Path) -> None:
+    before = (run_folder / "config.json").read_bytes()
+    assert "which exists" in mistake("train", "ppo", ENV_ID, "--out", run_folder)
+    assert (run_folder / "config.json").read_bytes() == before
+
+
+def test_a_run_is_resumed_by_its_folder_alone(run_folder: Path) -> None:
+    said = Said("train", "--out", run_folder, "--resume", "--no-progress")
+    assert said.code == 0, said.text
+
+
+def test_a_run_is_not_resumed_with_other_settings(run_folder: Path) -> None:
+    resume = ("train", "--out", run_folder, "--resume")
+    assert "alpha must be 0.5 to resume" in mistake(*resume, "--alpha", "0.7")
+    assert "parameters must be" in mistake(*resume, "--param", "agents=4")
+    assert "algorithm must be 'fair-ppo' to resume" in mistake("train", "ppo", *resume[1:])
+
+
+def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(learning, "train", interrupted)
+    said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
+    assert said.code == 130
+    assert f"fair-envs train --out runs/ppo-{ENV_ID}-1 --resume" in said.flat
+
+
+def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, working_directory: Path) -> None:
+    said = Said("evaluate", run_folder, "--episodes", "3", "--out", "found", "--no-progress")
+    assert said.code == 0, said.text
+    report = json.loads((working_directory / "found" / "report.json").read_text())
+    with (working_directory / "found" / "report.csv").open(newline="") as file:
+        lines = {line["number"]: line for line in csv.DictReader(file)}
+    assert set(lines) == set(report["estimates"])
+    for name in (
+        "mean_return[with]",
+        "mean_return[without]",
+        "demographic_parity_ratio",
+        "demographic_parity_difference",
+        "conditional_parity_ratio[red]",
+        "counterfactual_fairness_difference[own]",
+        "counterfactual_fairness_difference[same]",
+        "counterfactual_fairness_ratio[games]",
+        "gini",
+    ):
+        assert name in said.text
+        assert float(lines[name]["value"]) == report["estimates"][name]["value"]
+        assert (lines[name]["n"], lines[name]["level"]) == ("3", "0.95")
+    assert (report["episodes"], report["training"]["alpha"]) == (3, 0.5)
+
+
+def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, working_directory: Path) -> None:
+    (working_directory / "kept").mkdir()
+    assert "which exists" in mistake("evaluate", run_folder, "--episodes", "1", "--out", "kept")
+    for _ in range(2):
+        assert Said("evaluate", run_folder, "--episodes", "1", "--no-progress").code == 0
+    assert {path.name for path in run_folder.glob("evaluation-*")} == {"evaluation-1", "evaluation-2"}
+
+
+def test_an_assessment_does_not_depend_on_how_many_episodes_are_played_at_once(
+    run_folder: Path, learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fair_envs import assessment
+
+    model, _ = learning.load(run_folder)
+    rules, found = make_rules(ENV_ID, **TINY), []
+    for batch in (2, 16):
+        monkeypatch.setattr(assessment, "BATCH", batch)
+        found.append(assessment.assess(model, rules, episodes=5, seed=7))
+    assert found[0].estimates.keys() == found[1].estimates.keys()
+    assert all(found[0].estimates[name].value == found[1].estimates[name].value for name in ("gini", "maximin"))
+    assert (found[0].selected == found[1].selected).all()
+    assert found[0].selected.sum() == 5 * TINY["horizon"] * TINY["agents"]
+
+
+def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path, learning: Any) -> None:
+    from fair_envs import assessment
+    from fair_envs.baselines.evaluation import counterfactual
+
+    model, _ = learning.load(run_folder)
+    rules = make_rules(ENV_ID, **TINY)
+    found = assessment.assess(model, rules, episodes=4, seed=7).estimates
+    worlds = counterfactual(model, rules, episodes=4, seed=7)
+    games = worlds.none.values.mean() - worlds.everybody.values.mean()
+    assert found["counterfactual_fairness_difference[games]"].value == pytest.approx(games)
+    carriers = worlds.factual.members("sensitive")
+    for name, world in (("own", worlds.own), ("same", worlds.same)):
+        gap = (world.values - worlds.factual.values)[carriers].mean()
+        assert found[f"counterfactual_fairness_difference[{name}]"].value == pytest.approx(gap)
+
+
+def test_what_is_no_run_is_neither_evaluated_nor_played(working_directory: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    assert "config.json, got nowhere" in mistake("evaluate", "nowhere")
+    assert "config.json, got nowhere" in mistake("play", ENV_ID, "--policy", "nowhere")
+
+
+def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, working_directory: Path) -> None:
+    pytest.importorskip("pygame")
+    imageio = pytest.importorskip("imageio.v3")
+    for name, more in (("own", []), ("chance", TINY_OPTIONS)):
+        policy = ["--policy", run_folder] if name == "own" else []
+        said = Said("play", ENV_ID, *policy, *more, "--gif", f"{name}.gif", "--frames", "6")
+        assert said.code == 0, said.text
+    own, chance = (imageio.imread(working_directory / f"{name}.gif") for name in ("own", "chance"))
+    assert own.shape == chance.shape
+    assert (own != chance).any()
+
+
+# --------------------------------------------------------------------------------------- reproduce and demo
+
+
+def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.reproduction.papers import lamalfa2025
+
+    called: dict[str, Any] = {}
+    monkeypatch.setattr(lamalfa2025, "main", lambda **given: called.update(given))
+    said = Said("reproduce", "lamalfa2025", "--scale", "small", "--out", "x", "--jobs", "3", "--seeds", "1")
+    assert said.code == 0, said.text
+    assert called == {"scale": "small", "out": Path("x"), "jobs": 3, "progress": True, "seeds": 1}
+
+
+def test_an_unknown_scale_is_named() -> None:
+    pytest.importorskip("stable_baselines3")
+    assert "got 'vast'" in mistake("reproduce", "lamalfa2025", "--scale", "vast")
+
+
+@pytest.mark.parametrize(("lower", "code"), [(True, 0), (False, 1)])
+def test_the_demonstration_fails_if_it_does_not_show_what_it_should(
+    lower: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.reproduction import demo
+
+    monkeypatch.setattr(demo, "main", lambda **given: lower)
+    assert Said("demo", "--out", "x").code == code
+
+
+# ---------------------------------------------------------------------------------------------------- bench
+
+
+def test_bench_prints_the_rows_and_writes_json(working_directory: Path) -> None:
+    said = Said("bench", "--quick", "--row", "memory", "--out", "speed.json", "--no-progress")
+    assert said.code == 0, said.text
+    assert "memory of a lane" in said.text
+    (row,) = json.loads((working_directory / "speed.json").read_text())["rows"]
+    assert row["met"] == (row["value"] < 4096)
+
+
+def test_bench_numbers_its_files_where_none_is_named(working_directory: Path) -> None:
+    for _ in range(2):
+        Said("bench", "--quick", "--row", "memory", "--no-progress")
+    assert sorted(path.name for path in (working_directory / "runs").iterdir()) == ["bench-1.json", "bench-2.json"]
+
+
+def test_bench_refuses_a_file_that_exists_and_an_unknown_row(working_directory: Path) -> None:
+    (working_directory / "speed.json").write_text("kept")
+    assert "which exists" in mistake("bench", "--out", "speed.json")
+    assert "row must be one of lanes" in mistake("bench", "--row", "speed")
+    assert (working_directory / "speed.json").read_text() == "kept"
