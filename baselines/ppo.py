@@ -264,8 +264,8 @@ class PPO(sb3.PPO):
         buffer = self.rollout_buffer
         explained = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
         self.logger.record("train/explained_variance", explained)
-        if hasattr(self.policy, "log_std"):
-            self.logger.record("train/std", th.exp(self.policy.log_std).mean().item())
+        if isinstance(log_std := getattr(self.policy, "log_std", None), th.Tensor):
+            self.logger.record("train/std", th.exp(log_std).mean().item())
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name in ("clip_range", "clip_range_vf"):
             if (schedule := getattr(self, name)) is not None:

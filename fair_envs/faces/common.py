@@ -20,7 +20,8 @@ class OfLanes:
     @property
     def fair_spec(self) -> FairSpec:
         """The static facts of the environment."""
-        return self.lanes.rules.spec
+        spec: FairSpec = self.lanes.rules.spec
+        return spec
 
     @property
     def params(self) -> Any:
@@ -29,7 +30,8 @@ class OfLanes:
 
     def get_state(self) -> NDArray[np.void]:
         """Return the whole state, one record for each lane; where there is `set_state`, it goes back to it."""
-        return self.lanes.snapshot()
+        records: NDArray[np.void] = self.lanes.snapshot()
+        return records
 
 
 class NotReset(gym.error.ResetNeeded):

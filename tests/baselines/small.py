@@ -50,10 +50,10 @@ def small_env(*, lanes: int = 4, worlds: Sequence[Mapping[str, Any]] | None = No
 def learner(kind: type[BaseAlgorithm] = PPO, env: VecEnv | None = None, **settings: Any) -> Any:
     """Return a small learner; rollouts of 10 steps, so that episodes of 12 cross them."""
     env = small_env() if env is None else env
-    default = {"n_steps": 10, "n_epochs": 2, "learning_rate": 0.01, "ent_coef": 0.01, "seed": 1}
+    default: dict[str, Any] = {"n_steps": 10, "n_epochs": 2, "learning_rate": 0.01, "ent_coef": 0.01, "seed": 1}
     default |= {"policy_kwargs": {"net_arch": [16]}, "device": "cpu"}
     default["batch_size"] = settings.get("n_steps", 10) * env.num_envs // 4
-    return kind(GroupedPolicy, env, **{**default, **settings})  # type: ignore[arg-type]
+    return kind(GroupedPolicy, env, **{**default, **settings})
 
 
 def fair_learner(*, penalty: str = "dp", **settings: Any) -> FairPPO:

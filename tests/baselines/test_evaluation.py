@@ -7,6 +7,7 @@ import pytest
 import stable_baselines3 as sb3
 import torch as th
 
+from fair_envs import make_sb3
 from fair_envs.baselines.evaluation import Player, counterfactual, play
 from fair_envs.core import Lanes, draws
 from fair_envs.metrics import Returns, counterfactual_fairness, fairness_report
@@ -57,7 +58,7 @@ def test_an_episode_is_the_first_of_its_seed(model: Any) -> None:
 def test_the_likeliest_actions_are_those_that_the_model_predicts(model: Any) -> None:
     env = small_env(lanes=3)
     env.seed(9)
-    observation, total = env.reset(), 0.0
+    observation, total = env.reset(), np.zeros((3, 8))
     for _ in range(SMALL["horizon"]):
         observation, _, done, _ = env.step(model.predict(observation, deterministic=True)[0])
         total = total + env.agent_reward
@@ -131,8 +132,6 @@ def test_one_policy_for_all_agents_is_played_too() -> None:
     assert shared.selected.sum() == 2 * 12 * 8
     own, same = (getattr(counterfactual(plain, small_rules(), episodes=2), name).values for name in ("own", "same"))
     assert own.shape == same.shape == (2, 8)
-    from fair_envs import make_sb3
-
     narrow = sb3.PPO("MlpPolicy", make_sb3(HARVEST, n_envs=1, **SMALL), n_steps=4, batch_size=32, device="cpu")
     assert play(narrow, small_rules(), episodes=1).returns.values.shape == (1, 8)
 
@@ -143,7 +142,7 @@ def test_models_of_other_environments_and_bad_numbers_are_refused(model: Any) ->
     with pytest.raises(ValueError, match=r"model must choose among the environment's actions, Discrete\(9\)"):
         play(model, small_rules(separate_ripening=True), episodes=1)
     for name in ("episodes", "lanes", "threads"):
-        with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
-            play(model, small_rules(), **{"episodes": 1, name: 0})
-        with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
-            counterfactual(model, small_rules(), **{"episodes": 1, name: 0})
+        numbers: dict[str, Any] = {"episodes": 1, name: 0}
+        for function in (play, counterfactual):
+            with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
+                function(model, small_rules(), **numbers)

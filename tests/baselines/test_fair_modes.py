@@ -160,6 +160,20 @@ def test_the_surrogate_is_the_mean_cost_where_the_policy_is_still_the_old_one() 
     th.testing.assert_close(penalty, wanted, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(("ratio", "cost", "counted"), [(1.5, 1.0, 1.5), (0.5, 1.0, 0.8), (1.5, -1.0, -1.2)])
+def test_the_surrogate_is_clipped_where_the_policy_has_done_enough(ratio: float, cost: float, counted: float) -> None:
+    model, batch = ready(mode="p3o")
+    mode: Any = model._mode
+    mode.advantage = th.full_like(mode.advantage, cost)
+    mode.excess = (10.0, 0.0)
+    evaluation = model._evaluate(batch)
+    log_ratio = th.full_like(evaluation.log_ratio, np.log(ratio))
+    penalty = model._penalty(batch, evaluation._replace(log_ratio=log_ratio))
+    assert penalty is not None
+    scale = batch.advantages[batch.turn].std() + 1e-8
+    assert (penalty * scale).item() == pytest.approx(10 + counted, rel=1e-4)
+
+
 def test_tolerance_is_disparity_per_agent_and_episode() -> None:
     penalties = []
     for tolerance in (0.0, 0.5):
@@ -226,6 +240,9 @@ def test_the_normaliser_of_the_published_code() -> None:
     running = RunningRange()
     assert [running(value) for value in (100, 50, 0, 200)] == [0, 0, 0, 1]
     assert (running.low, running.high) == (0, 200)
+    running = RunningRange()
+    places = [running(value) for value in (100, 200, 150)]
+    assert places == pytest.approx([0, 1, (150 - 98.01) / (198 - 98.01)])  # both ends are forgotten by a hundredth
 
 
 @pytest.mark.parametrize(("penalty", "ratio"), [(0.0, 1), (0.01, 2), (0.5, 2), (3.0, 2)])

@@ -120,6 +120,7 @@ def test_a_minibatch_in_which_nobody_had_a_turn_does_no_harm() -> None:
     assert model._train_on(nobody)
     assert np.isfinite(policy_weights(model)).all()
     assert not np.array_equal(critic, policy_weights(model))
+    assert all(np.isfinite(values[-1]) for values in model._records.values())
 
 
 @pytest.mark.parametrize("rest", [1, 2])
@@ -142,7 +143,7 @@ def test_advantages_run_along_each_agents_own_steps() -> None:
     for start in (True, False):
         buffer.add(blank, np.zeros(2), np.array([1.0, 0.0]), np.full(2, start), th.zeros(2, 1), th.zeros(2))
     buffer.compute_returns_and_advantage(th.zeros(2), np.ones(2))
-    np.testing.assert_allclose(buffer.advantages, [[1.9405, 0], [1, 0]], atol=1e-6)
+    np.testing.assert_allclose(buffer.advantages, np.array([[1.9405, 0], [1, 0]]), atol=1e-6)
 
 
 def test_the_time_limit_bootstraps_with_the_value_of_the_last_observation() -> None:
@@ -209,7 +210,12 @@ def test_the_coefficients_are_those_that_were_given() -> None:
 def test_rollouts_build_no_graph() -> None:
     model = learner()
     forward, states = model.policy.forward, []
-    model.policy.forward = lambda *args: states.append(th.is_grad_enabled()) or forward(*args)
+
+    def watched(obs: th.Tensor) -> Any:
+        states.append(th.is_grad_enabled())
+        return forward(obs)
+
+    model.policy.forward = watched
     collect(model)
     assert states == [False] * model.n_steps
 

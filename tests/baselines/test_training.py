@@ -13,9 +13,9 @@ import pytest
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
-from fair_envs.baselines import training as module
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
+from fair_envs.baselines.runs import Run
 from fair_envs.baselines.training import Training, load, make_env, make_model, train
 from tests.baselines.small import HARVEST, SMALL, policy_weights, weights
 
@@ -91,7 +91,7 @@ def state(model: Any) -> list[Any]:
         *(memory[name] for name in sorted(memory)),
         model._last_obs,
         model._last_episode_starts,
-        model.env.lanes.snapshot().tobytes(),
+        *(model.env.lanes.records[name] for name in model.env.lanes.records.dtype.names),
         [model.num_timesteps, model._n_updates],
     ]
 
@@ -145,7 +145,7 @@ def test_a_callback_that_ends_the_training_leaves_it_resumable(step: int, tmp_pa
 
 
 def test_a_run_that_was_stopped_while_it_was_set_up_begins_anew(tmp_path: Path) -> None:
-    module.Run.create(tmp_path / "run", config().as_dict())
+    Run.create(tmp_path / "run", config().as_dict())
     assert_same_state(train(config()), train(config(), out=tmp_path / "run", resume=True))
 
 
@@ -175,7 +175,7 @@ def test_it_leaves_chance_and_threads_as_they_were(tmp_path: Path) -> None:
         return th.get_rng_state().tolist(), str(np.random.get_state()), random.getstate(), th.get_num_threads()
 
     before = mine()
-    train(config(threads=2), out=tmp_path / "run")
+    train(config(threads=2, steps=ROLLOUT, n_epochs=1), out=tmp_path / "run")
     load(tmp_path / "run")
     assert mine() == before
 
@@ -216,7 +216,7 @@ def test_a_runs_model_is_loaded_for_evaluation(tmp_path: Path) -> None:
     loaded, kept = load(tmp_path / "run")
     assert kept == settings
     assert np.array_equal(policy_weights(model), policy_weights(loaded))
-    with pytest.raises(FileNotFoundError, match="run must be a folder that a training has made, with config.json, got"):
+    with pytest.raises(FileNotFoundError, match="run must be a folder that a training has made"):
         load(tmp_path)
 
 
@@ -233,7 +233,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_nothing_is_overwritten_and_another_configuration_is_refused(tmp_path: Path) -> None:
     train(config(steps=ROLLOUT), out=tmp_path / "run")
     before = contents(tmp_path)
-    with pytest.raises(FileExistsError, match="out must be a new folder, or one to resume, got .*run, which exists"):
+    with pytest.raises(FileExistsError, match=r"out must be a new folder, or one to resume, got .*run, which exists"):
         train(config(steps=ROLLOUT), out=tmp_path / "run")
     with pytest.raises(ValueError, match=r"gamma must be 0.99 to resume .*run, got 0.5"):
         train(config(steps=ROLLOUT, gamma=0.5), out=tmp_path / "run", resume=True)
