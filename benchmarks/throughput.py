@@ -1,4 +1,4 @@
-"""Measures the table of speeds and keeps it beside this file: ``python benchmarks/throughput.py [options of bench]``."""
+"""Measures the table of speeds and keeps it beside this file: ``python benchmarks/throughput.py [options]``."""
 
 import sys
 from pathlib import Path

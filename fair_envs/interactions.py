@@ -128,9 +128,7 @@ PERSONAL = tuple(
 """The columns that have a row for each individual."""
 
 
-def personal_columns(
-    spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None
-) -> dict[str, NDArray[Any]]:
+def personal_columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
     """Return one lane's facts, shape (1,), as columns with one row for each individual."""
     people = spec.individuals
     lane = columns(spec, facts, action_probs)
