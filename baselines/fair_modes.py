@@ -71,12 +71,12 @@ class CostCritic(th.nn.Module):
         """Return the costs expected, shape (..., heads)."""
         return self.net(observations)  # type: ignore[no-any-return]
 
-    def predict(self, observations: Any) -> NDArray[np.float32]:
-        """Return the costs expected at an array of observations, shape (..., heads)."""
+    def predict(self, observations: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the costs expected in each step, shape (steps, rows, heads); step by step it stays in the cache."""
         device = next(self.parameters()).device
         with th.no_grad():
-            costs: NDArray[np.float32] = self(th.as_tensor(observations, device=device)).cpu().numpy()
-        return costs
+            costs = [self(th.as_tensor(seen, device=device)).cpu().numpy() for seen in observations]
+        return np.stack(costs).astype(float)
 
     def update(self, observations: th.Tensor, targets: th.Tensor, *, heads: list[int], max_grad_norm: float) -> None:
         """Take one gradient step of these heads towards the targets, shape (n, all heads)."""
@@ -101,11 +101,12 @@ class CostMode(Mode):
         self.heads = [head for head, weight in enumerate(learner.weights) if weight > 0]
         if not self.heads:
             return
-        values = learner.cost_critic.predict(buffer.observations).astype(float)
+        values = learner.cost_critic.predict(buffer.observations)
+        last = learner.cost_critic.predict(np.asarray(learner._last_obs)[np.newaxis])[0]
         advantages = cost_advantages(
             np.stack(learner.agent_costs(disparity), axis=-1),
             values,
-            learner.cost_critic.predict(learner._last_obs).astype(float),
+            last,
             buffer.episode_starts.astype(bool),
             np.asarray(learner._last_episode_starts, bool),
             gamma=learner.gamma,

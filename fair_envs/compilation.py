@@ -2,9 +2,9 @@
 
 Numba's own disk cache does not notice a change in a function imported from another file, and cannot keep a function
 that closes over other compiled functions. Here a kernel's place on disk is named by a hash of everything it was made
-from: this package's sources and every Python file beside those of the environment's rules. An edit in any of them
-compiles anew; nothing stale is ever loaded. Rules without a file (a notebook's) or made by a function are not kept:
-nothing on disk says what they are.
+from: this package's sources, every Python file beside those of the environment's rules and of the compiled functions
+that these call, and the constants that they read. An edit in any of them compiles anew. Rules without a file (a
+notebook's) or made by a function are not kept: nothing on disk says what they are.
 
 ``FAIR_ENVS_CACHE`` names another folder than the user's cache folder.
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
@@ -49,20 +50,51 @@ def compile_kernel(function: Callable[..., Any], *, name: str, source: str | Non
 def source_hash(rules: type) -> str | None:
     """Return the hash of all that compiled rules depend on, or None where files do not tell.
 
-    It covers this package, the files beside those of the rules and of what they inherit from, Python and Numba.
+    It covers this package, the files beside those of the rules and of what they inherit from, the files beside those of
+    every compiled function that the rules call, the constants that these read, Python and Numba.
     """
     if "<locals>" in rules.__qualname__:
         return None
-    folders = {Path(__file__).parent}
-    for ancestor in rules.__mro__[:-1]:
-        try:
-            folders.add(Path(inspect.getfile(ancestor)).parent)
-        except (OSError, TypeError):  # a notebook's
-            return None
     digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
+    folders = {Path(__file__).parent}
+    try:
+        folders |= {Path(inspect.getfile(ancestor)).parent for ancestor in rules.__mro__[:-1]}
+        for function in _called(rules):
+            folders.add(Path(inspect.getfile(function)).parent)
+            digest.update(repr(_constants(function)).encode())
+    except (OSError, TypeError):  # a notebook's
+        return None
     for folder in sorted(folders):
         digest.update(_hash_of(folder).encode())
     return digest.hexdigest()[:16]
+
+
+def _called(rules: type) -> list[Any]:
+    """Return the plain functions behind the rules and behind all compiled functions that they can call."""
+    waiting = [value for name in dir(rules) if hasattr(value := getattr(rules, name), "py_func")]
+    found: dict[int, Any] = {}
+    while waiting:
+        function = waiting.pop().py_func
+        if id(function) not in found:
+            found[id(function)] = function
+            waiting += [value for _, value in _read(function) if hasattr(value, "py_func")]
+    return list(found.values())
+
+
+def _constants(function: Any) -> list[tuple[str, Any]]:
+    """Return the numbers, texts and tuples that a function reads from its module."""
+    return [(name, value) for name, value in _read(function) if isinstance(value, (int, float, str, tuple, np.generic))]
+
+
+def _read(function: Any) -> list[tuple[str, Any]]:
+    """Return what a function reads by name: from its module, from modules that it names, from functions around it."""
+    names = function.__code__.co_names
+    found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
+    found += zip(
+        function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True
+    )
+    modules = [value for _, value in found if inspect.ismodule(value)]
+    return found + [(name, vars(module)[name]) for module in modules for name in names if name in vars(module)]
 
 
 @functools.cache

@@ -179,6 +179,8 @@ class Lanes:
         self._observation_shape = (self.count, self.agents, *(space.shape or ()))
         self._observation_dtype = space.dtype
         self._everyone = np.ones(self.count, bool)
+        edges = np.linspace(0, self.count, self.threads + 1).astype(int)
+        self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread's lanes are always the same
 
     def seed(self, seeds: ArrayLike) -> None:
         """Give each lane its seed; its next restart begins the seed's first episode."""
@@ -188,14 +190,18 @@ class Lanes:
 
     def blank_step(self) -> Step:
         """Return the report of a batch in which nothing has happened; `restart` and `advance` fill it in."""
-        facts = np.empty(self.count, self._blank.dtype)
-        facts[:] = self._blank
+        step = self._unwritten_step()
+        step.facts[:] = self._blank
+        return step
+
+    def _unwritten_step(self) -> Step:
+        """Return a report whose facts and observations every lane has yet to write."""
         return Step(
             observation=np.empty(self._observation_shape, self._observation_dtype),
             reward=np.zeros((self.count, self.agents)),
             terminated=np.zeros(self.count, bool),
             truncated=np.zeros(self.count, bool),
-            facts=facts,
+            facts=np.empty(self.count, self._blank.dtype),
         )
 
     def restart(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
@@ -220,8 +226,9 @@ class Lanes:
 
     def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
         """Play one step of the masked lanes (all by default); actions have shape (B, agents, ...)."""
+        if out is None:
+            out = self._unwritten_step() if mask is None else self.blank_step()
         mask = self._everyone if mask is None else mask
-        out = self.blank_step() if out is None else out
         self._run(
             "advance",
             self.records,
@@ -232,6 +239,7 @@ class Lanes:
             out.terminated,
             out.truncated,
             out.facts,
+            blank=self._blank,
         )
         return out
 
@@ -263,20 +271,25 @@ class Lanes:
         self.records[:] = snapshot
         self.seeded = True
 
-    def _run(self, kernel: str, *arrays: NDArray[Any]) -> None:
-        """Run a kernel over all lanes, split among the threads; every array has the lanes first."""
+    def _run(self, kernel: str, *arrays: NDArray[Any], blank: Facts | None = None) -> None:
+        """Run a kernel over all lanes, split among the threads; every array but ``blank`` has the lanes first."""
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
         if not COMPILED:  # records read like objects without compilation too
             arrays = tuple(a.view(np.recarray) if a.dtype.names else a for a in arrays)
+        shared = (self.rules.code,) if blank is None else (self.rules.code, blank)
         if self.threads == 1:
-            compiled(self.rules.code, *arrays)
+            compiled(*shared, *arrays)
             return
-        edges = np.linspace(0, self.count, self.threads + 1).astype(int)
-        parts = [slice(low, high) for low, high in pairwise(edges)]
-        pool = _pool(self.threads, os.getpid())
-        jobs = [pool.submit(compiled, self.rules.code, *(a[part] for a in arrays)) for part in parts]
-        for job in jobs:
-            job.result()
+        own, *others = self._parts
+        jobs = [
+            _worker(k, os.getpid()).submit(compiled, *shared, *(a[part] for a in arrays))
+            for k, part in enumerate(others)
+        ]
+        try:
+            compiled(*shared, *(a[own] for a in arrays))
+        finally:
+            for job in jobs:
+                job.result()
 
 
 class Worlds:
@@ -376,9 +389,12 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
 
 
 @functools.cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Return the threads of this process: a forked one has none of its parent's."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="fair_envs")
+def _worker(index: int, process: int) -> ThreadPoolExecutor:
+    """Return a thread of this process: a forked one has none of its parent's.
+
+    The same lanes go to the same thread every time, and find themselves in its core's cache.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix=f"fair_envs_{index}")
 
 
 @functools.cache
@@ -404,9 +420,10 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 if same_individuals:
                     describe(lane, params, facts[b])
 
-    def advance(params, lanes, mask, actions, observation, reward, terminated, truncated, facts):  # type: ignore[no-untyped-def]
+    def advance(params, blank, lanes, mask, actions, observation, reward, terminated, truncated, facts):  # type: ignore[no-untyped-def]
         for b in range(lanes.shape[0]):
             if mask[b]:
+                facts[b] = blank[0]  # here, not for all lanes beforehand: it stays in this core's cache
                 lane, fact = lanes[b], facts[b]
                 describe(lane, params, fact)
                 terminated[b] = step(lane, actions[b], params, reward[b], fact)

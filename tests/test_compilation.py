@@ -15,6 +15,13 @@ from fair_envs.compilation import COMPILED, cache_folder
 PACKAGE = Path(fair_envs.__file__).parent
 
 CONSTANTS = "STRIDE = 3\n"
+ELSEWHERE = """
+from numba import njit
+
+@njit
+def bonus():
+    return 5
+"""
 RULES = '''
 import sys
 from typing import NamedTuple
@@ -28,6 +35,7 @@ from fair_envs.core import Lanes, Rules
 from fair_envs.interactions import FairSpec
 
 from constants import STRIDE
+from elsewhere.deep import bonus
 
 
 class Params(NamedTuple):
@@ -41,7 +49,7 @@ def start(lane, params):
 
 @njit
 def step(lane, action, params, reward, facts):
-    lane.position += STRIDE * (1 + action[0]) + integer(lane.key, lane.time, 0, 0, 1000)
+    lane.position += bonus() + STRIDE * (1 + action[0]) + integer(lane.key, lane.time, 0, 0, 1000)
     return False
 
 
@@ -100,6 +108,8 @@ def world(tmp_path: Path) -> Path:
     shutil.copytree(PACKAGE, tmp_path / "fair_envs", ignore=ignored)
     (tmp_path / "walk.py").write_text(RULES)
     (tmp_path / "constants.py").write_text(CONSTANTS)
+    (tmp_path / "elsewhere").mkdir(exist_ok=True)
+    (tmp_path / "elsewhere" / "deep.py").write_text(ELSEWHERE)
     return tmp_path
 
 
@@ -139,8 +149,9 @@ def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
         ("fair_envs/chance.py", "0x9E3779B9", "0x9E3779BB"),
         ("walk.py", "1 + action[0]", "2 + action[0]"),
         ("constants.py", "STRIDE = 3", "STRIDE = 4"),
+        ("elsewhere/deep.py", "return 5", "return 6"),
     ],
-    ids=["in the package", "in the rules", "in a file beside the rules"],
+    ids=["in the package", "in the rules", "in a file beside the rules", "in another package"],
 )
 def test_an_edit_is_seen(world: Path, file: str, old: str, new: str) -> None:
     before = run(world)

@@ -26,7 +26,13 @@ SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
 pytestmark = pytest.mark.xdist_group("packaging")
 
 # These stand on Stable-Baselines3; without it they say which command installs it.
-NEED_AN_EXTRA = ("fair_envs.baselines", "fair_envs.faces.sb3", "fair_envs.reproduction")
+NEED_AN_EXTRA = (
+    "fair_envs.assessment",
+    "fair_envs.baselines",
+    "fair_envs.faces.sb3",
+    "fair_envs.reproduction",
+    "fair_envs.wrappers.sb3",
+)
 
 IMPORT_EACH = """
 import importlib, json, sys
