@@ -39,7 +39,8 @@ class FairPPO(PPO):
         beta: Weight of the prospective cost, at least 0.
         weight: The paper's lambda, which multiplies both, at least 0.
         mode: ``"shaped"``: cost advantages from critics of their own are taken off the advantages. ``"weighted"``: the
-            advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha``. ``"p3o"``: a
+            advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha`` (and by
+            ``weight * beta`` for the group whose critic expects more). ``"p3o"``: a
             clipped surrogate of the cost is added to the loss where the disparity exceeds ``tolerance``.
             ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second moves critics only.
             ``"authors"``: the penalty as in the published code, which rescales the loss.

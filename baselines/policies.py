@@ -11,7 +11,10 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 
 
 class GroupedPolicy(BasePolicy):
-    """An actor and a critic for each group; each is trained on its own group's samples alone.
+    """An actor and a critic for each group; each has gradients from its own group's samples alone.
+
+    What couples them is PPO's: advantages are normalised over the minibatch, and gradients are clipped by their common
+    norm.
 
     The last entry of an observation is the agent's group (`fair_envs.make_sb3` with ``append_group=True`` puts it
     there). It chooses the networks, which do not see it. Works wherever Stable-Baselines3 takes an

@@ -285,7 +285,8 @@ def clocked(load: Load, times: int) -> float:
 def lane_size(seconds: float) -> Callable[[], Sample]:
     """Return what measures the bytes of a lane, its whole state."""
     batch = Lanes(fair_envs.make_rules(ENV_ID, **WORLD), BATCH)
-    return lambda: Stopwatch().sample(value=batch.records.nbytes / batch.count)
+    size = batch.records.nbytes / batch.count
+    return lambda: Sample(size, by_cpu=NOT_A_NUMBER, wall=NOT_A_NUMBER, cpu=NOT_A_NUMBER, others=NOT_A_NUMBER)
 
 
 TIMED = """
@@ -493,7 +494,7 @@ def table(results: Sequence[Result]) -> Table:
 def notes(results: Sequence[Result]) -> list[str]:
     """Return what a reader of the table should know: rows not measured, and whether the machine was busy."""
     told = [f"{result.row.name}: not measured; {result.missing}" for result in results if result.missing]
-    others = max((result.median("others") for result in results if result.samples), default=NOT_A_NUMBER)
+    others = max(filter(np.isfinite, (result.median("others") for result in results)), default=0.0)
     if others > IDLE:
         told.append(
             f"Other processes kept up to {others:.1f} of {cores()} cores busy meanwhile: by the clock this machine is "

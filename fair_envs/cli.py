@@ -48,7 +48,7 @@ class Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except (*WRONG_INPUT, RuntimeError) as error:
-            if ctx.params.get("debug") or isinstance(error, (NotImplementedError, RecursionError)):
+            if ctx.params.get("debug"):
                 raise
             typer.echo(f"fair-envs: {spelled_out(error)}", err=True)
             raise typer.Exit(2 if isinstance(error, WRONG_INPUT) else 1) from None
@@ -115,8 +115,15 @@ def assigned(pairs: Sequence[str], *, what: str) -> dict[str, str]:
     return found
 
 
-def environment_parameters(env_id: str, pairs: Sequence[str] | None) -> dict[str, Any]:
+def environment_parameters(
+    env_id: str, pairs: Sequence[str] | None, *, base: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the environment's parameters as values of their fields' types.
+
+    Args:
+        env_id: The environment.
+        pairs: Texts ``name=value``.
+        base: Parameters that hold where no text says otherwise.
 
     Raises:
         ValueError: An unknown id or variant, or a value outside its range.
@@ -125,9 +132,10 @@ def environment_parameters(env_id: str, pairs: Sequence[str] | None) -> dict[str
     from fair_envs.pages import rules_class
 
     texts = assigned(pairs or (), what="param")
-    rules = rules_class(env_id, variant=texts.get("variant"))
+    values: dict[str, Any] = {**(base or {}), **texts}
+    rules = rules_class(env_id, variant=values.get("variant"))
     fields = get_type_hints(rules.Params, include_extras=True)
-    values = {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
+    values |= {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
     rules(**{name: value for name, value in values.items() if name != "variant"})  # refuses what does not fit
     return values
 
@@ -219,9 +227,7 @@ def play(
     """Play an environment in a window, with one agent on the keyboard, or save a film of it."""
     from fair_envs import playing
 
-    parameters = environment_parameters(env_id, param)
-    run = None if policy == "random" else Path(policy)
-    rules, act = playing.chosen_policy(env_id, parameters, run=run)
+    rules, act = world_and_policy(env_id, param, policy=policy)
     if gif is None:
         index = playing.agent_index(rules, agent)
         if index is not None:
@@ -234,6 +240,24 @@ def play(
         shown = playing.pictures(rules, act, seed=seed, count=count, each=drawn)
         playing.save_film(shown, path, fps=rules.fps)
     typer.echo(f"saved {path}")
+
+
+def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
+    """Return the rules and who plays: chance, or a run's policy in its own world but for the given parameters."""
+    from fair_envs import playing
+    from fair_envs.registration import make_rules
+
+    if policy == "random":
+        rules = make_rules(env_id, **environment_parameters(env_id, param))
+        return rules, playing.random_policy(rules)
+    from fair_envs.baselines.evaluation import Player
+    from fair_envs.baselines.training import load
+
+    model, config = load(policy)
+    if config.env_id != env_id:
+        raise ValueError(f"id must be that of the run, {config.env_id}, got {env_id!r}")
+    rules = make_rules(env_id, **environment_parameters(env_id, param, base=config.parameters))
+    return rules, Player(model, rules)
 
 
 # ---------------------------------------------------------------------------------------------------- train
@@ -361,7 +385,7 @@ def evaluate(
 
     model, config = load(run)
     folder = new_path(out, stem="evaluation", folder=run)
-    parameters = {**config.parameters, **environment_parameters(config.env_id, param)}
+    parameters = environment_parameters(config.env_id, param, base=config.parameters)
     rules = make_rules(config.env_id, **parameters)
     total = len(assessment.batches(episodes))
     with progress_bar("playing", total=total, shown=progress) as each:

@@ -14,7 +14,6 @@ from fair_envs.envs.harvest import melting_pot
 from fair_envs.envs.harvest import rules as harvest
 from fair_envs.faces.single import RandomPartners
 from fair_envs.faces.window import Window, import_pygame
-from fair_envs.registration import make_rules
 
 Act = Callable[[Lanes, Step], NDArray[Any]]
 """A policy: the batch and what it shows to actions (B, agents, ...)."""
@@ -55,21 +54,6 @@ def random_policy(rules: Rules) -> Act:
     return lambda lanes, step: np.stack(
         [choose(seen, luck) for seen, luck in zip(step.observation, draws(lanes), strict=True)]
     )
-
-
-def chosen_policy(env_id: str, parameters: Mapping[str, Any], *, run: Path | None) -> tuple[Rules, Act]:
-    """Return the rules and who plays: chance, or the policy of a run, in the run's world but for these parameters."""
-    if run is None:
-        rules = make_rules(env_id, **parameters)
-        return rules, random_policy(rules)
-    from fair_envs.baselines.evaluation import Player
-    from fair_envs.baselines.training import load
-
-    model, config = load(run)
-    if config.env_id != env_id:
-        raise ValueError(f"id must be {config.env_id}, as in the run, got {env_id!r}")
-    rules = make_rules(env_id, **{**config.parameters, **parameters})
-    return rules, Player(model, rules)
 
 
 def keys_of(rules: Rules) -> dict[str, int]:

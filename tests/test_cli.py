@@ -143,6 +143,11 @@ def test_parameters_become_values_of_their_types() -> None:
     assert type(values["sensitive_fraction"]) is float
 
 
+def test_parameters_are_read_in_the_variant_of_the_run() -> None:
+    base = {"variant": "melting_pot", "patches": 30}
+    assert cli.environment_parameters(ENV_ID, ["agents=4"], base=base) == {**base, "agents": 4}
+
+
 def test_an_unknown_paper_is_named() -> None:
     assert "lamalfa2025" in mistake("reproduce", "nobody1999")
 

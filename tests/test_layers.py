@@ -29,7 +29,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "baselines": ("fair_envs", "wrappers"),
     "reproduction": ("baselines",),
     "pages": ("fair_envs", "metrics"),
-    "playing": ("baselines",),
+    "playing": ("envs",),
     "assessment": ("baselines",),
     "benchmark": ("baselines",),
     "cli": ("assessment", "benchmark", "pages", "playing", "reproduction"),

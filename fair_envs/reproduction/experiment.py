@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.baselines.evaluation import Played, counterfactual, play
+from fair_envs.baselines.evaluation import counterfactual, play
 from fair_envs.baselines.training import Training, train
 from fair_envs.metrics import Returns
 
@@ -30,13 +30,10 @@ class Cell:
     Attributes:
         training: What is trained, and how.
         episodes: Test episodes.
-        games: Whether the test plays the two games of the counterfactual notion (nobody and everybody carries the
-            attribute) and the twins of the ordinary game.
     """
 
     training: Training
     episodes: int
-    games: bool = True
 
     @property
     def key(self) -> str:
@@ -75,7 +72,7 @@ class Result:
     seconds: float
 
 
-def run_cell(cell: Cell, folder: Path, *, each_rollout: Callable[[], None] | None = None) -> Path:
+def run_cell(cell: Cell, folder: Path) -> Path:
     """Run a cell unless its result is there; return the result's folder, which appears whole or not at all."""
     done = folder / cell.key
     if (done / "cell.json").exists():
@@ -104,22 +101,10 @@ def evaluate_cell(cell: Cell, model: Any) -> dict[str, NDArray[Any]]:
     rules = fair_envs.make_rules(training.env_id, **training.parameters)
     ordinary = play(model, rules, episodes=cell.episodes, seed=TEST_SEEDS)
     arrays = {**_arrays("ordinary", ordinary.returns), "selected": ordinary.selected, "executed": ordinary.executed}
-    if cell.games:
-        for name, returns in games_and_twins(cell, model, ordinary).items():
-            arrays |= _arrays(name, returns)
+    worlds = counterfactual(model, rules, episodes=cell.episodes, seed=TEST_SEEDS)
+    for name in ("none", "everybody", "own", "same"):
+        arrays |= _arrays(name, getattr(worlds, name))
     return arrays
-
-
-def games_and_twins(cell: Cell, model: Any, ordinary: Played) -> dict[str, Returns]:
-    """Return the returns of the two games and of the ordinary game's twins."""
-    training = cell.training
-    found = counterfactual(
-        model,
-        fair_envs.make_rules(training.env_id, **training.parameters),
-        episodes=cell.episodes,
-        seed=TEST_SEEDS,
-    )
-    return {name: getattr(found, name) for name in ("none", "everybody", "own", "same")}
 
 
 def read_result(folder: Path) -> Result:

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+from fair_envs.metrics import Estimate
 from fair_envs.reproduction.papers import lamalfa2025 as paper
 from tests.reproduction.test_runner import TINY
 
@@ -50,9 +51,34 @@ def test_the_papers_table_is_kept_in_full() -> None:
     assert paper.PAPER_TABLE_1["cf"][(0.0, 0.75)] == (5, 18, (0.41,))
 
 
+def estimate(low: float, high: float) -> Estimate:
+    return Estimate(value=(low + high) / 2, low=low, high=high, n=5)
+
+
+def test_a_claim_holds_only_if_the_whole_interval_says_so() -> None:
+    assert [paper.exceeds(estimate(*e), 50) for e in ((51, 60), (30, 49), (40, 60))] == [True, False, None]
+    assert [paper.within(estimate(*e), 10) for e in ((-9, 9), (11, 20), (-30, -11), (5, 15))] == [
+        True,
+        False,
+        False,
+        None,
+    ]
+    undefined = estimate(float("nan"), float("nan"))
+    assert paper.exceeds(undefined, 0) is None and paper.within(undefined, 10) is None
+
+
+def test_all_of_nothing_is_open() -> None:
+    assert [paper.all_of(x) for x in ([True, True], [True, None], [None, False], [])] == [True, None, False, None]
+
+
 def test_an_unknown_scale_and_an_existing_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="scale must be one of 'smoke', 'small', 'full', got 'huge'"):
         paper.main(scale="huge", out=tmp_path / "new")  # type: ignore[arg-type]
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ValueError, match="seeds must be at least 1, got 0"):
+        paper.main(scale="smoke", out=tmp_path / "new", seeds=0)
+    with pytest.raises(ValueError, match="merge_from must name folders of this study"):
+        paper.main(scale="smoke", out=tmp_path / "new", merge_from=[tmp_path / "nowhere"])
     assert not (tmp_path / "new").exists()
     with pytest.raises(FileExistsError, match="out must be a new folder"):
         paper.main(scale="smoke", out=tmp_path)

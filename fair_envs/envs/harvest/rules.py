@@ -595,8 +595,8 @@ class Harvest(Rules):
     itself (PettingZoo), or all with shared parameters (``fair_envs.make_sb3``).
 
     **Sensitive attribute and legitimate factors.** ``half_speed``: its carriers have every second turn only, the first
-    at t = 1; they are exactly half of the agents of each preference. Legitimate factor: the colour an agent prefers
-    (``preference``), or by parameter a skill that multiplies rewards.
+    at t = 1; they are half of the agents of each preference (rounded down, within each skill). Legitimate factor: the
+    colour an agent prefers (``preference``), or by parameter a skill that multiplies rewards.
 
     **Action space.** ``Discrete(8)`` an agent: 0 stay, 1 up, 2 down, 3 left, 4 right, 5 ripen or eat, 6 recolour,
     7 obstruct. With ``separate_ripening`` 5 only eats and 8 ripens. Neighbours are scanned down, right, up, left. An
@@ -626,10 +626,10 @@ class Harvest(Rules):
     ``growth_interval`` steps one grows on an empty cell; red with the share of red among the coloured bushes.
 
     **Arguments.** The fields of `HarvestParams`, each with its default and source. ``profile="authors"`` gives the
-    published code's rules; ``variant="melting_pot"`` other rules altogether, see
-    `fair_envs.envs.harvest.melting_pot.MeltingPotHarvest`.
+    published code's rules, ``profile="eating_only"`` Melting Pot's rewards; ``variant="melting_pot"`` other rules
+    altogether, see `fair_envs.envs.harvest.melting_pot.MeltingPotHarvest`.
 
-    **Differences from the published code**, each with the switch that turns its behaviour back on (all of them:
+    **Differences from the published code**, with the switches that turn its behaviour back on (together:
     ``profile="authors"``):
 
     * Moves succeed; there, no move ever did: ``moves_succeed=False``.

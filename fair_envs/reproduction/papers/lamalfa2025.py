@@ -7,7 +7,7 @@ is therefore looked at in three metrics.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import ModeName
 from fair_envs.baselines.training import Training
-from fair_envs.metrics import Estimate
+from fair_envs.metrics import Estimate, mean_interval, paired_difference, price_of_fairness
 from fair_envs.reproduction import figures, tables
 from fair_envs.reproduction.experiment import Cell, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
@@ -30,6 +30,9 @@ DIAGONAL = ((0.25, 0.25), (0.5, 0.5), (1.0, 1.0))
 MODES: tuple[ModeName, ...] = ("weighted", "p3o", "paper_literal", "authors")
 ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
 GROUPS = ("full speed", "half speed")
+FORMS = ("ratio", "difference")
+HIGH = 0.75  # weights from here on count as high
+MARGIN = 10  # percentage points within which prices count as similar
 
 PAPER_TABLE_1: dict[Notion, dict[tuple[float, float], tuple[float, float, tuple[float, ...]]]] = {
     # penalty: (alpha, beta): price in % for non-sensitive, for sensitive, unfairness (two values: the two preferences)
@@ -160,11 +163,16 @@ def main(
         progress: Whether to show a bar with the time left.
 
     Raises:
-        ValueError: An unknown scale.
+        ValueError: An unknown scale, no seed, or a folder to take cells from that has none.
         FileExistsError: The folder exists, without ``resume``.
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got {scale!r}")
+    if seeds is not None and seeds < 1:
+        raise ValueError(f"seeds must be at least 1, got {seeds}")
+    missing = [str(source) for source in merge_from if not (source / "cells").is_dir()]
+    if missing:
+        raise ValueError(f"merge_from must name folders of this study, got {', '.join(missing)} without cells")
     if out.exists() and not resume:
         raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
     chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
@@ -215,7 +223,8 @@ class Report:
     @property
     def command(self) -> str:
         """The command that makes the report."""
-        return f"fair-envs reproduce lamalfa2025 --scale {self.name}"
+        seeds = "" if self.scale.seeds == SCALES[self.name].seeds else f" --seeds {self.scale.seeds}"
+        return f"fair-envs reproduce lamalfa2025 --scale {self.name}{seeds}"
 
     def classic(self, penalty: Notion) -> Arm:
         """Return PPO in the worlds of a penalty."""
@@ -289,14 +298,14 @@ class Report:
         ]
         for form in ("ratio", "difference"):
             row.append("; ".join(tables.show(arm.estimate(n, absolute=True)) for n in self.unfairness(penalty, form)))
-        row.append("; ".join(f"{self.scaled(penalty, arm, n):.3f}" for n in self.unfairness(penalty, "total")))
+        row.append("; ".join(tables.show(self.scaled(penalty, arm, n)) for n in self.unfairness(penalty, "total")))
         return row
 
-    def scaled(self, penalty: Notion, arm: Arm, name: str) -> float:
+    def scaled(self, penalty: Notion, arm: Arm, name: str) -> Estimate:
         """Return the mean absolute raw difference over the largest one among the penalty's arms (`shaped` and PPO)."""
         reference = [self.classic(penalty), *self.fair(penalty).values()]
         largest = largest_absolute(reference, self.unfairness(penalty, "total"))
-        return float(arm.per_seed(name, absolute=True).mean() / largest)
+        return mean_interval(arm.per_seed(name, absolute=True) / largest)
 
     def modes_table(self) -> str:
         """Return how the modes do at (1, 1) with the penalty on demographic parity."""
@@ -354,54 +363,54 @@ class Report:
         }
 
     def _reduction_claim(self) -> Claim:
-        found = {form: self._reductions("dp", form) for form in ("ratio", "difference")}
+        found = {form: self._reductions("dp", form) for form in FORMS}
         best = {form: max(values.values(), key=lambda e: e.value) for form, values in found.items()}
-        holds = {form: e.low > 0 and e.value >= 50 for form, e in best.items()}
         return Claim(
             "Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
-            _verdict(holds),
-            "; ".join(f"{form}: {_listed(values)}" for form, values in found.items()),
+            _verdict({form: exceeds(e, 50) for form, e in best.items()}),
+            _evidence(found),
         )
 
     def _conditional_claim(self) -> Claim:
-        found = {form: self._reductions("csp", form) for form in ("ratio", "difference")}
-        holds = {form: all(e.low > 0 for e in values.values()) for form, values in found.items()}
+        found = {form: self._reductions("csp", form) for form in FORMS}
         return Claim(
             "Conditional statistical parity improves in both preference groups, everywhere on the grid.",
-            _verdict(holds),
-            "; ".join(f"{form}: {_listed(values)}" for form, values in found.items()),
+            _verdict({form: all_of(exceeds(e, 0) for e in values.values()) for form, values in found.items()}),
+            _evidence(found),
         )
 
     def _counterfactual_claim(self) -> Claim:
-        found = {form: self._reductions("cf", form) for form in ("ratio", "difference")}
+        found = {form: self._reductions("cf", form) for form in FORMS}
         holds = {}
         for form, values in found.items():
-            points = {p: values[label_of(p)] for p in self.fair("cf")}
-            improves = {p: e.low > 0 for p, e in points.items()}
-            high = [ok for p, ok in improves.items() if p[2] >= 0.75]
-            low = [ok for p, ok in improves.items() if p[2] < 0.75]
-            holds[form] = all(high) and not any(low)
-        return Claim(
-            "Counterfactual fairness improves only at high weights.",
-            _verdict(holds),
-            "; ".join(f"{form}: {_listed(values)}" for form, values in found.items()),
-        )
+            improves = {p[2:]: exceeds(values[label_of(p)], 0) for p in self.fair("cf")}
+            high = [ok for weights, ok in improves.items() if min(weights) >= HIGH]
+            low = [ok for weights, ok in improves.items() if min(weights) < HIGH]
+            both_sides = bool(high and low) or None
+            holds[form] = all_of([both_sides, *high, *(None if ok is None else not ok for ok in low)])
+        return Claim("Counterfactual fairness improves only at high weights.", _verdict(holds), _evidence(found))
 
     def _price_claim(self) -> Claim:
-        lines, similar = [], []
-        for penalty in PENALTIES:
-            classic, kind = self.classic(penalty), "game" if penalty == "cf" else "return"
-            for arm in self.fair(penalty).values():
-                without, having = (arm.price(classic, f"{kind}[{g}]") for g in ("without", "with"))
-                similar.append(without.low <= having.high and having.low <= without.high)
-                lines.append(
-                    f"{penalty} {arm.label}: {tables.show(without, digits=0)} and {tables.show(having, digits=0)}"
-                )
+        gaps = {
+            f"{penalty} {arm.label}": self.price_gap(penalty, arm)
+            for penalty in PENALTIES
+            for arm in self.fair(penalty).values()
+        }
+        metric = f"within {MARGIN} percentage points"
         return Claim(
             "The price of fairness is similar for both groups.",
-            _verdict({"overlap of the intervals": all(similar)}),
-            f"{sum(similar)} of {len(similar)} pairs of intervals overlap; price in % for N and S: " + "; ".join(lines),
+            _verdict({metric: all_of(within(gap, MARGIN) for gap in gaps.values())}),
+            "Price for N minus price for S, in percentage points: " + _listed(gaps, unit=""),
         )
+
+    def price_gap(self, penalty: Notion, arm: Arm) -> Estimate:
+        """Return the price for the group without the attribute minus that with it, paired by training seed."""
+        kind = "game" if penalty == "cf" else "return"
+        prices = (
+            price_of_fairness(arm.per_seed(f"{kind}[{g}]"), self.classic(penalty).per_seed(f"{kind}[{g}]"))
+            for g in ("without", "with")
+        )
+        return paired_difference(*prices)
 
     # ------------------------------------------------------------------------------------- figures and text
 
@@ -439,7 +448,10 @@ class Report:
             f"{s.steps:,} agent steps each ({seconds / trainings:.0f} s on one core), episodes of {s.horizon} steps, "
             f"{s.episodes} test episodes a cell. Brackets hold 95 % intervals over training seeds (Student's t; "
             "differences and prices are paired by seed). N: agents at full speed; S: agents with the sensitive "
-            "attribute, at half speed. Unfairness is the mean over test episodes of the absolute value.",
+            "attribute, at half speed. Unfairness is the mean over test episodes of the absolute value. Max-abs "
+            "scaling divides by the largest absolute raw difference of group totals in any test episode of PPO and of the "
+            "`shaped` arms of the same penalty; all arms are divided by one number, so that it falls by the same "
+            "percentage as the raw difference.",
             "## The paper's table beside ours",
             self.paper_table(),
             "## The paper's claims",
@@ -455,9 +467,36 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
 
-def _verdict(holds: Mapping[str, bool]) -> str:
-    return "; ".join(f"{'Holds' if ok else 'Does not hold'} ({metric})" for metric, ok in holds.items()) + "."
+def exceeds(estimate: Estimate, bound: float) -> bool | None:
+    """Return whether the whole interval is above the bound, False if it is below, None if neither is shown."""
+    if estimate.low > bound:
+        return True
+    return False if estimate.high < bound else None
 
 
-def _listed(values: Mapping[str, Estimate]) -> str:
-    return ", ".join(f"{label} {tables.show(e, digits=0)} %" for label, e in values.items())
+def within(estimate: Estimate, margin: float) -> bool | None:
+    """Return whether the whole interval is within the margin of 0, False if outside, None if neither is shown."""
+    if -margin < estimate.low and estimate.high < margin:
+        return True
+    return False if estimate.low > margin or estimate.high < -margin else None
+
+
+def all_of(outcomes: Iterable[bool | None]) -> bool | None:
+    """Return whether all are so: False if one is not, None if one is open or there are none."""
+    known = list(outcomes)
+    if False in known:
+        return False
+    return None if None in known or not known else True
+
+
+def _verdict(holds: Mapping[str, bool | None]) -> str:
+    words = {True: "Holds", False: "Does not hold", None: "Undecided"}
+    return "; ".join(f"{words[outcome]} ({metric})" for metric, outcome in holds.items()) + "."
+
+
+def _evidence(found: Mapping[str, Mapping[str, Estimate]]) -> str:
+    return "Reduction of the " + "; of the ".join(f"{form}: {_listed(values)}" for form, values in found.items())
+
+
+def _listed(values: Mapping[str, Estimate], *, unit: str = " %") -> str:
+    return ", ".join(f"{label} {tables.show(e, digits=0)}{unit}" for label, e in values.items())
