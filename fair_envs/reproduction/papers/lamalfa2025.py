@@ -449,8 +449,8 @@ class Report:
             f"{s.episodes} test episodes a cell. Brackets hold 95 % intervals over training seeds (Student's t; "
             "differences and prices are paired by seed). N: agents at full speed; S: agents with the sensitive "
             "attribute, at half speed. Unfairness is the mean over test episodes of the absolute value. Max-abs "
-            "scaling divides by the largest absolute raw difference of group totals in any test episode of PPO and of the "
-            "`shaped` arms of the same penalty; all arms are divided by one number, so that it falls by the same "
+            "scaling divides by the largest absolute raw difference of group totals in any test episode of PPO and of "
+            "the `shaped` arms of the same penalty; all arms are divided by one number, so that it falls by the same "
             "percentage as the raw difference.",
             "## The paper's table beside ours",
             self.paper_table(),
