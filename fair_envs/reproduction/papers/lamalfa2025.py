@@ -441,8 +441,9 @@ class Report:
     def text(self, claims: Sequence[Claim]) -> str:
         """Return the report as Markdown."""
         s = self.scale
-        trainings = sum(len(arm.results) for arm in self.arms.values())
-        seconds = sum(result.seconds for arm in self.arms.values() for result in arm.results)
+        results = [result for arm in self.arms.values() for result in arm.results]
+        distinct = {json.dumps(result.cell, sort_keys=True): result.seconds for result in results}
+        trainings, seconds = len(distinct), sum(distinct.values())
         parts = [
             f"Made by `{self.command}`: {trainings} trainings, {s.seeds} seeds (0 to {s.seeds - 1}) a cell, "
             f"{s.steps:,} agent steps each ({seconds / trainings:.0f} s on one core), episodes of {s.horizon} steps, "
