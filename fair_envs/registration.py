@@ -107,12 +107,8 @@ def make_sb3(
         ValueError: An unknown id or kind of rows, or a value outside its range.
     """
     from fair_envs.core import check_count
+    from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 
-    try:
-        from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
-    except ImportError as error:
-        needed = "make_sb3 needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
-        raise ImportError(needed) from error
     check_count("n_envs", n_envs)
     if rows not in ("agents", "lanes"):
         raise ValueError(f"rows must be 'agents' or 'lanes', got {rows!r}")

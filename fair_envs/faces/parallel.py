@@ -8,7 +8,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
-from pettingzoo.utils.conversions import parallel_to_aec
+from pettingzoo.utils.conversions import parallel_to_aec_wrapper
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from fair_envs.core import Lanes, Rules, Step, variant_of
 from fair_envs.faces.common import (
@@ -146,6 +147,10 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         self.agents = [] if state["over"][0] else list(self.possible_agents)
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
 
+    def check_action(self, action: Any) -> None:
+        """Raise ValueError if the action does not lie in an agent's space."""
+        self._check(action, shape=self._check.shape)
+
     def _stack(self, actions: dict[str, Any]) -> NDArray[Any]:
         """Return the actions as an array of shape (1, agents, ...)."""
         if not isinstance(actions, dict):
@@ -172,17 +177,37 @@ def _own(space: gym.Space[Any]) -> gym.Space[Any]:
     return deepcopy(space)
 
 
+class Turns(parallel_to_aec_wrapper[str, Any, Any]):
+    """The turn-based view. An action is checked when it is given, not when the last agent's turn plays the step."""
+
+    env: AgentsEnv
+
+    def step(self, action: Any) -> None:
+        """Take the selected agent's action.
+
+        Raises:
+            ValueError: The action does not lie in the agent's space; the episode goes on with another one.
+        """
+        agent = self.agent_selection
+        if not (self.terminations[agent] or self.truncations[agent]):
+            self.env.check_action(action)
+        super().step(action)
+
+
 def module_of(face: type[AgentsEnv]) -> tuple[Callable[..., AgentsEnv], Callable[..., Any], Callable[..., Any]]:
     """Return what a PettingZoo module offers: ``parallel_env``, ``env`` and ``raw_env``.
 
-    In the first all agents act at once; in the others they are asked one after another, and calls out of order are
-    reported.
+    In the first all agents act at once; in the others they are asked one after another. ``env`` reports calls out of
+    order.
     """
 
     def parallel_env(**parameters: Any) -> AgentsEnv:
         return face(**parameters)
 
-    def env(**parameters: Any) -> AECEnv[str, Any, Any]:
-        return parallel_to_aec(face(**parameters))
+    def raw_env(**parameters: Any) -> AECEnv[str, Any, Any]:
+        return Turns(face(**parameters))
 
-    return parallel_env, env, env
+    def env(**parameters: Any) -> AECEnv[str, Any, Any]:
+        return OrderEnforcingWrapper(raw_env(**parameters))
+
+    return parallel_env, env, raw_env

@@ -6,12 +6,17 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
 from fair_envs.faces.common import ActionCheck, OfLanes, Picture, joint_space
 from fair_envs.interactions import Facts
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+except ModuleNotFoundError as error:
+    needed = "this face needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+    raise ImportError(needed) from error
 
 
 class LanesVecEnv(OfLanes, VecEnv):

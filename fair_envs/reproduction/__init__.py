@@ -1,1 +1,9 @@
 """Papers' experiments, run again: cells that run once, in parallel, and the tables made from them."""
+
+from importlib.util import find_spec
+
+for _library in ("stable_baselines3", "torch", "tqdm"):
+    if find_spec(_library) is None:
+        raise ImportError(
+            f"fair_envs.reproduction needs {_library}; install it with: pip install 'fair-envs[baselines]'"
+        )

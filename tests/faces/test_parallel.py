@@ -114,6 +114,18 @@ def test_the_name_and_modes_are_announced() -> None:
 
 
 def test_the_module_offers_what_pettingzoos_modules_do() -> None:
-    assert harvest.raw_env is harvest.env
+    assert harvest.raw_env().unwrapped.lanes.agents == harvest.env().unwrapped.lanes.agents == 40
     with pytest.raises(TypeError, match="horizon"):
         harvest.env(horizn=3)
+
+
+@pytest.mark.parametrize("action", [99, -1, "up", None, 2.5])
+def test_a_bad_turn_is_refused_at_once_and_the_episode_goes_on(action: Any) -> None:
+    turns = harvest.env(horizon=HORIZON)
+    turns.reset(seed=0)
+    with pytest.raises(ValueError, match="action must"):
+        turns.step(action)
+    assert turns.agent_selection == "agent_0"
+    for _ in NAMES:
+        turns.step(STAY)
+    assert turns.unwrapped.lanes.records["time"][0] == 1
