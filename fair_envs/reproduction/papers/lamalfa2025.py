@@ -32,7 +32,7 @@ ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obst
 GROUPS = ("full speed", "half speed")
 FORMS = ("ratio", "difference")
 HIGH = 0.75  # weights from here on count as high
-MARGIN = 10  # percentage points within which prices count as similar
+MARGIN = 10  # percentage points within which prices count as similar; ours, the paper names none
 
 PAPER_TABLE_1: dict[Notion, dict[tuple[float, float], tuple[float, float, tuple[float, ...]]]] = {
     # penalty: (alpha, beta): price in % for non-sensitive, for sensitive, unfairness (two values: the two preferences)
@@ -91,7 +91,7 @@ SCALES: dict[str, Scale] = {
     ),
     "small": Scale(
         seeds=5,
-        steps=1_280_000,  # 107 episodes of 40 agents; the returns of PPO have settled by then
+        steps=1_280_000,  # 107 episodes of 40 agents: what 25 minutes allow; fair-PPO has not settled by then
         horizon=300,
         episodes=50,
         points=DIAGONAL,
