@@ -356,7 +356,7 @@ ROWS: tuple[Row, ...] = (
     Row("parallel", "PettingZoo parallel, 40 agents, infos included", RATE, 4_000, partial(rate, load=parallel_load)),
     Row(
         "rollout",
-        f"Stable-Baselines3 rollout, agents as rows, {BATCH} lanes, 64x64 networks",
+        f"Stable-Baselines3 rollout, {BATCH} lanes, agents as rows, 64x64 networks",
         AGENT_RATE,
         400_000,
         partial(rate, load=rollout_load),
@@ -369,7 +369,7 @@ ROWS: tuple[Row, ...] = (
         partial(rate, load=training_load),
         threads=2,
     ),
-    Row("threads", "2 threads against 1, 256 lanes", "times", 1.5, partial(gain, lanes=256)),
+    Row("threads", "256 lanes, 2 threads against 1", "times", 1.5, partial(gain, lanes=256)),
     Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
     Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),
     Row("compilation", "gym.make to first step, not compiled", "s", 10, first_start, at_least=False, slow=True),
@@ -409,7 +409,7 @@ class Result:
         target = "-" if row.target is None else f"{'>=' if row.at_least else '<'} {figure(row.target)}"
         met = {True: "yes", False: "no", None: "-"}[self.met]
         spread = f"{figure(low)} to {figure(high)}"
-        return row.what, row.unit, target, figure(self.median()), spread, figure(self.median("by_cpu")), met
+        return f"{row.what}, {row.unit}", target, figure(self.median()), spread, figure(self.median("by_cpu")), met
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; what does not exist is None."""
@@ -484,7 +484,7 @@ def report(name: str, repeats: str, seconds: str) -> None:
 def table(results: Sequence[Result]) -> Table:
     """Return the table for people."""
     shown = Table("what", box=None, pad_edge=False)
-    for column in ("unit", "target", "median", "least to largest", "by CPU time", "met"):
+    for column in ("target", "median", "least to largest", "by CPU time", "met"):
         shown.add_column(column, no_wrap=True)
     for result in results:
         shown.add_row(*result.cells())

@@ -5,6 +5,7 @@ Heavy libraries are imported by the commands that need them: ``list`` and ``show
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -182,6 +183,11 @@ def progress_bar(what: str, *, total: int, shown: bool = True) -> Iterator[Calla
         yield lambda: bar.advance(task)
 
 
+def terminal() -> Console:
+    """Return where tables are printed: as wide as the terminal, and wide where there is none."""
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)
+
+
 # ----------------------------------------------------------------------------------------------- list, show
 
 
@@ -190,7 +196,7 @@ def list_environments() -> None:
     """List the environments."""
     from fair_envs.pages import environments_table
 
-    Console().print(environments_table())
+    terminal().print(environments_table())
 
 
 @app.command()
@@ -205,7 +211,7 @@ def show(
     if what == "notions":
         typer.echo(notions_table())
     else:
-        Console().print(environment_page(what, variant=variant))
+        terminal().print(environment_page(what, variant=variant))
 
 
 # ----------------------------------------------------------------------------------------------------- play
@@ -398,7 +404,7 @@ def evaluate(
         "training": config.as_dict(),
     }
     assessment.save(found, folder, about=about)
-    Console().print(assessment.table(found))
+    terminal().print(assessment.table(found))
     for name, meaning in assessment.WORLDS.items():
         typer.echo(f"[{name}]: {meaning}")
     typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
@@ -418,6 +424,10 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Worker processes.", min=1)] = 2,
     seeds: Annotated[int | None, typer.Option(help="Training seeds of each cell, if not the scale's.", min=1)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")] = False,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="Take over this folder's cells, run elsewhere; may be repeated."),
+    ] = None,
     progress: ShowProgress = True,
 ) -> None:
     """Run a paper's experiments again and set its numbers beside ours."""
@@ -426,12 +436,19 @@ def reproduce(
     if paper not in papers():
         raise ValueError(f"paper must be one of {', '.join(papers())}, got {paper!r}")
     folder = out or RUNS / f"{paper}-{scale}"
-    check_resumable(folder, resume=resume)
-    options = {} if seeds is None else {"seeds": seeds}
-    with resumable(f"fair-envs reproduce {paper} --scale {scale} --out {folder} --resume"):
+    again = f"fair-envs reproduce {paper} --scale {scale} --out {folder} --resume"
+    with resumable(again if seeds is None else f"{again} --seeds {seeds}"):
         module = importlib.import_module(f"fair_envs.reproduction.papers.{paper}")
-        report = module.main(scale=scale, out=folder, jobs=jobs, progress=progress, **options)
-    typer.echo(f"saved {report or folder}")
+        report = module.main(
+            scale=scale,
+            out=folder,
+            jobs=jobs,
+            seeds=seeds,
+            resume=resume,
+            merge_from=merge or [],
+            progress=progress,
+        )
+    typer.echo(f"saved {report}")
 
 
 def papers() -> list[str]:
@@ -441,17 +458,6 @@ def papers() -> list[str]:
     from fair_envs.reproduction import papers as package
 
     return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-
-
-def check_resumable(folder: Path, *, resume: bool) -> None:
-    """Refuse a folder with something in it unless it is to be resumed.
-
-    Raises:
-        ValueError: It holds something, or there is nothing to resume.
-    """
-    filled = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    if filled and not resume:
-        raise ValueError(f"out must be a new folder, or --resume given to go on there, got {str(folder)!r}")
 
 
 @contextmanager
@@ -498,7 +504,7 @@ def bench(
     effort = benchmark.QUICK if quick else benchmark.FULL
     with progress_bar("measuring", total=sum(r.repeats(effort) for r in rows), shown=progress) as each:
         results = [benchmark.run_row(r, effort, each=each) for r in rows]
-    console = Console()
+    console = terminal()
     console.print(benchmark.table(results))
     for note in benchmark.notes(results):
         console.print(note, markup=False)

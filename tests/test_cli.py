@@ -32,6 +32,9 @@ class Said:
         self.flat = " ".join(self.text.split())  # without the line breaks of a narrow terminal
 
 
+BRIEFLY = ("--frames", "1")  # of a window that should not open
+
+
 def mistake(*arguments: Any) -> str:
     """Return the one line that a wrong command gets."""
     said = Said(*arguments)
@@ -107,7 +110,7 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_unknown_id_is_named_with_those_that_exist() -> None:
     assert mistake("show", "FairWheat-v0") == f"id must be one of {ENV_ID}, got 'FairWheat-v0'"
-    assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0")
+    assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0", *BRIEFLY)
 
 
 def test_an_unknown_variant_is_named() -> None:
@@ -125,15 +128,15 @@ def test_an_unknown_variant_is_named() -> None:
     ],
 )
 def test_a_wrong_parameter_is_named_with_what_was_expected(param: str, line: str) -> None:
-    assert mistake("play", ENV_ID, "--param", param) == line
+    assert mistake("play", ENV_ID, *BRIEFLY, "--param", param) == line
 
 
 def test_an_unknown_parameter_is_named() -> None:
-    assert mistake("play", ENV_ID, "--param", "wheat=3").startswith("wheat must be one of agents, ")
+    assert mistake("play", ENV_ID, *BRIEFLY, "--param", "wheat=3").startswith("wheat must be one of agents, ")
 
 
 def test_a_parameter_given_twice_is_refused() -> None:
-    assert "agents" in mistake("play", ENV_ID, "--param", "agents=3", "--param", "agents=4")
+    assert "agents" in mistake("play", ENV_ID, *BRIEFLY, "--param", "agents=3", "--param", "agents=4")
 
 
 def test_parameters_become_values_of_their_types() -> None:
@@ -152,11 +155,14 @@ def test_an_unknown_paper_is_named() -> None:
     assert "lamalfa2025" in mistake("reproduce", "nobody1999")
 
 
-def test_a_folder_with_something_in_it_is_refused_unless_resumed(working_directory: Path) -> None:
+def test_a_study_is_not_run_into_a_folder_that_exists(working_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
+    from fair_envs.reproduction.papers import lamalfa2025
+
     kept = working_directory / "study" / "kept.txt"
     kept.parent.mkdir()
     kept.write_text("kept")
+    monkeypatch.setattr(lamalfa2025, "run_cells", None)  # it is not reached
     assert "out must be a new folder" in mistake("reproduce", "lamalfa2025", "--out", "study")
     assert kept.read_text() == "kept"
 
@@ -193,7 +199,7 @@ def test_a_film_shows_so_many_different_steps(working_directory: Path) -> None:
 
 def test_a_film_is_not_overwritten(working_directory: Path) -> None:
     (working_directory / "film.gif").write_text("kept")
-    assert "out must be a new path, got 'film.gif'" in mistake("play", ENV_ID, "--gif", "film.gif")
+    assert "out must be a new path, got 'film.gif'" in mistake("play", ENV_ID, *BRIEFLY, "--gif", "film.gif")
     assert (working_directory / "film.gif").read_text() == "kept"
 
 
@@ -207,7 +213,7 @@ def test_a_window_opens_and_closes_after_so_many_steps() -> None:
 
 def test_an_unknown_agent_is_named() -> None:
     expected = "agent must be none or one of agent_0 to agent_7, got 'agent_8'"
-    assert mistake("play", ENV_ID, *TINY_OPTIONS, "--agent", "agent_8") == expected
+    assert mistake("play", ENV_ID, *BRIEFLY, *TINY_OPTIONS, "--agent", "agent_8") == expected
 
 
 class TestTheKeyboard:
@@ -420,7 +426,7 @@ def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path
 def test_what_is_no_run_is_neither_evaluated_nor_played(working_directory: Path) -> None:
     pytest.importorskip("stable_baselines3")
     assert "config.json, got nowhere" in mistake("evaluate", "nowhere")
-    assert "config.json, got nowhere" in mistake("play", ENV_ID, "--policy", "nowhere")
+    assert "config.json, got nowhere" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere")
 
 
 def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, working_directory: Path) -> None:
@@ -444,14 +450,51 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
 
     called: dict[str, Any] = {}
     monkeypatch.setattr(lamalfa2025, "main", lambda **given: called.update(given))
-    said = Said("reproduce", "lamalfa2025", "--scale", "small", "--out", "x", "--jobs", "3", "--seeds", "1")
+    options = [
+        "--scale",
+        "small",
+        "--out",
+        "x",
+        "--jobs",
+        "3",
+        "--seeds",
+        "1",
+        "--resume",
+        "--merge",
+        "y",
+        "--merge",
+        "z",
+    ]
+    said = Said("reproduce", "lamalfa2025", *options, "--no-progress")
     assert said.code == 0, said.text
-    assert called == {"scale": "small", "out": Path("x"), "jobs": 3, "progress": True, "seeds": 1}
+    assert called == {
+        "scale": "small",
+        "out": Path("x"),
+        "jobs": 3,
+        "seeds": 1,
+        "resume": True,
+        "merge_from": [Path("y"), Path("z")],
+        "progress": False,
+    }
 
 
 def test_an_unknown_scale_is_named() -> None:
     pytest.importorskip("stable_baselines3")
     assert "got 'vast'" in mistake("reproduce", "lamalfa2025", "--scale", "vast")
+
+
+def test_an_interrupted_study_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.reproduction.papers import lamalfa2025
+
+    def interrupted(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lamalfa2025, "main", interrupted)
+    said = Said("reproduce", "lamalfa2025", "--seeds", "2")
+    assert said.code == 130
+    expected = "fair-envs reproduce lamalfa2025 --scale smoke --out runs/lamalfa2025-smoke --resume --seeds 2"
+    assert expected in said.flat
 
 
 @pytest.mark.parametrize(("lower", "code"), [(True, 0), (False, 1)])
