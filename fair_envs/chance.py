@@ -9,8 +9,10 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random 
 Its published known-answer vectors are among the tests.
 """
 
+import numba
 import numpy as np
-from numba import njit
+
+from fair_envs.compilation import rule
 
 SITES_OF_ENVIRONMENTS = 1 << 16  # an environment names its sites 0 .. SITES_OF_ENVIRONMENTS - 1
 KEYS = SITES_OF_ENVIRONMENTS  # where the keys of episodes come from
@@ -25,7 +27,7 @@ _53_BITS = np.uint64(11)
 _UNIT = 1.0 / 9007199254740992.0  # 2 ** -53
 
 
-@njit
+@rule
 def philox(c0, c1, c2, c3, k0, k1):
     """Return the four 32-bit words of Philox4x32-10 at a counter and key of 32-bit words (all held in uint64)."""
     for _ in range(_ROUNDS):
@@ -40,7 +42,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@njit
+@rule
 def bits(key, time, site, index):
     """Return the 64 random bits that belong to this place."""
     key = np.uint64(key)
@@ -50,19 +52,19 @@ def bits(key, time, site, index):
     return (word_0 << _HALF) | word_1
 
 
-@njit
+@rule
 def uniform(key, time, site, index):
     """Return the one number in [0, 1) that belongs to this place."""
     return (bits(key, time, site, index) >> _53_BITS) * _UNIT
 
 
-@njit
+@rule
 def integer(key, time, site, index, below):
     """Return the one integer in 0 .. below - 1 that belongs to this place."""
     return int(uniform(key, time, site, index) * below)
 
 
-@njit
+@rule
 def shuffle(items, key, time, site):
     """Put a one-dimensional array into the random order that belongs to this place, in place (Fisher and Yates)."""
     for last in range(items.shape[0] - 1, 0, -1):
@@ -72,13 +74,13 @@ def shuffle(items, key, time, site):
         items[other] = kept
 
 
-@njit
+@rule
 def episode_key(seed, episode):
     """Return the key of a lane's episode, a function of the lane's seed and of how many episodes came before."""
     return bits(seed, np.uint64(episode) & _WORD, KEYS, np.uint64(episode) >> _HALF)
 
 
-@njit
+@numba.njit
 def fill_uniform(keys, times, site, out):
     """Write ``uniform(keys[b], times[b], site, i)`` to ``out[b, i]``; shapes (B,), (B,) and (B, I)."""
     for b in range(out.shape[0]):

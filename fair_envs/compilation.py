@@ -24,11 +24,35 @@ import numba
 import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 """False under ``NUMBA_DISABLE_JIT=1``: everything runs as plain Python, for debugging and coverage."""
 
 Kernel = Callable[..., None]
+
+
+def rule(function: Callable[..., Any]) -> Any:
+    """Return a function that compiled code calls compiled, and Python as it is written.
+
+    ``numba.njit`` does for rules too, but takes almost twice as long: it also compiles what lets Python call each
+    function, and compiles a function anew for every constant that it is called with.
+    """
+    if not COMPILED:
+        return function
+    wanted = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return functools.wraps(function)(_Rule(function, targetoptions=wanted))
+
+
+class _Rule(CPUDispatcher):
+    """Numba's function without what Python needs to call it."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    def get_call_template(self, arguments: Any, keywords: Any) -> Any:
+        """Return the function for these types; a constant is of its type like any other value."""
+        return super().get_call_template(tuple(map(types.unliteral, arguments)), keywords)
 
 
 def compile_kernel(function: Callable[..., Any], *, name: str, source: str | None) -> Kernel:

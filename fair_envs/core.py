@@ -14,11 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
-from fair_envs.compilation import COMPILED, Kernel, compile_kernel, source_hash
+from fair_envs.compilation import COMPILED, Kernel, compile_kernel, rule, source_hash
 from fair_envs.interactions import Facts, FairSpec, blank_facts
 from fair_envs.parameters import encode, make_params
 
@@ -452,4 +451,4 @@ def draws(lanes: Lanes, *, site: int = chance.POLICY) -> NDArray[np.float64]:
     return out
 
 
-__all__ = ["CLOCK", "Amendment", "Lanes", "Rules", "Step", "check_seeds", "draws", "kernels", "njit", "variant_of"]
+__all__ = ["CLOCK", "Amendment", "Lanes", "Rules", "Step", "check_seeds", "draws", "kernels", "rule", "variant_of"]

@@ -1,15 +1,27 @@
 """Chance is a pure function of key, time, site and index, and looks like chance."""
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise, permutations
+from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 from numpy.typing import NDArray
 
 from fair_envs import chance
 
 MASK = 0xFFFFFFFF
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Return the function as compiled code calls it."""
+    return njit(lambda *given: function(*given))
+
+
+philox, bits, uniform = compiled(chance.philox), compiled(chance.bits), compiled(chance.uniform)
+integer, shuffle, episode_key = compiled(chance.integer), compiled(chance.shuffle), compiled(chance.episode_key)
 
 # Random123's file of known answers for philox4x32 with 10 rounds: counter, key, result.
 PUBLISHED = [
@@ -42,7 +54,7 @@ def philox_by_hand(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int,
 def test_philox_gives_its_published_answers(
     counter: tuple[int, ...], key: tuple[int, ...], result: tuple[int, ...]
 ) -> None:
-    assert tuple(int(word) for word in chance.philox(*words(counter), *words(key))) == result
+    assert tuple(int(word) for word in philox(*words(counter), *words(key))) == result
     assert philox_by_hand(counter, key) == result
 
 
@@ -55,30 +67,31 @@ def test_a_place_is_the_counter_time_site_index_under_the_key_low_word_first(
     key: int, time: int, site: int, index: int
 ) -> None:
     high, low, *_ = philox_by_hand((time, site, index, 0), (key & MASK, key >> 32))
-    assert int(chance.bits(np.uint64(key), time, site, index)) == high << 32 | low
+    assert int(bits(np.uint64(key), time, site, index)) == high << 32 | low
 
 
 @pytest.mark.nojit
-def test_the_numbers_are_these_with_and_without_compilation() -> None:
-    assert int(chance.bits(np.uint64(7), 5, 3, 1)) == 9696648432332594742
-    assert chance.uniform(np.uint64(7), 5, 3, 1) == 0.5256563648081579
-    assert chance.integer(np.uint64(7), 5, 3, 1, 1000) == 525
-    assert int(chance.episode_key(np.uint64(3), np.uint64(0))) == 13942332713591219457
+@pytest.mark.parametrize("way", [compiled, lambda function: function], ids=["compiled", "from Python"])
+def test_the_numbers_are_these_with_and_without_compilation(way: Callable[[Any], Any]) -> None:
+    assert int(way(chance.bits)(np.uint64(7), 5, 3, 1)) == 9696648432332594742
+    assert way(chance.uniform)(np.uint64(7), 5, 3, 1) == 0.5256563648081579
+    assert way(chance.integer)(np.uint64(7), 5, 3, 1, 1000) == 525
+    assert int(way(chance.episode_key)(np.uint64(3), np.uint64(0))) == 13942332713591219457
     items = np.arange(8)
-    chance.shuffle(items, np.uint64(7), 5, 3)
+    way(chance.shuffle)(items, np.uint64(7), 5, 3)
     assert items.tolist() == [7, 2, 6, 0, 1, 3, 4, 5]
 
 
 def test_a_uniform_number_is_the_first_53_bits_and_below_1() -> None:
     for index in range(1000):
-        bits = int(chance.bits(np.uint64(1), 0, 0, index))
-        assert chance.uniform(np.uint64(1), 0, 0, index) == (bits >> 11) / 2**53
+        drawn = int(bits(np.uint64(1), 0, 0, index))
+        assert uniform(np.uint64(1), 0, 0, index) == (drawn >> 11) / 2**53
     assert float(2**53 - 1) / 2**53 < 1  # so all bits set is below 1 too
 
 
 @pytest.mark.parametrize("below", [1, 2, 7, 375])
 def test_an_integer_is_at_least_0_and_below_its_bound(below: int) -> None:
-    drawn = {chance.integer(np.uint64(5), 0, 0, index, below) for index in range(20 * below)}
+    drawn = {integer(np.uint64(5), 0, 0, index, below) for index in range(20 * below)}
     assert drawn == set(range(below))
 
 
@@ -91,7 +104,7 @@ def along(axis: str, count: int) -> NDArray[np.float64]:
         return np.array(out[0])
     out = np.empty((count, 1))
     if axis == "site":
-        return np.array([chance.uniform(np.uint64(9), 4, site, 0) for site in k])
+        return np.array([uniform(np.uint64(9), 4, site, 0) for site in k])
     if axis == "time":
         chance.fill_uniform(np.full(count, 9, np.uint64), k.astype(np.int32), 2, out)
     elif axis == "key":
@@ -115,16 +128,14 @@ def test_neighbouring_places_look_independent_and_uniform(axis: str) -> None:
 
 
 def test_places_that_differ_in_two_coordinates_are_not_the_same_place() -> None:
-    drawn = {
-        int(chance.bits(np.uint64(k), t, s, i)) for k in range(6) for t in range(6) for s in range(6) for i in range(6)
-    }
+    drawn = {int(bits(np.uint64(k), t, s, i)) for k in range(6) for t in range(6) for s in range(6) for i in range(6)}
     assert len(drawn) == 6**4
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 375])
 def test_a_shuffle_is_a_permutation(count: int) -> None:
     items = np.arange(count)
-    chance.shuffle(items, np.uint64(11), 0, 1)
+    shuffle(items, np.uint64(11), 0, 1)
     assert sorted(items.tolist()) == list(range(count))
 
 
@@ -132,7 +143,7 @@ def test_every_order_is_as_likely() -> None:
     orders: Counter[tuple[int, ...]] = Counter()
     for key in range(12_000):
         items = np.arange(4)
-        chance.shuffle(items, np.uint64(key), 0, 0)
+        shuffle(items, np.uint64(key), 0, 0)
         orders[tuple(items.tolist())] += 1
     assert set(orders) == set(permutations(range(4)))
     assert sum((count - 500) ** 2 / 500 for count in orders.values()) < 50  # 23 degrees of freedom: 23 +- 7
@@ -140,18 +151,18 @@ def test_every_order_is_as_likely() -> None:
 
 def test_the_key_of_an_episode_belongs_to_seed_and_episode() -> None:
     keys = [
-        int(chance.episode_key(np.uint64(seed), np.uint64(episode)))
+        int(episode_key(np.uint64(seed), np.uint64(episode)))
         for seed in (0, 1, 2, 2**32, 2**63 - 1)
         for episode in (0, 1, 2, 2**32, 2**32 + 1)
     ]
     assert len(set(keys)) == len(keys)
     assert all(a != b + 1 and b != a + 1 for a, b in pairwise(keys))
-    assert int(chance.episode_key(np.uint64(0), np.uint64(0))) == keys[0]
+    assert int(episode_key(np.uint64(0), np.uint64(0))) == keys[0]
 
 
 def test_fill_uniform_writes_the_number_of_each_place() -> None:
     keys, times, out = np.array([3, 2**63 + 5, 3], np.uint64), np.array([0, 7, 9], np.int32), np.empty((3, 4))
     chance.fill_uniform(keys, times, chance.POLICY, out)
     assert out.tolist() == [
-        [chance.uniform(key, time, chance.POLICY, i) for i in range(4)] for key, time in zip(keys, times, strict=True)
+        [uniform(key, time, chance.POLICY, i) for i in range(4)] for key, time in zip(keys, times, strict=True)
     ]

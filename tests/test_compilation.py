@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba import njit
 
 import fair_envs
-from fair_envs.compilation import COMPILED, cache_folder
+from fair_envs.compilation import COMPILED, cache_folder, rule
 
 PACKAGE = Path(fair_envs.__file__).parent
 
@@ -204,6 +205,21 @@ def test_a_full_disk_is_no_error(world: Path) -> None:
 def test_uncompiled_rules_give_the_same(world: Path) -> None:
     assert run(world, NUMBA_DISABLE_JIT="1") == run(world)
     assert not any(str(path).endswith(".nbc") for path in kept(world)) or COMPILED
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is nothing but Python")
+def test_a_rule_is_compiled_once_for_all_constants_and_is_plain_python_to_python() -> None:
+    """Machine code without what Python needs would end the process if Python called it."""
+
+    @rule
+    def plus(number: int, more: int) -> int:
+        return number + more
+
+    plus_three: Any = njit(lambda number: plus(plus(number, 1), 2))
+    assert plus_three(4) == 7
+    assert len(plus.signatures) == 1
+    assert plus("a", "b") == "ab"
+    assert plus.__name__ == "plus"
 
 
 def test_the_cache_is_where_the_user_says(monkeypatch: Any, tmp_path: Path) -> None:

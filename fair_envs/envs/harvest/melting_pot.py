@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numba import njit
 
 from fair_envs.chance import integer, shuffle, uniform
-from fair_envs.core import Rules
+from fair_envs.core import Rules, rule
 from fair_envs.envs.harvest.melting_pot_params import CUBIC_RIPENING, MeltingPotParams
 from fair_envs.envs.harvest.params import RANDOM_ORDER
 from fair_envs.envs.harvest.rules import NO_TURN, falls_on, is_granted
@@ -60,7 +59,7 @@ FEATURES = (*OWN, "x", "y", "marked", "present", "red_share", "green_share", "bl
 # ---------------------------------------------------------------------------------------------- the start
 
 
-@njit
+@rule
 def start(lane, params):
     """Give the agents preferences and attributes and place agents and patches on shuffled cells."""
     assign_preferences(lane, params)
@@ -76,7 +75,7 @@ def start(lane, params):
         lane.patch[cell % params.width, cell // params.width] = RED + k % params.colours
 
 
-@njit
+@rule
 def assign_preferences(lane, params):
     """Spread the shares that like blue and green evenly over the agents; the others like red."""
     rest = 1 - params.blue_fraction
@@ -90,7 +89,7 @@ def assign_preferences(lane, params):
             seen += 1
 
 
-@njit
+@rule
 def assign_sensitive(lane, params):
     """Give the sensitive attribute to its share of the agents of each preference."""
     seen = np.zeros(1 + BLUE, np.int64)
@@ -100,7 +99,7 @@ def assign_sensitive(lane, params):
         seen[stratum] += 1
 
 
-@njit
+@rule
 def put_agent(lane, agent, x, y, direction):
     """Place an agent that is not in the world."""
     lane.x[agent] = x
@@ -112,7 +111,7 @@ def put_agent(lane, agent, x, y, direction):
 # ---------------------------------------------------------------------------------------------- a frame
 
 
-@njit
+@rule
 def step(lane, action, params, reward, facts):
     """Play a frame: patches ripen, agents turn or move and eat, then beams, then respawns; it never terminates."""
     ripen(lane, params)
@@ -130,7 +129,7 @@ def step(lane, action, params, reward, facts):
     return False
 
 
-@njit
+@rule
 def order_of_frame(lane, params):
     """Return the agents in the order in which they move, and in which they fire."""
     order = np.arange(params.agents)
@@ -139,13 +138,13 @@ def order_of_frame(lane, params):
     return order
 
 
-@njit
+@rule
 def is_present(lane, agent):
     """Return whether the agent is in the world."""
     return lane.x[agent] != OUT_OF_THE_WORLD
 
 
-@njit
+@rule
 def remove_or_recover(lane, agent, params):
     """Do to an agent what time does: take it out of the world a frame after its last hit, or its mark off it."""
     if lane.doomed[agent]:
@@ -158,7 +157,7 @@ def remove_or_recover(lane, agent, params):
             lane.marked[agent] = 0
 
 
-@njit
+@rule
 def remove(lane, agent, params):
     """Take an agent out of the world; it will come back grey."""
     lane.occupant[lane.x[agent], lane.y[agent]] = 0
@@ -170,7 +169,7 @@ def remove(lane, agent, params):
     lane.colour[agent] = GREY
 
 
-@njit
+@rule
 def what_is_tried(lane, agent, action, params):
     """Return the action if the agent may try it in this frame, else NO_TURN; count a frozen frame off."""
     frozen = lane.frozen[agent] > 0
@@ -185,7 +184,7 @@ def what_is_tried(lane, agent, action, params):
 # ------------------------------------------------------------------------------------------------ movement
 
 
-@njit
+@rule
 def turn_or_move(lane, agent, params, reward, facts):
     """Let the agent turn, or move into a cell without an agent and eat what is ripe there; a blocked move is a NOOP."""
     action = facts.action[agent]
@@ -203,7 +202,7 @@ def turn_or_move(lane, agent, params, reward, facts):
             reward[agent] += eat(lane, agent, x, y, params)
 
 
-@njit
+@rule
 def cell_from(lane, agent, ahead, right, params):
     """Return the cell so many cells ahead and to the right of an agent, as it looks; the world is a torus."""
     dx, dy = DIRECTIONS[lane.direction[agent]]
@@ -212,7 +211,7 @@ def cell_from(lane, agent, ahead, right, params):
     return x, y
 
 
-@njit
+@rule
 def eat(lane, agent, x, y, params):
     """Take the berry; the patch is unripe again. The fewer patches share one colour, the sooner this turns one grey."""
     colour = lane.patch[x, y] - RIPE
@@ -223,7 +222,7 @@ def eat(lane, agent, x, y, params):
     return params.eat_preferred if colour == lane.preference[agent] else params.eat_other
 
 
-@njit
+@rule
 def set_unripe(lane, x, y, colour):
     """Make a patch an unripe one of the colour, whose wait begins."""
     lane.patch[x, y] = colour
@@ -233,7 +232,7 @@ def set_unripe(lane, x, y, colour):
 # --------------------------------------------------------------------------------------------------- beams
 
 
-@njit
+@rule
 def fire_beams(lane, order, params, reward, facts):
     """Let agents zap and plant that are ready to; the attempt of one that is not is a NOOP."""
     planted = np.full(params.agents, -1)  # the patch that each agent's beam hit in this frame
@@ -251,7 +250,7 @@ def fire_beams(lane, order, params, reward, facts):
             facts.action[agent] = NOOP
 
 
-@njit
+@rule
 def is_ready(wait, agent):
     """Return whether a beam was ready as the frame began; count the frame off if it was not."""
     if wait[agent] > 0:
@@ -260,7 +259,7 @@ def is_ready(wait, agent):
     return True
 
 
-@njit
+@rule
 def zap(lane, agent, params, reward):
     """Send the beam ahead, and on either side from beside the agent, a cell shorter for each cell further out."""
     for side in (-1, 1):
@@ -270,7 +269,7 @@ def zap(lane, agent, params, reward):
     zap_along(lane, agent, 1, params.zap_length, 0, params, reward)
 
 
-@njit
+@rule
 def zap_along(lane, agent, first, length, right, params, reward):
     """Hit the first agent of so many cells in a line; return how many cells came before it, or -1 if there is none."""
     for k in range(length):
@@ -281,7 +280,7 @@ def zap_along(lane, agent, first, length, right, params, reward):
     return -1
 
 
-@njit
+@rule
 def hit(lane, target, params, reward):
     """Freeze and mark an unmarked agent; a marked one pays and is gone a frame later. Further hits miss it then."""
     if lane.doomed[target]:
@@ -296,7 +295,7 @@ def hit(lane, target, params, reward):
         lane.frozen[target] = params.freeze_frames
 
 
-@njit
+@rule
 def plant(lane, agent, colour, planted, params):
     """Send the beam ahead to the first cell with a patch or an agent; a patch hit first in this frame may change."""
     for ahead in range(1, params.plant_length + 1):
@@ -311,7 +310,7 @@ def plant(lane, agent, colour, planted, params):
             return
 
 
-@njit
+@rule
 def change_colour(lane, agent, x, y, colour):
     """Give an unripe patch of another colour this one; the agent then wears it too."""
     if lane.patch[x, y] <= RIPE and lane.patch[x, y] != colour:
@@ -322,7 +321,7 @@ def change_colour(lane, agent, x, y, colour):
 # ----------------------------------------------------------------------------------------------- respawns
 
 
-@njit
+@rule
 def respawn(lane, agent, params):
     """Bring an agent back whose time is over, to a random free cell without a patch; it must wait until it may zap."""
     if is_present(lane, agent) or lane.away[agent] > 0:
@@ -341,7 +340,7 @@ def respawn(lane, agent, params):
 # ----------------------------------------------------------------------------------------------- ripening
 
 
-@njit
+@rule
 def count_patches(lane):
     """Count the patches of each colour, ripe and unripe."""
     for k in range(BLUE):
@@ -351,7 +350,7 @@ def count_patches(lane):
         lane.count[k] = patches
 
 
-@njit
+@rule
 def ripen(lane, params):
     """Let each patch that has waited ripen with the chance that the number of its colour sets."""
     chance_of = np.zeros(1 + BLUE)
@@ -369,7 +368,7 @@ def ripen(lane, params):
                 lane.patch[x, y] = colour + RIPE
 
 
-@njit
+@rule
 def ripening_chance(count, params):
     """Return the chance a frame that a patch ripens if there are so many of its colour."""
     count = float(count)
@@ -381,7 +380,7 @@ def ripening_chance(count, params):
 # -------------------------------------------------------------------------------------------- what is seen
 
 
-@njit
+@rule
 def observe(lane, params, observation):
     """Write what each agent knows of itself, and its window row by row from the farthest ahead, left to right."""
     count_patches(lane)
@@ -392,7 +391,7 @@ def observe(lane, params, observation):
         write_window(lane, agent, params, codes, row[len(OWN) :])
 
 
-@njit
+@rule
 def write_own(lane, agent, params, scaled, row):
     """Write what `OWN` names."""
     row[0] = lane.sensitive[agent]
@@ -402,7 +401,7 @@ def write_own(lane, agent, params, scaled, row):
     row[4] = lane.frozen[agent] / (max(params.freeze_frames, 1) if scaled else 1)
 
 
-@njit
+@rule
 def readiness(lane, agent, wait, cooldown):
     """Return 1 if an agent may fire in the next frame, less the more of the cooldown is left; 0 out of the world."""
     if not is_present(lane, agent):
@@ -410,7 +409,7 @@ def readiness(lane, agent, wait, cooldown):
     return 1.0 if wait == 0 else max(1 - wait / max(cooldown, 1), 0.0)
 
 
-@njit
+@rule
 def codes_of_cells(lane, params):
     """Return what each cell looks like, flattened; an agent covers the patch that it stands on."""
     unit = 1 / LARGEST_CODE if params.scaled else 1.0
@@ -425,7 +424,7 @@ def codes_of_cells(lane, params):
     return codes.ravel()
 
 
-@njit
+@rule
 def write_window(lane, agent, params, codes, window):
     """Write the codes of the cells that the agent sees; all NOTHING_SEEN while it is out of the world."""
     if not is_present(lane, agent):
@@ -443,14 +442,14 @@ def write_window(lane, agent, params, codes, window):
         first += columns
 
 
-@njit
+@rule
 def place_from(lane, agent, ahead, right, params):
     """Return where in a flattened array of all cells the cell is that lies there from an agent."""
     x, y = cell_from(lane, agent, ahead, right, params)
     return x * params.height + y
 
 
-@njit
+@rule
 def describe(lane, params, facts):
     """Write who the agents are, and their features, all in [0, 1]."""
     patches = max(lane.count.sum(), 1)
@@ -466,7 +465,7 @@ def describe(lane, params, facts):
             row[len(OWN) + 4 + k] = lane.count[k] / patches
 
 
-@njit
+@rule
 def write_place(lane, agent, params, row):
     """Write where the agent is, 0 if nowhere, whether it is marked, and whether it is in the world."""
     row[0] = max(lane.x[agent], 0) / max(params.width - 1, 1)

@@ -4,10 +4,9 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numba import njit
 
 from fair_envs.chance import integer, shuffle, uniform
-from fair_envs.core import Rules
+from fair_envs.core import Rules, rule
 from fair_envs.envs.harvest.params import (
     BY_AGENTS,
     BY_TIMER,
@@ -61,7 +60,7 @@ EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, acts this 
 # ---------------------------------------------------------------------------------------------- the start
 
 
-@njit
+@rule
 def start(lane, params):
     """Give the agents their attributes and place agents and bushes on shuffled cells."""
     assign_preferences(lane, params)
@@ -80,13 +79,13 @@ def start(lane, params):
         add_bush(lane, cell % params.width, cell // params.width, colour)
 
 
-@njit
+@rule
 def falls_on(k, share):
     """Return whether the k-th of many is among the share that is spread evenly over them: floor(n * share) of n."""
     return int((k + 1) * share + ROUNDING) > int(k * share + ROUNDING)
 
 
-@njit
+@rule
 def assign_preferences(lane, params):
     """Say which colour each agent prefers."""
     agents = params.agents
@@ -96,7 +95,7 @@ def assign_preferences(lane, params):
         lane.preference[agent] = BLUE if likes_blue else RED
 
 
-@njit
+@rule
 def assign_within_preference(lane, share, attribute):
     """Give the attribute to the share of the agents of each preference and skill."""
     seen = np.zeros(4, np.int64)
@@ -106,7 +105,7 @@ def assign_within_preference(lane, share, attribute):
         seen[stratum] += 1
 
 
-@njit
+@rule
 def assign_shuffled(lane, params):
     """Give the sensitive attribute to the share of all agents, whatever they prefer."""
     order = np.arange(params.agents)
@@ -117,7 +116,7 @@ def assign_shuffled(lane, params):
         lane.sensitive[order[k]] = 1
 
 
-@njit
+@rule
 def put_agent(lane, agent, x, y):
     """Let an agent stand in a cell."""
     lane.x[agent] = x
@@ -125,7 +124,7 @@ def put_agent(lane, agent, x, y):
     lane.cell[x, y] = 1 + agent
 
 
-@njit
+@rule
 def add_bush(lane, x, y, colour):
     """Add an unripe bush."""
     bush = lane.bushes
@@ -142,7 +141,7 @@ def add_bush(lane, x, y, colour):
 # ----------------------------------------------------------------------------------------------- a step
 
 
-@njit
+@rule
 def step(lane, action, params, reward, facts):
     """Let every agent have its turn, then let the bushes age, ripen and grow; the episode never terminates."""
     agents = params.agents
@@ -161,7 +160,7 @@ def step(lane, action, params, reward, facts):
     return False
 
 
-@njit
+@rule
 def take_turn(lane, agent, action, params, reward, facts):
     """Play one agent's turn; a freeze is absorbed before the handicap is looked at."""
     executed, earned = NO_TURN, 0.0
@@ -183,13 +182,13 @@ def take_turn(lane, agent, action, params, reward, facts):
     facts.outcome[agent] = earned
 
 
-@njit
+@rule
 def is_granted(lane, agent, params):
     """Return whether the handicap leaves the agent this turn: carriers have every n-th, the first ones skipped."""
     return not lane.sensitive[agent] or (lane.time + 1) % params.handicap_period == 0
 
 
-@njit
+@rule
 def attempt(lane, agent, action, params):
     """Take an action; return whether it was possible, and what it earned. An impossible one changes nothing."""
     if action == STAY:
@@ -210,7 +209,7 @@ def attempt(lane, agent, action, params):
     return obstruct(lane, agent, params)
 
 
-@njit
+@rule
 def act_or_resample(lane, agent, action, params):
     """Take the action or, where it is impossible, another one drawn from those not yet tried; as in the code C.
 
@@ -237,7 +236,7 @@ def act_or_resample(lane, agent, action, params):
     return STAY, 0.0
 
 
-@njit
+@rule
 def draw_untried(lane, agent, untried, drawn):
     """Return one of the actions that were not tried, each as likely."""
     left = integer(lane.key, lane.time, RETRY, agent * 2 * TRIES + drawn, untried.sum())
@@ -249,7 +248,7 @@ def draw_untried(lane, agent, untried, drawn):
     return STAY
 
 
-@njit
+@rule
 def move(lane, agent, action, params):
     """Move one cell if that cell is in the world and empty; return whether it was."""
     x, y = lane.x[agent], lane.y[agent]
@@ -262,7 +261,7 @@ def move(lane, agent, action, params):
     return True
 
 
-@njit
+@rule
 def touch_first(lane, agent, params, may_eat, may_ripen):
     """Eat the first adjacent bush if it is ripe, else ripen it, as far as the action does either."""
     for dx, dy in NEIGHBOURS:
@@ -274,7 +273,7 @@ def touch_first(lane, agent, params, may_eat, may_ripen):
     return False, 0.0
 
 
-@njit
+@rule
 def touch_until_eaten(lane, agent, params):
     """Ripen adjacent bush after bush until one is eaten; the last one's reward counts, as in the code C."""
     touched, earned = False, 0.0
@@ -288,14 +287,14 @@ def touch_until_eaten(lane, agent, params):
     return touched, earned
 
 
-@njit
+@rule
 def ripen(lane, agent, bush, params):
     """Make a bush ripe and return what that earns."""
     lane.ripe[bush] = 1
     return params.ripen_preferred if lane.colour[bush] == lane.preference[agent] else params.ripen_other
 
 
-@njit
+@rule
 def eat(lane, agent, bush, params):
     """Take the berry; the bush stays and is unripe again. A bush without a colour feeds nobody."""
     make_unripe(lane, bush)
@@ -304,14 +303,14 @@ def eat(lane, agent, bush, params):
     return params.eat_preferred if lane.colour[bush] == lane.preference[agent] else params.eat_other
 
 
-@njit
+@rule
 def make_unripe(lane, bush):
     """Make a bush unripe; its wait begins anew."""
     lane.ripe[bush] = 0
     lane.unripe_for[bush] = 0
 
 
-@njit
+@rule
 def recolour(lane, agent, params):
     """Give the first adjacent bush of another colour the preferred one; it is unripe then. Its age stays."""
     beside_a_bush = False
@@ -326,7 +325,7 @@ def recolour(lane, agent, params):
     return beside_a_bush, 0.0
 
 
-@njit
+@rule
 def obstruct(lane, agent, params):
     """Freeze the first adjacent agent; a freeze is set anew, not added up."""
     for dx, dy in NEIGHBOURS:
@@ -343,19 +342,19 @@ def obstruct(lane, agent, params):
 # --------------------------------------------------------------------------------------------- the cells
 
 
-@njit
+@rule
 def inside(x, y, params):
     """Return whether a cell is in the world."""
     return 0 <= x < params.width and 0 <= y < params.height
 
 
-@njit
+@rule
 def first_bush(lane):
     """Return the code of bush 0: a cell holds 0 if empty, 1 + i for agent i, 1 + agents + k for bush k."""
     return 1 + lane.x.shape[0]
 
 
-@njit
+@rule
 def bush_at(lane, x, y, params):
     """Return the bush in a cell, or -1."""
     if not inside(x, y, params):
@@ -363,7 +362,7 @@ def bush_at(lane, x, y, params):
     return max(lane.cell[x, y] - first_bush(lane), -1)
 
 
-@njit
+@rule
 def agent_at(lane, x, y, params):
     """Return the agent in a cell, or -1."""
     if not inside(x, y, params) or lane.cell[x, y] >= first_bush(lane):
@@ -374,7 +373,7 @@ def agent_at(lane, x, y, params):
 # -------------------------------------------------------------------------------------------- the bushes
 
 
-@njit
+@rule
 def age_bushes(lane, params):
     """Let every bush grow older by a step and remove those whose time has come."""
     if params.lifespan == 0:
@@ -388,7 +387,7 @@ def age_bushes(lane, params):
             bush += 1
 
 
-@njit
+@rule
 def remove_bush(lane, bush):
     """Remove a bush and put the last one in its place."""
     last = lane.bushes - 1
@@ -402,7 +401,7 @@ def remove_bush(lane, bush):
     lane.bushes = last
 
 
-@njit
+@rule
 def ripen_by_themselves(lane, params):
     """Ripen bushes that were unripe long enough: all of them, or each with a chance that its colour's count sets."""
     chance_of = np.zeros(3)
@@ -421,7 +420,7 @@ def ripen_by_themselves(lane, params):
             lane.ripe[bush] = 1
 
 
-@njit
+@rule
 def grow(lane, params):
     """Grow one bush every few steps: its colour by the colours' shares, its cell by chance among the empty ones."""
     if params.growth_interval == 0 or lane.time % params.growth_interval != 0:
@@ -440,7 +439,7 @@ def grow(lane, params):
             return
 
 
-@njit
+@rule
 def share_of_red(reds, blues, params):
     """Return the chance that a new bush is red, or -1 if there is no bush of a colour to take after."""
     if reds + blues == 0:
@@ -450,7 +449,7 @@ def share_of_red(reds, blues, params):
     return reds / (reds + blues)
 
 
-@njit
+@rule
 def bushes_of(lane, colour):
     """Return how many bushes of a colour there are."""
     count = 0
@@ -462,7 +461,7 @@ def bushes_of(lane, colour):
 # -------------------------------------------------------------------------------------------- what is seen
 
 
-@njit
+@rule
 def observe(lane, params, observation):
     """Write each agent's observation: the ten numbers and, if extended, what surrounds it and the time."""
     lane.reds = bushes_of(lane, RED)
@@ -474,7 +473,7 @@ def observe(lane, params, observation):
             write_surroundings(lane, agent, params, observation[agent])
 
 
-@njit
+@rule
 def measure_distances(lane, params):
     """Note the Manhattan distances to the nearest red bush, blue bush and other agent; width + height if none."""
     none = params.width + params.height
@@ -493,7 +492,7 @@ def measure_distances(lane, params):
         lane.nearest[agent, 2] = other
 
 
-@njit
+@rule
 def write_ten(lane, params, scaled, out):
     """Write the ten numbers of the code C, raw or divided by `scale_of_ten`, for each agent."""
     scale = scale_of_ten(params, lane.colour.shape[0], largest_reward(params))
@@ -512,7 +511,7 @@ def write_ten(lane, params, scaled, out):
             row[7 + k] = lane.nearest[agent, k] / scale[7 + k]
 
 
-@njit
+@rule
 def scale_of_ten(params, population, largest):
     """Return what the scaled ten numbers are divided by; ``population`` is the most bushes there can be."""
     scale = np.ones(10)
@@ -524,7 +523,7 @@ def scale_of_ten(params, population, largest):
     return scale
 
 
-@njit
+@rule
 def largest_reward(params):
     """Return the largest absolute reward of a turn, or 1 if no action pays."""
     largest = max(abs(params.ripen_preferred), abs(params.ripen_other), abs(params.eat_preferred))
@@ -535,7 +534,7 @@ def largest_reward(params):
     return largest if largest > 0 else 1.0
 
 
-@njit
+@rule
 def write_surroundings(lane, agent, params, row):
     """Write the four neighbours in scan order as one-hot codes, own freeze, own turn, and the time gone."""
     first = 10
@@ -550,7 +549,7 @@ def write_surroundings(lane, agent, params, row):
     row[first + 2] = lane.time / params.horizon
 
 
-@njit
+@rule
 def what_is_at(lane, agent, x, y, params):
     """Return the code of a neighbouring cell, or -1 for a bush without a colour."""
     if not inside(x, y, params):
@@ -566,7 +565,7 @@ def what_is_at(lane, agent, x, y, params):
     return SAME_AGENT if lane.preference[other] == lane.preference[agent] else OTHER_AGENT
 
 
-@njit
+@rule
 def describe(lane, params, facts):
     """Write who the agents are; their features are the scaled ten numbers that they acted on."""
     write_ten(lane, params, True, facts.features)
@@ -711,8 +710,8 @@ class Harvest(Rules):
     def observation_space(self, params: HarvestParams) -> gym.spaces.Box:
         """Return the bounds of one agent's observation."""
         population = largest_population(params)
-        largest = uncompiled(largest_reward)(self.code)
-        scale = uncompiled(scale_of_ten)(self.code, population, largest)
+        largest = largest_reward(self.code)
+        scale = scale_of_ten(self.code, population, largest)
         low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0], float)
         far = params.width + params.height
         high = np.array([scale[0], scale[1], 1, largest, BLUE, population, population, far, far, far])
@@ -736,11 +735,6 @@ class Harvest(Rules):
         from fair_envs.envs.harvest.render import HarvestRenderer
 
         return HarvestRenderer(self)
-
-
-def uncompiled(function: Any) -> Any:
-    """Return a compiled function as plain Python: for one call, compiling it would take longer."""
-    return getattr(function, "py_func", function)
 
 
 def number_of_actions(params: HarvestParams) -> int:
