@@ -1,5 +1,6 @@
 """How a disparity reaches the policy: the modes of fair-PPO, each with the hooks of `fair_envs.baselines.ppo.PPO`."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.fair_ppo import FairPPO
 
 FORGETTING = 0.9  # of the running disparity of "weighted", per rollout
-HIDDEN = 64  # units in each of the two layers of the cost critics
+HIDDEN = 64  # units in each of the two layers of a cost critic
 
 
 class Memory(dict[str, NDArray[Any]]):
@@ -51,60 +52,77 @@ class Mode:
         """Do what is due after each gradient step."""
 
 
-class CostCritic(th.nn.Module):
-    """Expected discounted cost, one head for each cost; it has an optimiser of its own and leaves PPO's luck alone."""
+class CostCritics(th.nn.Module):
+    """Expected discounted costs, a network for each; they have an optimiser of their own and leave PPO's luck alone.
 
-    def __init__(self, inputs: int, heads: int, *, learning_rate: float, seed: int) -> None:
+    The networks share nothing: what others do to the disparity is many times as noisy as what an agent does itself, and
+    in a shared network the one would drown the other.
+    """
+
+    def __init__(self, inputs: int, costs: int, *, learning_rate: float, seed: int) -> None:
         with th.random.fork_rng(devices=[]):
             th.manual_seed(seed)
             super().__init__()
-            self.net = th.nn.Sequential(
-                th.nn.Linear(inputs, HIDDEN),
-                th.nn.Tanh(),
-                th.nn.Linear(HIDDEN, HIDDEN),
-                th.nn.Tanh(),
-                th.nn.Linear(HIDDEN, heads),
+            self.networks = th.nn.ModuleList(
+                th.nn.Sequential(
+                    th.nn.Linear(inputs, HIDDEN),
+                    th.nn.Tanh(),
+                    th.nn.Linear(HIDDEN, HIDDEN),
+                    th.nn.Tanh(),
+                    th.nn.Linear(HIDDEN, 1),
+                )
+                for _ in range(costs)
             )
         self.optimizer = th.optim.Adam(self.parameters(), lr=learning_rate)
 
-    def forward(self, observations: th.Tensor) -> th.Tensor:
-        """Return the costs expected, shape (..., heads)."""
-        return self.net(observations)  # type: ignore[no-any-return]
+    def forward(self, observations: th.Tensor, *, which: Sequence[int]) -> th.Tensor:
+        """Return the costs expected of those networks, shape (..., which)."""
+        return th.cat([self.networks[k](observations) for k in which], dim=-1)
 
-    def predict(self, observations: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the costs expected in each step, shape (steps, rows, heads); step by step it stays in the cache."""
+    def predict(self, observations: NDArray[np.float32], *, which: Sequence[int]) -> NDArray[np.float64]:
+        """Return the costs expected in each step, shape (steps, rows, which); step by step it stays in the cache."""
         device = next(self.parameters()).device
         with th.no_grad():
-            costs = [self(th.as_tensor(seen, device=device)).cpu().numpy() for seen in observations]
+            costs = [self(th.as_tensor(seen, device=device), which=which).cpu().numpy() for seen in observations]
         return np.stack(costs).astype(float)
 
-    def update(self, observations: th.Tensor, targets: th.Tensor, *, heads: list[int], max_grad_norm: float) -> None:
-        """Take one gradient step of these heads towards the targets, shape (n, all heads)."""
-        loss = functional.mse_loss(self(observations)[:, heads], targets[:, heads])
+    def update(
+        self, observations: th.Tensor, targets: th.Tensor, *, which: Sequence[int], max_grad_norm: float
+    ) -> None:
+        """Take one gradient step of those networks towards their targets, shape (n, which)."""
+        loss = (self(observations, which=which) - targets).square().mean(dim=0).sum()
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        th.nn.utils.clip_grad_norm_(self.parameters(), max_grad_norm)
+        loss.backward()
+        for k in which:
+            th.nn.utils.clip_grad_norm_(self.networks[k].parameters(), max_grad_norm)
         self.optimizer.step()
 
 
 class CostMode(Mode):
     """A mode that follows the advantages of the costs, estimated with critics of their own.
 
+    What an agent itself adds to a cost and what the others add have critics of their own, and their advantages are
+    summed. With one critic for the sum, the others' noise hid from it what the agent's own state costs, and an agent
+    was rewarded for states that it was not charged for: the disparity came back as training went on.
+
     Attributes:
-        heads: Those of the two costs that have a weight: 0 the retrospective, 1 the prospective one.
+        costs: Those of the two costs that have a weight: 0 the retrospective, 1 the prospective one.
         advantage: Of each sample's costs, before the weights, shape (samples, 2).
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
         """Estimate the advantages of the costs."""
         learner, buffer = self.learner, self.learner.rollout_buffer
-        self.heads = [head for head, weight in enumerate(learner.weights) if weight > 0]
-        if not self.heads:
+        self.costs = [cost for cost, weight in enumerate(learner.weights) if weight > 0]
+        if not self.costs:
             return
-        values = learner.cost_critic.predict(buffer.observations)
-        last = learner.cost_critic.predict(np.asarray(learner._last_obs)[np.newaxis])[0]
+        charged = learner.agent_costs(disparity)  # (steps, rows, parts, 2)
+        steps, rows, parts, _ = charged.shape
+        self._which = [2 * part + cost for part in range(parts) for cost in self.costs]
+        values = learner.cost_critics.predict(buffer.observations, which=self._which)
+        last = learner.cost_critics.predict(np.asarray(learner._last_obs)[np.newaxis], which=self._which)[0]
         advantages = cost_advantages(
-            np.stack(learner.agent_costs(disparity), axis=-1),
+            charged.reshape(steps, rows, -1)[..., self._which],
             values,
             last,
             buffer.episode_starts.astype(bool),
@@ -112,20 +130,22 @@ class CostMode(Mode):
             gamma=learner.gamma,
             gae_lambda=learner.gae_lambda,
         )
-        self.advantage = buffer.flat(advantages.astype(np.float32))
+        summed = np.zeros((steps, rows, 2), np.float32)
+        summed[..., self.costs] = advantages.reshape(steps, rows, parts, -1).sum(axis=2)
+        self.advantage = buffer.flat(summed)
         self.targets = buffer.flat((advantages + values).astype(np.float32))
 
     def after_minibatch(self, batch: Minibatch) -> None:
         """Train the cost critics."""
-        if self.heads:
+        if self.costs:
             learner = self.learner
-            learner.cost_critic.update(
-                batch.observations, self.targets[batch.place], heads=self.heads, max_grad_norm=learner.max_grad_norm
+            learner.cost_critics.update(
+                batch.observations, self.targets[batch.place], which=self._which, max_grad_norm=learner.max_grad_norm
             )
 
-    def of_turns(self, batch: Minibatch, head: int) -> th.Tensor:
+    def of_turns(self, batch: Minibatch, cost: int) -> th.Tensor:
         """Return the advantages of one cost, of the samples that had a turn."""
-        return self.learner._of_turns(batch, self.advantage[batch.place, head])
+        return self.learner._of_turns(batch, self.advantage[batch.place, cost])
 
 
 class Shaped(CostMode):
@@ -134,8 +154,8 @@ class Shaped(CostMode):
     def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
         """Return the advantages less their cost."""
         total = own
-        for head in self.heads:
-            total = total - self.learner.weights[head] * self.of_turns(batch, head)
+        for cost in self.costs:
+            total = total - self.learner.weights[cost] * self.of_turns(batch, cost)
         return self.learner._normalised(total, scale_of=own)
 
 
@@ -156,16 +176,16 @@ class P3O(CostMode):
     def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
         """Return the weighted surrogates above what is tolerated, in the unit of the advantages."""
         learner = self.learner
-        if not self.heads:
+        if not self.costs:
             return None
         scale = learner._scale(learner._of_turns(batch, batch.advantages))
         clip = learner.clip_range(learner._current_progress_remaining)  # type: ignore[operator]
         ratio = th.exp(evaluation.log_ratio)
         total = th.zeros((), device=ratio.device)
-        for head in self.heads:
-            cost = self.of_turns(batch, head)
-            surrogate = mean(th.max(ratio * cost, th.clamp(ratio, 1 - clip, 1 + clip) * cost))
-            total = total + learner.weights[head] * functional.relu(surrogate + self.excess[head])
+        for cost in self.costs:
+            advantage = self.of_turns(batch, cost)
+            surrogate = mean(th.max(ratio * advantage, th.clamp(ratio, 1 - clip, 1 + clip) * advantage))
+            total = total + learner.weights[cost] * functional.relu(surrogate + self.excess[cost])
         return total / scale
 
 

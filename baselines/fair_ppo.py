@@ -13,7 +13,7 @@ import torch as th
 from numpy.typing import NDArray
 
 from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, measure, own_share
-from fair_envs.baselines.fair_modes import MODES, CostCritic, Memory, Mode
+from fair_envs.baselines.fair_modes import MODES, CostCritics, Memory, Mode
 from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
 
@@ -44,9 +44,10 @@ class FairPPO(PPO):
             clipped surrogate of the cost is added to the loss where the disparity exceeds ``tolerance``.
             ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second moves critics only.
             ``"authors"``: the penalty as in the published code, which rescales the loss.
-        credit: In ``shaped`` and ``p3o``: ``"common"``: every agent of a lane pays for the change of its disparity;
-            ``"own"``: for what its own reward changed, ``|D_t| - |D_t without it|``, a difference reward with less
-            noise that leaves out what it does to the others' rewards.
+        credit: In ``shaped`` and ``p3o``: ``"common"``: every agent of a lane pays for the change of its disparity,
+            with separate critics for what its own reward changed, ``|D_t| - |D_t without it|``, and for the rest;
+            ``"own"``: for the former alone, a difference reward with less noise that leaves out what an agent does to
+            the others' rewards.
         tolerance: In ``p3o``, the disparity per agent and episode that costs nothing, at least 0.
         kwargs: As for `fair_envs.baselines.PPO`.
 
@@ -86,9 +87,9 @@ class FairPPO(PPO):
         super()._setup_model()
         if self.observation_space.shape is None or len(self.observation_space.shape) != 1:
             raise ValueError(f"env must show vectors, got {self.observation_space}")
-        self.cost_critic = CostCritic(
+        self.cost_critics = CostCritics(
             self.observation_space.shape[0],
-            heads=2,
+            costs=2 * (2 if self.credit == "common" else 1),
             learning_rate=self.lr_schedule(1),
             seed=0 if self.seed is None else self.seed,
         ).to(self.device)
@@ -149,17 +150,23 @@ class FairPPO(PPO):
         split = worlds.reshape(steps, pairs, self.source.worlds, -1).swapaxes(1, 2)
         return np.ascontiguousarray(split).reshape(steps, -1)
 
-    def agent_costs(self, disparity: Disparity) -> tuple[Floats, Floats]:
-        """Return each agent's retrospective and prospective cost, shapes (T, rows)."""
-        if self.credit == "common":
-            return tuple(  # type: ignore[return-value]
-                self.to_rows(disparity.size * cost[..., None]) for cost in common_costs(disparity, gamma=self.gamma)
-            )
+    def agent_costs(self, disparity: Disparity) -> Floats:
+        """Return each agent's costs in parts, shape (T, rows, parts, 2): the retrospective and the prospective one.
+
+        The first part is what the agent's own number changed; with common credit the second is what the others' did.
+        """
         reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
         value = self.to_worlds(self.rollout_buffer.values)
-        retrospective = own_share(disparity.after, reward, disparity)
-        prospective = (1 - self.gamma) * own_share(disparity.value_gap, value, disparity)
-        return self.to_rows(retrospective), self.to_rows(prospective)
+        own = (
+            own_share(disparity.after, reward, disparity),
+            (1 - self.gamma) * own_share(disparity.value_gap, value, disparity),
+        )
+        parts = [own]
+        if self.credit == "common":
+            common = common_costs(disparity, gamma=self.gamma)
+            whole = [disparity.size * cost[..., np.newaxis] for cost in common]
+            parts.append((whole[0] - own[0], whole[1] - own[1]))
+        return np.stack([np.stack([self.to_rows(cost) for cost in part], axis=-1) for part in parts], axis=2)
 
     def measure(self) -> Disparity:
         """Return the disparity of the rollout, and remember where it ends."""
@@ -212,11 +219,11 @@ class FairPPO(PPO):
         self._mode.after_minibatch(batch)
 
     def _optimizers(self) -> list[th.optim.Optimizer]:
-        return [*super()._optimizers(), self.cost_critic.optimizer]
+        return [*super()._optimizers(), self.cost_critics.optimizer]
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_mode"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()
-        return [*states, "cost_critic", "cost_critic.optimizer", "memory"], tensors
+        return [*states, "cost_critics", "cost_critics.optimizer", "memory"], tensors

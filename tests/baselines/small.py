@@ -104,7 +104,7 @@ def weights(model: Any) -> NDArray[np.float32]:
     tensors = list(model.policy.parameters())
     tensors += [part for state in model.policy.optimizer.state.values() for part in state.values()]
     if isinstance(model, FairPPO):
-        tensors += list(model.cost_critic.parameters())
+        tensors += list(model.cost_critics.parameters())
     return np.concatenate([tensor.detach().numpy().ravel() for tensor in tensors])
 
 

@@ -68,20 +68,34 @@ def test_what_widens_the_gap_costs_each_agent_as_much_as_its_group_is_large() ->
     collect(model)
     model.memory.clear()
     disparity = model.measure()
-    costs, _ = model.agent_costs(disparity)
-    wanted = disparity.cost.sum(-1)[..., np.newaxis] * 4  # 8 agents, half of them carry the attribute
-    np.testing.assert_allclose(model.to_worlds(costs), np.broadcast_to(wanted, disparity.group.shape))
+    retrospective, prospective = np.moveaxis(model.agent_costs(disparity).sum(axis=2), -1, 0)  # of both parts
+    for costs, gaps in ((retrospective, disparity.cost), (prospective, (1 - model.gamma) * abs(disparity.value_gap))):
+        wanted = gaps.sum(-1)[..., np.newaxis] * 4  # 8 agents, half of them carry the attribute
+        np.testing.assert_allclose(model.to_worlds(costs), np.broadcast_to(wanted, disparity.group.shape), atol=1e-12)
 
 
-def test_at_alpha_one_an_agent_of_the_group_ahead_gains_nothing_from_its_own_rewards() -> None:
-    model = fair_learner(credit="own")
+@pytest.mark.parametrize("credit", ["own", "common"])
+def test_at_alpha_one_an_agent_of_the_group_ahead_gains_nothing_from_its_own_rewards(credit: str) -> None:
+    model = fair_learner(credit=credit)
     collect(model)
     buffer = model.rollout_buffer
     buffer.reward[:] = np.where(buffer.group == 0, 3.0, 1.0)  # group 0 is ahead from the first step on
     model.memory.clear()
-    costs, _ = model.agent_costs(model.measure())
+    costs = model.agent_costs(model.measure())[..., 0, 0]
     own = buffer.reward * model.reward_scale
     np.testing.assert_allclose(costs[1:], np.where(buffer.group == 0, own, -own)[1:], atol=1e-6)
+
+
+def test_own_credit_has_no_part_for_what_others_do() -> None:
+    own, common = (fair_learner(credit=credit) for credit in ("own", "common"))
+    parts = []
+    for model in (own, common):
+        th.manual_seed(0)
+        collect(model)
+        model.memory.clear()
+        parts.append(model.agent_costs(model.measure()))
+    assert [part.shape[2] for part in parts] == [1, 2]
+    np.testing.assert_array_equal(parts[0][:, :, 0], parts[1][:, :, 0])
 
 
 def test_cost_critics_learn_what_costs() -> None:
@@ -91,7 +105,7 @@ def test_cost_critics_learn_what_costs() -> None:
     errors = []
     for _ in range(60):
         mode.after_minibatch(batch)
-        predicted = model.cost_critic(batch.observations)
+        predicted = model.cost_critics(batch.observations, which=range(4))
         errors.append((predicted - mode.targets[batch.place]).square().mean().item())  # type: ignore[attr-defined]
     assert errors[-1] < 0.8 * errors[0]
 

@@ -148,7 +148,7 @@ def test_a_saved_model_acts_the_same_and_learns_on(tmp_path: Path) -> None:
         assert np.array_equal(one, other)
     assert (loaded.mode, loaded.beta, loaded.skip_idle) == ("weighted", 0.5, True)
     assert np.array_equal(policy_weights(model), policy_weights(loaded))
-    critics = [m.cost_critic.state_dict() for m in (model, loaded)]
+    critics = [m.cost_critics.state_dict() for m in (model, loaded)]
     assert all(np.array_equal(critics[0][name], critics[1][name]) for name in critics[0])
     assert model.memory.keys() == loaded.memory.keys()
     assert all(np.array_equal(model.memory[name], loaded.memory[name]) for name in model.memory)
@@ -194,7 +194,7 @@ def test_monitors_and_wrappers_of_rewards_may_stand_between() -> None:
 
 def test_the_schedule_of_the_learning_rate_is_the_cost_critics_too() -> None:
     model = learned(fair_learner(learning_rate=lambda left: 0.01 * left), times=2)
-    rates = [o.param_groups[0]["lr"] for o in (model.policy.optimizer, model.cost_critic.optimizer)]
+    rates = [o.param_groups[0]["lr"] for o in (model.policy.optimizer, model.cost_critics.optimizer)]
     assert rates == [0.0, 0.0]
 
 

@@ -83,7 +83,7 @@ def rows_without_clock(folder: Path) -> list[dict[str, Any]]:
 
 def state(model: Any) -> list[Any]:
     """Return all that a training leaves in its model."""
-    critic = getattr(model, "cost_critic", None)
+    critic = getattr(model, "cost_critics", None)
     memory = getattr(model, "memory", {})
     return [
         weights(model),
