@@ -66,9 +66,9 @@ class CostCritics(th.nn.Module):
             self.networks = th.nn.ModuleList(
                 th.nn.Sequential(
                     th.nn.Linear(inputs, HIDDEN),
-                    th.nn.Tanh(),
+                    th.nn.ReLU(),
                     th.nn.Linear(HIDDEN, HIDDEN),
-                    th.nn.Tanh(),
+                    th.nn.ReLU(),
                     th.nn.Linear(HIDDEN, 1),
                 )
                 for _ in range(costs)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
 
 import fair_envs
 from fair_envs.baselines.evaluation import counterfactual, play
@@ -59,6 +60,8 @@ class Result:
             new group ("own") and by those of its old one ("same").
         selected: Actions that the policies chose, shape (groups, actions).
         executed: Actions that were carried out, shape (groups, actions).
+        learning: One row for each rollout of the training: agent steps at its end, then the mean reward per agent and
+            step of each group in it; shape (rollouts, 1 + groups).
         seconds: Wall time of the training.
     """
 
@@ -69,7 +72,24 @@ class Result:
     twins: Mapping[str, Returns]
     selected: NDArray[np.int64]
     executed: NDArray[np.int64]
+    learning: NDArray[np.float64]
     seconds: float
+
+
+class LearningCurve(BaseCallback):
+    """Keeps what the agents of each group earned in each rollout, as the training logs it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[float]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        logged = self.logger.name_to_value
+        rewards = [value for name, value in logged.items() if name.startswith("rollout/reward[")]
+        self.rows.append([self.num_timesteps, *rewards])
 
 
 def run_cell(cell: Cell, folder: Path) -> Path:
@@ -81,9 +101,10 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     part = Path(tempfile.mkdtemp(prefix=f".{cell.key}-", dir=folder))
     try:
         started = time.perf_counter()
-        model = train(cell.training)
+        curve = LearningCurve()
+        model = train(cell.training, callback=curve)
         seconds = time.perf_counter() - started
-        arrays = evaluate_cell(cell, model)
+        arrays = {**evaluate_cell(cell, model), "learning": np.array(curve.rows)}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         record = {"cell": cell.as_dict(), "key": cell.key, "seconds": seconds, "version": fair_envs.__version__}
         (part / "cell.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
@@ -116,7 +137,7 @@ def read_result(folder: Path) -> Result:
     record = json.loads((folder / "cell.json").read_text())
     with np.load(folder / "arrays.npz") as arrays:
         read = {name: _returns(name, arrays) for name in ("ordinary", "none", "everybody", "own", "same")}
-        selected, executed = arrays["selected"], arrays["executed"]
+        selected, executed, learning = arrays["selected"], arrays["executed"], arrays["learning"]
     ordinary = read["ordinary"]
     if ordinary is None:
         raise FileNotFoundError(f"folder must hold the returns of a cell, got {folder}")
@@ -128,6 +149,7 @@ def read_result(folder: Path) -> Result:
         twins={name: found for name in ("own", "same") if (found := read[name]) is not None},
         selected=selected,
         executed=executed,
+        learning=learning,
         seconds=record["seconds"],
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.metrics import mean_interval
 from fair_envs.reproduction.measures import Arm
 
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
@@ -72,6 +73,31 @@ def curves(arms: Mapping[float, Arm], path: Path, *, label: str) -> None:
     _curve(right, arms, "return[with]", WITH, "with the attribute")
     right.set(xlabel=label, ylabel="reward per agent and step", ylim=(0, None))
     right.legend()
+    _save(figure, path)
+
+
+def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
+    """Save the ratio in the rollouts of the trainings against agent steps, with intervals over training seeds.
+
+    Args:
+        panels: Title to arms.
+        path: Where the picture is saved.
+    """
+    plt = _pyplot()
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(5 * len(panels), 4), squeeze=False, sharey=True, layout="constrained"
+    )
+    for axis, (title, arms) in zip(axes[0], panels.items(), strict=True):
+        for arm in arms:
+            steps, ratios = arm.learning()
+            estimates = [mean_interval(column) for column in ratios.T]
+            (line,) = axis.plot(steps / 1e6, [e.value for e in estimates], label=arm.label)
+            low, high = [e.low for e in estimates], [e.high for e in estimates]
+            axis.fill_between(steps / 1e6, low, high, color=line.get_color(), alpha=0.15)
+        axis.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
+        axis.set(title=title, xlabel="million agent steps", ylim=(0, None))
+    axes[0][0].set_ylabel("ratio (N - S) / (N + S) in the rollout")
+    axes[0][0].legend(fontsize="small")
     _save(figure, path)
 
 

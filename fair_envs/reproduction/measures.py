@@ -98,6 +98,17 @@ class Arm:
         )
         return replace(change, value=-change.value, low=-change.high, high=-change.low)
 
+    def learning(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the agent steps at the end of each rollout of the training, and each seed's ratio in it.
+
+        The ratio is that of the groups' mean rewards in the rollout; shapes (rollouts,) and (seeds, rollouts).
+        """
+        rows = np.array([result.learning for result in self.results])
+        without, having = rows[..., 1], rows[..., 2]
+        total = without + having
+        ratios = np.divide(without - having, total, out=np.full_like(total, np.nan), where=total > 0)
+        return rows[0, :, 0], ratios
+
     def pooled(self, name: str) -> NDArray[np.float64]:
         """Return the series of all seeds, one after another."""
         return np.concatenate([s[name] for s in self.series])

@@ -18,7 +18,8 @@ def test_every_figure_is_saved_as_a_picture(tmp_path: Path) -> None:
     figures.box_plot(boxes, tmp_path / "new" / "boxes.png", label="ratio", bold="PPO")
     figures.radar_plot(arms, tmp_path / "new" / "radar.png", actions=("stay", "go"), groups=("full", "half"))
     figures.curves({0.0: arms[0], 1.0: arms[1]}, tmp_path / "new" / "curve.png", label="alpha")
-    for name in ("boxes", "radar", "curve"):
+    figures.learning_plot({"parity": arms}, tmp_path / "new" / "learning.png")
+    for name in ("boxes", "radar", "curve", "learning"):
         assert (tmp_path / "new" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -91,7 +91,7 @@ def test_the_study_runs_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         horizon=12,
         episodes=3,
         points=((1.0, 1.0),),
-        modes=("weighted",),
+        variants=("own credit", "weighted"),
         curve=(0.0, 1.0),
         training={"lanes": 2, "n_steps": 12, "batch_size": 96, "n_epochs": 1},
         parameters={name: value for name, value in TINY.items() if name != "horizon"},

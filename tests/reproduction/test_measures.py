@@ -31,6 +31,7 @@ def result(*episodes: list[float], games: tuple[float, float] = (8.0, 4.0)) -> R
         twins={"own": flipped},
         selected=np.array([[3, 1], [1, 1]]),
         executed=np.array([[3, 0], [1, 1]]),
+        learning=np.array([[40.0, 2.0, 2.0], [80.0, 3.0, 1.0]]),
         seconds=1.0,
     )
 
@@ -47,6 +48,12 @@ def test_the_series_are_the_notions_episode_by_episode() -> None:
     assert found["cf_ratio"] == pytest.approx([1 / 3, 1 / 3])
     assert found["game[without]"].tolist() == [0.8, 0.8]
     assert found["twin_own"] == pytest.approx([0.1, 0.1])
+
+
+def test_the_learning_curve_is_the_ratio_of_what_the_groups_earned_in_each_rollout() -> None:
+    steps, ratios = Arm("a", [result([40, 10, 20, 20])] * 2, HORIZON).learning()
+    assert steps.tolist() == [40, 80]
+    assert ratios.tolist() == [[0, 0.5], [0, 0.5]]
 
 
 def test_an_arm_averages_episodes_within_seeds_and_gives_intervals_over_seeds() -> None:

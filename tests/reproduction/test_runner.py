@@ -56,6 +56,8 @@ def test_a_cells_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert np.all(result.everybody.attributes["sensitive"] == 1)
     assert set(result.twins) == {"own", "same"}
     assert result.selected.sum() == 3 * 8 * 12
+    assert result.learning[:, 0].tolist() == [192, 384]  # two rollouts of 12 steps of 2 lanes of 8 agents
+    assert result.learning.shape == (2, 3) and (result.learning[:, 1:] >= 0).all()
     assert result.executed.sum() < result.selected.sum()  # half of the agents have half the turns
 
 

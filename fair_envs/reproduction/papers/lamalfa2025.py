@@ -23,11 +23,12 @@ from fair_envs.reproduction.measures import Arm, largest_absolute
 from fair_envs.reproduction.runner import merge, run_cells
 
 ScaleName = Literal["smoke", "small", "full"]
-Point = tuple[Notion, ModeName, float, float]  # penalty, mode, alpha, beta
+Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
+Point = tuple[Notion, Variant, float, float]  # penalty, variant, alpha, beta
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 PENALTIES: tuple[Notion, ...] = ("dp", "csp", "cf")
 DIAGONAL = ((0.25, 0.25), (0.5, 0.5), (1.0, 1.0))
-MODES: tuple[ModeName, ...] = ("weighted", "p3o", "paper_literal", "authors")
+VARIANTS: tuple[Variant, ...] = ("own credit", "weighted", "p3o", "paper_literal", "authors")
 ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
 GROUPS = ("full speed", "half speed")
 FORMS = ("ratio", "difference")
@@ -67,7 +68,7 @@ class Scale:
         horizon: Steps of an episode, in training and test.
         episodes: Test episodes of each cell.
         points: Weights (alpha, beta) of each penalty in the mode ``shaped``.
-        modes: Other modes, run at (1, 1) with the penalty on demographic parity.
+        variants: Other modes, run at (1, 1) with the penalty on demographic parity.
         curve: Weights alpha at which the penalty on demographic parity is run with beta = 0.
         training: Other settings of the training.
         parameters: Other parameters of the environment.
@@ -78,7 +79,7 @@ class Scale:
     horizon: int
     episodes: int
     points: Sequence[tuple[float, float]]
-    modes: Sequence[ModeName] = ()
+    variants: Sequence[Variant] = ()
     curve: Sequence[float] = ()
     training: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -91,11 +92,11 @@ SCALES: dict[str, Scale] = {
     ),
     "small": Scale(
         seeds=5,
-        steps=1_280_000,  # 107 episodes of 40 agents: what 25 minutes allow; fair-PPO has not settled by then
+        steps=1_280_000,  # 107 episodes of 40 agents; the learning curves are flat by then
         horizon=300,
         episodes=50,
         points=DIAGONAL,
-        modes=MODES,
+        variants=VARIANTS,
         curve=(0.0, 0.25, 0.5, 1.0, 2.0, 4.0),
         training=SMALL,
     ),
@@ -105,7 +106,7 @@ SCALES: dict[str, Scale] = {
         horizon=3000,
         episodes=1000,
         points=tuple(product(GRID, GRID)),
-        modes=MODES,
+        variants=VARIANTS,
         curve=(0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0),
         training={"lanes": 8, "n_steps": 250, "batch_size": 16_384},
     ),
@@ -116,14 +117,14 @@ def cells(scale: Scale) -> dict[Point, list[Cell]]:
     """Return the study's cells: each penalty, mode and pair of weights with its training seeds."""
     weights = ((0.0, 0.0), *scale.points)
     points: list[Point] = [(penalty, "shaped", alpha, beta) for penalty in PENALTIES for alpha, beta in weights]
-    points += [("dp", mode, 1.0, 1.0) for mode in scale.modes]
+    points += [("dp", variant, 1.0, 1.0) for variant in scale.variants]
     points += [("dp", "shaped", alpha, 0.0) for alpha in scale.curve]
     return {point: [cell(scale, point, seed) for seed in range(scale.seeds)] for point in dict.fromkeys(points)}
 
 
 def cell(scale: Scale, point: Point, seed: int) -> Cell:
     """Return one cell; without weights fair-PPO is PPO, to the bit, and the penalty says in which worlds it learns."""
-    penalty, mode, alpha, beta = point
+    penalty, variant, alpha, beta = point
     if (alpha, beta) == (0.0, 0.0) and penalty == "csp":
         penalty = "dp"  # the same training
     training = Training(
@@ -132,7 +133,8 @@ def cell(scale: Scale, point: Point, seed: int) -> Cell:
         algorithm="fair-ppo",
         steps=scale.steps,
         penalty=penalty,
-        mode=mode,
+        mode="shaped" if variant == "own credit" else variant,
+        credit="own" if variant == "own credit" else "common",
         alpha=alpha,
         beta=beta,
         seed=seed,
@@ -189,10 +191,10 @@ def main(
 
 def label_of(point: Point) -> str:
     """Return what an arm is called in tables and plots."""
-    _, mode, alpha, beta = point
+    _, variant, alpha, beta = point
     if (alpha, beta) == (0.0, 0.0):
         return "PPO"
-    return f"({alpha:g}, {beta:g})" if mode == "shaped" else f"{mode} ({alpha:g}, {beta:g})"
+    return f"({alpha:g}, {beta:g})" if variant == "shaped" else f"{variant} ({alpha:g}, {beta:g})"
 
 
 @dataclass(frozen=True)
@@ -434,6 +436,9 @@ class Report:
         for penalty in PENALTIES:
             chosen = [self.classic(penalty), *self.fair(penalty).values()][:5]
             figures.radar_plot(chosen, self.out / f"radar-{penalty}.png", actions=ACTIONS, groups=GROUPS)
+        titles = {"dp": "demographic parity", "csp": "conditional parity (all agents)", "cf": "the two games"}
+        trainings = {titles[p]: [self.classic(p), *self.fair(p).values()][:5] for p in PENALTIES}
+        figures.learning_plot(trainings, self.out / "learning.png")
         if self.scale.curve:
             curve = {alpha: self.arms[("dp", "shaped", alpha, 0.0)] for alpha in self.scale.curve}
             figures.curves(curve, self.out / "alpha.png", label="alpha (beta = 0)")
