@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 
 from fair_envs.baselines.policies import GroupedPolicy
-from fair_envs.core import Lanes, Rules, Step, check_seeds, draws
+from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, draws
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.twin import Twins, choose
@@ -83,6 +83,9 @@ class Player:
         seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
         if not isinstance(acted, gym.spaces.Discrete) or model.action_space != acted:
             raise ValueError(f"model must choose among the environment's actions, {acted}, got {model.action_space}")
+        normalised = model.get_vec_normalize_env()
+        if normalised is not None and normalised.norm_obs:
+            raise ValueError("model must see observations as they are, got one of VecNormalize(norm_obs=True)")
         grouped = isinstance(model.policy, GroupedPolicy)
         width, wanted = int(np.prod(seen.shape or ())), model.observation_space.shape
         if wanted not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):
@@ -148,7 +151,8 @@ def play(
     Raises:
         ValueError: A number below 1, or a model of another environment.
     """
-    _check_positive(episodes=episodes, lanes=lanes, threads=threads)
+    for name, number in (("episodes", episodes), ("lanes", lanes), ("threads", threads)):
+        check_count(name, number)
     player = Player(model, rules, deterministic=deterministic)
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
     played = [_play(player, rules, seeds, threads=threads) for seeds in parts]
@@ -212,7 +216,8 @@ def counterfactual(
     Raises:
         ValueError: A number below 1, a model of another environment, or agents without an attribute to flip.
     """
-    _check_positive(episodes=episodes, lanes=lanes, threads=threads)
+    for name, number in (("episodes", episodes), ("lanes", lanes), ("threads", threads)):
+        check_count(name, number)
     player = Player(model, rules, deterministic=deterministic)
     twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
     run = partial(twins.run, player.act, episodes=episodes, seed=seed)
@@ -241,9 +246,3 @@ def _renamed(returns: Returns, spec: FairSpec) -> Returns:
 def _stacked(returns: Returns, names: Mapping[str, Any]) -> Codes:
     columns = [returns.attribute(name) for name in names]
     return np.stack(columns, axis=-1) if columns else np.zeros((*returns.values.shape, 0), np.int64)
-
-
-def _check_positive(**numbers: int) -> None:
-    for name, number in numbers.items():
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")

@@ -6,7 +6,7 @@ modes here give it one; the text and the code are kept as ``paper_literal`` and 
 """
 
 import math
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import torch as th
@@ -16,6 +16,7 @@ from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, m
 from fair_envs.baselines.fair_modes import MODES, CostCritics, Memory, Mode
 from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.parameters import Range, checked
 
 ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
 Credit = Literal["common", "own"]
@@ -74,11 +75,15 @@ class FairPPO(PPO):
         ):
             if value not in options:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
-        for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance)):
-            if not (np.isfinite(number) and number >= 0):
-                raise ValueError(f"{name} must be a finite number of at least 0, got {number!r}")
+        self.alpha, self.beta, self.weight, self.tolerance = (
+            float(checked(name, number, Annotated[float, Range(0)]))
+            for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance))
+        )
+        if credit != "common" and mode not in ("shaped", "p3o"):
+            raise ValueError(f"credit must be 'common' in mode {mode!r}, which estimates no costs, got {credit!r}")
+        if tolerance > 0 and mode != "p3o":
+            raise ValueError(f"tolerance must be 0 in mode {mode!r}, only 'p3o' tolerates, got {tolerance!r}")
         self.penalty, self.mode, self.credit = penalty, mode, credit
-        self.alpha, self.beta, self.weight, self.tolerance = float(alpha), float(beta), float(weight), float(tolerance)
         super().__init__(*args, **kwargs)
         if self.env is not None:
             self._checked(source_of(self.env))
@@ -206,7 +211,8 @@ class FairPPO(PPO):
 
     def _after_rollout(self) -> None:
         disparity = self.measure()
-        self.logger.record("fairness/disparity", self.disparity / self.reward_scale)
+        compared = disparity.others.any()  # else there is nobody to compare with
+        self.logger.record("fairness/disparity", self.disparity / self.reward_scale if compared else np.nan)
         self._mode.after_rollout(disparity)
 
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:

@@ -22,7 +22,7 @@ from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run, freeze, restore, source
-from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.faces.sb3 import AgentsVecEnv, RewardScale
 from fair_envs.parameters import Range, checked
 from fair_envs.registration import find, make_sb3
 
@@ -57,7 +57,7 @@ class Training:
     # The rollouts
     lanes: Count = 8
     n_steps: Count = 100  # of each lane in a rollout; C: whole episodes of 3000
-    reward_scale: Positive = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
+    reward_scale: RewardScale = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
     skip_idle: bool = True  # turns that an agent did not have stay out of the policy loss; C learns from them
     # PPO
     batch_size: Annotated[int, Range(2)] = 4096  # C: 256

@@ -32,7 +32,13 @@ def register(env_id: str, module: str, summary: str = "") -> None:
         env_id: For example ``"FairHarvest-v0"``.
         module: Import path of the package that offers its faces: ``Env``, ``Vector``, ``Parallel``.
         summary: One sentence for lists.
+
+    Raises:
+        ValueError: Another package has this id.
     """
+    known = TABLE.get(env_id)
+    if known is not None and known.module != module:
+        raise ValueError(f"id must be a new one, got {env_id!r}, which {known.module} has")
     TABLE[env_id] = Entry(module, summary)
     gym.register(
         env_id,
@@ -112,8 +118,8 @@ def make_sb3(
     check_count("n_envs", n_envs)
     if rows not in ("agents", "lanes"):
         raise ValueError(f"rows must be 'agents' or 'lanes', got {rows!r}")
-    if worlds is not None and not worlds:
-        raise ValueError(f"worlds must name at least one world, got {worlds!r}")
+    if worlds is not None and (isinstance(worlds, Mapping) or not worlds):
+        raise ValueError(f"worlds must list the parameters of each world, got {worlds!r}")
     vec_env: LanesVecEnv
     if rows == "agents":
         alternatives = [make_rules(env_id, **{**parameters, **world}) for world in worlds or ({},)]

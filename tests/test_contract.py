@@ -222,6 +222,8 @@ def test_max_cycles_is_the_horizon(kind: Kind) -> None:
     assert env.params.horizon == env.max_cycles == 5
     with pytest.raises(TypeError, match="max_cycles must not be given together with horizon"):
         kind.module.parallel_env(max_cycles=5, horizon=5, **kind.keywords)
+    with pytest.raises(ValueError, match="max_cycles must be an integer of at least 1, got 0"):
+        kind.module.parallel_env(max_cycles=0, **kind.keywords)
 
 
 # ------------------------------------------------------------------------------------------------- determinism

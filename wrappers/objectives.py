@@ -1,11 +1,12 @@
 """Rewards with several entries, and rewards that count what others have."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.parameters import Range, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.penalty import cell_sums
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
@@ -78,14 +79,13 @@ class SocialUtility(Transform):
     changes_reward = True
 
     def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
-        for name, value in (("envy", envy), ("guilt", guilt)):
-            if not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value}")
-        if not 0 <= smoothing < 1:
+        self.envy, self.guilt = (
+            checked(name, value, Annotated[float, Range(0)]) for name, value in (("envy", envy), ("guilt", guilt))
+        )
+        self.smoothing = checked("smoothing", smoothing, Annotated[float, Range(0, 1)])
+        if self.smoothing == 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
-        if not math.isfinite(angle):
-            raise ValueError(f"angle must be a finite number of degrees, got {angle}")
-        self.envy, self.guilt, self.smoothing, self.angle = envy, guilt, smoothing, angle
+        self.angle = checked("angle", angle, float)
 
     def bind(self, setting: Setting) -> None:
         """Begin without traces."""

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.parameters import Range, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 
@@ -122,20 +123,19 @@ class Penalty(Transform):
             of the legitimate factors and adds up the costs (conditional statistical parity).
         alpha: Weight of the cost, at least 0: 0 leaves the rewards as they are.
         times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). Its own
-            reward moves its group's mean by 1/size of itself; with the factor, alpha = 1 makes the cost of an agent
-            that plays alone as large as its reward.
+            reward moves its group's mean by 1/size of itself; with the factor, alpha means what it means in
+            `fair_envs.baselines.FairPPO`: at 1 an agent of the group ahead gains nothing from its own rewards.
     """
 
     changes_reward = True
 
     def __init__(
-        self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = False
+        self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = True
     ) -> None:
         if notion not in ("dp", "csp"):
             raise ValueError(f"notion must be 'dp' or 'csp', got {notion!r}")
-        if not (alpha >= 0 and math.isfinite(alpha)):
-            raise ValueError(f"alpha must be a finite number of at least 0, got {alpha}")
-        self.notion, self.alpha, self.times_group_size = notion, float(alpha), times_group_size
+        self.notion, self.alpha = notion, checked("alpha", alpha, Annotated[float, Range(0)])
+        self.times_group_size = checked("times_group_size", times_group_size, bool)
 
     def bind(self, setting: Setting) -> None:
         """Follow the groups of these agents."""

@@ -11,7 +11,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from fair_envs.core import Lanes, Rules, Step, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_count, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -45,6 +45,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         if max_cycles is not None:
             if "horizon" in parameters:
                 raise TypeError("max_cycles must not be given together with horizon; they mean the same")
+            check_count("max_cycles", max_cycles)
             parameters["horizon"] = max_cycles
         rules = variant_of(self.rules, parameters)
         self.metadata = {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import stable_baselines3 as sb3
 import torch as th
+from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
 from fair_envs.baselines.evaluation import Player, counterfactual, play
@@ -146,3 +147,9 @@ def test_models_of_other_environments_and_bad_numbers_are_refused(model: Any) ->
         for function in (play, counterfactual):
             with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
                 function(model, small_rules(), **numbers)
+
+
+def test_a_model_that_saw_normalised_observations_is_refused() -> None:
+    model = learner(sb3.PPO, VecNormalize(small_env(), norm_obs=True, norm_reward=False))
+    with pytest.raises(ValueError, match=r"model must see observations as they are, got one of VecNormalize"):
+        play(model, small_rules(), episodes=1)

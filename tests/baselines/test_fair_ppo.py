@@ -135,6 +135,12 @@ def test_the_disparity_that_is_told_is_that_of_the_episodes_that_ended() -> None
     assert model.disparity == whole
 
 
+def test_without_anybody_to_compare_with_no_disparity_is_told() -> None:
+    model = fair_learner(env=small_env(sensitive_fraction=0.0), n_steps=12)
+    collect(model)
+    assert np.isnan(model.logger.name_to_value["fairness/disparity"])
+
+
 # -------------------------------------------------------------------------------------------- as in SB3
 
 
@@ -207,10 +213,13 @@ def test_the_schedule_of_the_learning_rate_is_the_cost_critics_too() -> None:
         ({"penalty": "eo"}, "penalty must be one of 'dp', 'csp', 'cf', got 'eo'"),
         ({"mode": "fair"}, "mode must be one of 'shaped', .*, got 'fair'"),
         ({"credit": "all"}, "credit must be one of 'common', 'own', got 'all'"),
-        ({"alpha": -1}, "alpha must be a finite number of at least 0, got -1"),
-        ({"beta": float("nan")}, "beta must be a finite number of at least 0, got nan"),
-        ({"weight": float("inf")}, "weight must be a finite number"),
-        ({"tolerance": -0.1}, "tolerance must be a finite number"),
+        ({"alpha": -1}, "alpha must be at least 0, got -1"),
+        ({"beta": float("nan")}, "beta must be a number at least 0, got nan"),
+        ({"weight": float("inf")}, "weight must be a number at least 0"),
+        ({"tolerance": -0.1}, "tolerance must be at least 0"),
+        ({"alpha": "1"}, "alpha must be a number at least 0, got '1'"),
+        ({"mode": "weighted", "credit": "own"}, "credit must be 'common' in mode 'weighted'"),
+        ({"tolerance": 1.0}, "tolerance must be 0 in mode 'shaped'"),
     ],
 )
 def test_bad_arguments_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -113,14 +113,14 @@ def test_with_three_groups_the_largest_gap_counts() -> None:
 
 
 def test_penalty_takes_alpha_times_the_cost_from_everybody() -> None:
-    penalty = bound(Penalty(alpha=0.5))
+    penalty = bound(Penalty(alpha=0.5, times_group_size=False))
     shown = penalty(played([2, 0, 4, 2]))  # group means 3 and 1
     assert shown.added["fair_penalty_cost"].tolist() == [2.0]
     assert shown.reward.tolist() == [[1.0, -1.0, 3.0, 1.0]]
 
 
 def test_a_step_that_narrows_the_gap_is_rewarded() -> None:
-    penalty = bound(Penalty())
+    penalty = bound(Penalty(times_group_size=False))
     penalty(played([2, 0, 2, 0]))
     assert penalty(played([0, 1, 0, 1])).reward.tolist() == [[1.0, 2.0, 1.0, 2.0]]
 
@@ -132,7 +132,7 @@ def test_conditional_penalty_adds_up_the_strata_where_they_would_cancel() -> Non
 
 
 def test_the_cost_times_the_groups_size_weighs_like_an_agents_own_reward() -> None:
-    penalty = bound(Penalty(times_group_size=True))
+    penalty = bound(Penalty())
     group = np.array([[0, 1, 0, 0]])
     shown = penalty(played([3, 0, 0, 0], fair_group=group))  # agent 0 alone moves the gap from 0 to 1
     assert shown.reward.tolist() == [[0.0, -1.0, -3.0, -3.0]]
@@ -141,7 +141,8 @@ def test_the_cost_times_the_groups_size_weighs_like_an_agents_own_reward() -> No
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": -1.0}, "alpha must be a finite number of at least 0, got -1.0"),
+        ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
+        ({"alpha": "1"}, "alpha must be a number at least 0, got '1'"),
         ({"alpha": float("nan")}, "alpha must be"),
         ({"notion": "eo"}, "notion must be 'dp' or 'csp', got 'eo'"),
     ],
