@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch as th
 
+from fair_envs.baselines.costs import cost_advantages
 from fair_envs.baselines.fair_modes import RunningRange
 from fair_envs.baselines.fair_ppo import FairPPO
 from tests.baselines.small import (
@@ -86,6 +87,22 @@ def test_at_alpha_one_an_agent_of_the_group_ahead_gains_nothing_from_its_own_rew
     np.testing.assert_allclose(costs[1:], np.where(buffer.group == 0, own, -own)[1:], atol=1e-6)
 
 
+def test_the_advantage_is_that_of_the_whole_cost() -> None:
+    model = fair_learner(alpha=1.0, beta=1.0)
+    for weight in model.cost_critics.parameters():
+        weight.data.zero_()  # nothing is expected: the parts' advantages add up to that of their sum
+    collect(model)
+    model.memory.clear()
+    disparity = model.measure()
+    whole = model.agent_costs(disparity).sum(axis=2)
+    model._mode.after_rollout(disparity)
+    starts, over = model.rollout_buffer.episode_starts.astype(bool), np.asarray(model._last_episode_starts, bool)
+    nothing, discounts = np.zeros_like(whole), {"gamma": model.gamma, "gae_lambda": model.gae_lambda}
+    wanted = cost_advantages(whole, nothing, nothing[0], starts, over, **discounts)
+    found: Any = model._mode
+    th.testing.assert_close(found.advantage, model.rollout_buffer.flat(wanted.astype(np.float32)), rtol=1e-4, atol=1e-5)
+
+
 def test_own_credit_has_no_part_for_what_others_do() -> None:
     own, common = (fair_learner(credit=credit) for credit in ("own", "common"))
     parts = []
@@ -143,6 +160,18 @@ def test_weights_follow_the_stratum_under_conditional_parity() -> None:
     assert th.equal(factor, th.where(ahead, 0.5, 1.5))
 
 
+def test_beta_weighs_whose_critic_expects_more() -> None:
+    model = fair_learner(mode="weighted", alpha=0.0, beta=0.25)
+    collect(model)
+    buffer = model.rollout_buffer
+    buffer.reward[:] = buffer.group == 0  # group 0 is ahead, group 1 is expected to be
+    buffer.values[:] = buffer.group == 1
+    model.memory.clear()
+    model._after_rollout()
+    factor = model._mode.factor  # type: ignore[attr-defined]
+    assert th.equal(factor, th.where(buffer.flat(buffer.group == 0), 1.25, 0.75))
+
+
 def test_who_is_ahead_is_remembered_over_rollouts() -> None:
     model = fair_learner(mode="weighted", alpha=0.5)
     for gap in (1.0, -1.0):
@@ -198,6 +227,15 @@ def test_tolerance_is_disparity_per_agent_and_episode() -> None:
     assert penalties[0] - penalties[1] == pytest.approx((1 - model.gamma) * 4 * 0.5 * SCALE, rel=1e-3)
 
 
+def test_the_gap_between_the_values_is_tolerated_nowhere() -> None:
+    model = fair_learner(mode="p3o", alpha=0.0, beta=1.0, tolerance=100.0)
+    collect(model)
+    buffer = model.rollout_buffer
+    buffer.values[:] = np.where(buffer.group == 0, 3.0, 1.0)
+    model._after_rollout()
+    assert model._mode.excess[1] == pytest.approx((1 - model.gamma) * 4 * 2.0)  # type: ignore[attr-defined]
+
+
 def test_the_penaltys_gradient_is_its_slope() -> None:
     model, batch = ready(mode="p3o", alpha=1.0, beta=1.0)
 
@@ -240,6 +278,20 @@ def test_the_printed_penalty_has_no_gradient_on_the_policy_and_pulls_the_critics
     for weight in model.policy.parameters():
         weight.data -= 0.0 if weight.grad is None else 0.01 * weight.grad
     assert gap() < before
+
+
+def test_the_printed_penalty_adds_up_the_gaps_within_the_strata() -> None:
+    model, batch = ready(mode="paper_literal", penalty="csp", alpha=0.0, beta=1.0)
+    stratum = model.rollout_buffer.flat(model.rollout_buffer.stratum)[batch.place]
+    group = batch.observations[:, -1]
+    values = model._evaluate(batch).values
+    gaps = [
+        (values[(stratum == k) & (group == 0)].mean() - values[(stratum == k) & (group == 1)].mean()).abs()
+        for k in (0, 1)
+    ]
+    penalty = model._penalty(batch, model._evaluate(batch))
+    assert penalty is not None and len(stratum.unique()) == 2
+    th.testing.assert_close(penalty, gaps[0] + gaps[1])
 
 
 def test_its_first_term_alone_changes_nothing() -> None:
@@ -293,6 +345,18 @@ def test_the_group_ahead_has_the_penalty() -> None:
         model.rollout_buffer.reward[:] = scale * (model.rollout_buffer.group == 0)
         model._after_rollout()
     assert model._mode.penalties == [0.5, 0.0]  # type: ignore[attr-defined]
+
+
+def test_the_values_penalty_is_that_of_their_means() -> None:
+    model = fair_learner(mode="authors", alpha=0.0, beta=0.5)
+    for scale in (1.0, 2.0):  # group 1 expects more, though it has earned nothing
+        collect(model)
+        buffer = model.rollout_buffer
+        buffer.reward[:] = buffer.group == 0
+        buffer.values[:] = scale * (buffer.group == 1)
+        model._after_rollout()
+    assert model._mode.penalties == [0.0, 0.5]  # type: ignore[attr-defined]
+    assert model.memory["range/value/0"].tolist() == [0.0, 2.0]  # means, not totals
 
 
 def test_weights_above_zero_are_all_the_same() -> None:
