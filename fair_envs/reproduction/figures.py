@@ -66,8 +66,7 @@ def curves(arms: Mapping[float, Arm], path: Path, *, label: str) -> None:
     plt = _pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     _curve(left, arms, "dp_ratio", INK, "absolute ratio", absolute=True)
-    left.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
-    left.annotate("half the turns alone: 1/3", (max(arms), 1 / 3), ha="right", va="bottom", fontsize="small")
+    _half_the_turns(left)
     left.set(xlabel=label, ylabel="demographic parity (0 is fair)", ylim=(0, None))
     _curve(right, arms, "return[without]", WITHOUT, "without the attribute")
     _curve(right, arms, "return[with]", WITH, "with the attribute")
@@ -94,11 +93,20 @@ def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
             (line,) = axis.plot(steps / 1e6, [e.value for e in estimates], label=arm.label)
             low, high = [e.low for e in estimates], [e.high for e in estimates]
             axis.fill_between(steps / 1e6, low, high, color=line.get_color(), alpha=0.15)
-        axis.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
-        axis.set(title=title, xlabel="million agent steps", ylim=(0, None))
+        axis.axhline(0, color=INK, linewidth=0.8)
+        _half_the_turns(axis)
+        axis.set(title=title, xlabel="million agent steps")
     axes[0][0].set_ylabel("ratio (N - S) / (N + S) in the rollout")
     axes[0][0].legend(fontsize="small")
     _save(figure, path)
+
+
+def _half_the_turns(axis: Any) -> None:
+    """Draw the ratio that half the turns alone make."""
+    axis.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
+    axis.annotate(
+        "half the turns alone: 1/3", (0.99, 1 / 3), xycoords=("axes fraction", "data"), ha="right", va="bottom", size=8
+    )
 
 
 def _curve(axis: Any, arms: Mapping[float, Arm], name: str, colour: str, text: str, *, absolute: bool = False) -> None:

@@ -92,7 +92,7 @@ SCALES: dict[str, Scale] = {
     ),
     "small": Scale(
         seeds=5,
-        steps=1_280_000,  # 107 episodes of 40 agents; the learning curves are flat by then
+        steps=1_280_000,  # 107 episodes of 40 agents: about 35 minutes on two cores
         horizon=300,
         episodes=50,
         points=DIAGONAL,
@@ -239,6 +239,10 @@ class Report:
             for point in self.scale.points
             if point != (0.0, 0.0)
         }
+
+    def drawn(self, penalty: Notion) -> list[Arm]:
+        """Return the arms of a penalty that fit into one plot: PPO and those with equal weights."""
+        return [self.classic(penalty), *(arm for point, arm in self.fair(penalty).items() if point[2] == point[3])]
 
     def unfairness(self, penalty: Notion, form: str) -> list[str]:
         """Return the names of a penalty's numbers: one, or one for each preference."""
@@ -434,11 +438,9 @@ class Report:
             }
             figures.box_plot(boxes, self.out / f"boxes-{form}.png", label=label, bold="PPO")
         for penalty in PENALTIES:
-            chosen = [self.classic(penalty), *self.fair(penalty).values()][:5]
-            figures.radar_plot(chosen, self.out / f"radar-{penalty}.png", actions=ACTIONS, groups=GROUPS)
+            figures.radar_plot(self.drawn(penalty), self.out / f"radar-{penalty}.png", actions=ACTIONS, groups=GROUPS)
         titles = {"dp": "demographic parity", "csp": "conditional parity (all agents)", "cf": "the two games"}
-        trainings = {titles[p]: [self.classic(p), *self.fair(p).values()][:5] for p in PENALTIES}
-        figures.learning_plot(trainings, self.out / "learning.png")
+        figures.learning_plot({titles[p]: self.drawn(p) for p in PENALTIES}, self.out / "learning.png")
         if self.scale.curve:
             curve = {alpha: self.arms[("dp", "shaped", alpha, 0.0)] for alpha in self.scale.curve}
             figures.curves(curve, self.out / "alpha.png", label="alpha (beta = 0)")
@@ -468,6 +470,8 @@ class Report:
             "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode.",
             self.twins_table(),
             "## Figures",
+            "Boxes show test episodes of all training seeds; radar plots the shares of selected and of executed actions, "
+            "and learning curves the ratio in the rollouts of the training, for PPO and the arms with equal weights.",
             *[f"![{path.stem}]({path.name})" for path in sorted(self.out.glob("*.png"))],
         ]
         return "\n\n".join(parts) + "\n"
