@@ -76,7 +76,8 @@ class Player:
         deterministic: Whether the likeliest action is taken instead of a sampled one.
 
     Raises:
-        ValueError: The model takes other observations or actions than the environment has.
+        ValueError: The model takes other observations or actions than the environment has, or it still has an
+            environment that normalises observations; a model loaded without one does not say so.
     """
 
     def __init__(self, model: Any, rules: Rules, *, deterministic: bool = False) -> None:

@@ -102,8 +102,8 @@ class CostMode(Mode):
     """A mode that follows the advantages of the costs, estimated with critics of their own.
 
     What an agent itself adds to a cost and what the others add have critics of their own, and their advantages are
-    summed. With one critic for the sum, the others' noise hid from it what the agent's own state costs, and an agent
-    was rewarded for states that it was not charged for: the disparity came back as training went on.
+    summed. From one critic for the sum the others' noise hides what the agent's own state costs; an agent is then
+    rewarded for states that it is not charged for, and the disparity comes back as training goes on.
 
     Attributes:
         costs: Those of the two costs that have a weight: 0 the retrospective, 1 the prospective one.

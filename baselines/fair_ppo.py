@@ -94,7 +94,7 @@ class FairPPO(PPO):
             raise ValueError(f"env must show vectors, got {self.observation_space}")
         self.cost_critics = CostCritics(
             self.observation_space.shape[0],
-            costs=2 * (2 if self.credit == "common" else 1),
+            costs=2 * self.parts,
             learning_rate=self.lr_schedule(1),
             seed=0 if self.seed is None else self.seed,
         ).to(self.device)
@@ -105,6 +105,11 @@ class FairPPO(PPO):
     def weights(self) -> tuple[float, float]:
         """What the retrospective and the prospective cost are multiplied by."""
         return self.weight * self.alpha, self.weight * self.beta
+
+    @property
+    def parts(self) -> int:
+        """In how many parts an agent's costs are estimated, see `agent_costs`."""
+        return 2 if self.credit == "common" else 1
 
     @property
     def disparity(self) -> float:
@@ -166,11 +171,8 @@ class FairPPO(PPO):
             own_share(disparity.after, reward, disparity),
             (1 - self.gamma) * own_share(disparity.value_gap, value, disparity),
         )
-        parts = [own]
-        if self.credit == "common":
-            common = common_costs(disparity, gamma=self.gamma)
-            whole = [disparity.size * cost[..., np.newaxis] for cost in common]
-            parts.append((whole[0] - own[0], whole[1] - own[1]))
+        whole = [disparity.size * cost[..., np.newaxis] for cost in common_costs(disparity, gamma=self.gamma)]
+        parts = [own, (whole[0] - own[0], whole[1] - own[1])][: self.parts]
         return np.stack([np.stack([self.to_rows(cost) for cost in part], axis=-1) for part in parts], axis=2)
 
     def measure(self) -> Disparity:

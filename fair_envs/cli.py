@@ -6,6 +6,7 @@ Heavy libraries are imported by the commands that need them: ``list`` and ``show
 import inspect
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -436,8 +437,10 @@ def reproduce(
     if paper not in papers():
         raise ValueError(f"paper must be one of {', '.join(papers())}, got {paper!r}")
     folder = out or RUNS / f"{paper}-{scale}"
-    again = f"fair-envs reproduce {paper} --scale {scale} --out {folder} --resume"
-    with resumable(again if seeds is None else f"{again} --seeds {seeds}"):
+    again = ["fair-envs", "reproduce", paper, "--scale", scale, "--out", str(folder), "--jobs", str(jobs), "--resume"]
+    again += [] if seeds is None else ["--seeds", str(seeds)]
+    again += [word for source in merge or [] for word in ("--merge", str(source))]
+    with resumable(shlex.join(again)):
         module = importlib.import_module(f"fair_envs.reproduction.papers.{paper}")
         report = module.main(
             scale=scale,

@@ -41,18 +41,28 @@ def rule(function: Callable[..., Any]) -> Any:
     if not COMPILED:
         return function
     wanted = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return functools.wraps(function)(_Rule(function, targetoptions=wanted))
+    return _Rule(function, targetoptions=wanted)
 
 
 class _Rule(CPUDispatcher):
     """Numba's function without what Python needs to call it."""
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self.py_func(*arguments)
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.py_func(*arguments, **keywords)
+
+    def fold_argument_types(self, arguments: Any, keywords: Any) -> Any:
+        """Return the types in the order of the signature; a constant is of its type like any other value."""
+        return super().fold_argument_types(*_without_constants(arguments, keywords))
 
     def get_call_template(self, arguments: Any, keywords: Any) -> Any:
-        """Return the function for these types; a constant is of its type like any other value."""
-        return super().get_call_template(tuple(map(types.unliteral, arguments)), keywords)
+        """Return the function for these types."""
+        return super().get_call_template(*_without_constants(arguments, keywords))
+
+
+def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the types of positional and keyword arguments, each constant's being that of any such value."""
+    plain: Callable[[Any], Any] = types.unliteral
+    return tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()}
 
 
 def compile_kernel(function: Callable[..., Any], *, name: str, source: str | None) -> Kernel:

@@ -86,7 +86,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
-    abstract, word = (numbers.Integral, "an integer") if kind is int else (numbers.Real, "a number")
+    abstract, word = (numbers.Integral, "an integer") if kind is int else (numbers.Real, "a finite number")
     is_number = isinstance(value, abstract) and not isinstance(value, bool)
     if not (is_number and -math.inf < value < math.inf):
         raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {value!r}")

@@ -118,7 +118,8 @@ def make_sb3(
     check_count("n_envs", n_envs)
     if rows not in ("agents", "lanes"):
         raise ValueError(f"rows must be 'agents' or 'lanes', got {rows!r}")
-    if worlds is not None and (isinstance(worlds, Mapping) or not worlds):
+    listed = isinstance(worlds, Sequence) and all(isinstance(world, Mapping) for world in worlds)
+    if worlds is not None and not (listed and worlds):
         raise ValueError(f"worlds must list the parameters of each world, got {worlds!r}")
     vec_env: LanesVecEnv
     if rows == "agents":

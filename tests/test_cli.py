@@ -491,9 +491,9 @@ def test_an_interrupted_study_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lamalfa2025, "main", interrupted)
-    said = Said("reproduce", "lamalfa2025", "--seeds", "2")
+    said = Said("reproduce", "lamalfa2025", "--seeds", "2", "--out", "my runs", "--merge", "other")
     assert said.code == 130
-    expected = "fair-envs reproduce lamalfa2025 --scale smoke --out runs/lamalfa2025-smoke --resume --seeds 2"
+    expected = "fair-envs reproduce lamalfa2025 --scale smoke --out 'my runs' --jobs 2 --resume --seeds 2 --merge other"
     assert expected in said.flat
 
 

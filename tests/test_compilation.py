@@ -17,9 +17,9 @@ PACKAGE = Path(fair_envs.__file__).parent
 
 CONSTANTS = "STRIDE = 3\n"
 ELSEWHERE = """
-from numba import njit
+from fair_envs.core import rule
 
-@njit
+@rule
 def bonus():
     return 5
 """
@@ -32,7 +32,7 @@ import numpy as np
 from numba import njit
 
 from fair_envs.chance import integer
-from fair_envs.core import Lanes, Rules
+from fair_envs.core import Lanes, Rules, rule
 from fair_envs.interactions import FairSpec
 
 from constants import STRIDE
@@ -43,18 +43,18 @@ class Params(NamedTuple):
     horizon: int = 5
 
 
-@njit
+@rule
 def start(lane, params):
     lane.position = 0
 
 
-@njit
+@rule
 def step(lane, action, params, reward, facts):
     lane.position += bonus() + STRIDE * (1 + action[0]) + integer(lane.key, lane.time, 0, 0, 1000)
     return False
 
 
-@njit
+@rule
 def observe(lane, params, observation):
     observation[0, 0] = lane.position
 
@@ -168,7 +168,7 @@ def test_rules_of_one_name_are_not_mixed_up(world: Path) -> None:
 from walk import *
 
 def faster(factor):
-    @njit
+    @rule
     def step(lane, action, params, reward, facts):
         lane.position += factor
         return False
@@ -215,10 +215,16 @@ def test_a_rule_is_compiled_once_for_all_constants_and_is_plain_python_to_python
     def plus(number: int, more: int) -> int:
         return number + more
 
-    plus_three: Any = njit(lambda number: plus(plus(number, 1), 2))
+    @rule
+    def count_down(number: int, fast: bool) -> int:
+        return 0 if number <= 0 else 1 + count_down(number - 2 if fast else number - 1, True)
+
+    plus_three: Any = njit(lambda number: plus(plus(number, 1), more=2))
+    halved: Any = njit(lambda number: count_down(number, False))
     assert plus_three(4) == 7
-    assert len(plus.signatures) == 1
-    assert plus("a", "b") == "ab"
+    assert halved(7) == 4
+    assert len(plus.signatures) == len(count_down.signatures) == 1
+    assert plus("a", more="b") == "ab"
     assert plus.__name__ == "plus"
 
 

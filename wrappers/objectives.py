@@ -82,8 +82,8 @@ class SocialUtility(Transform):
         self.envy, self.guilt = (
             checked(name, value, Annotated[float, Range(0)]) for name, value in (("envy", envy), ("guilt", guilt))
         )
-        self.smoothing = checked("smoothing", smoothing, Annotated[float, Range(0, 1)])
-        if self.smoothing == 1:
+        self.smoothing = checked("smoothing", smoothing, float)
+        if not 0 <= self.smoothing < 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
         self.angle = checked("angle", angle, float)
 

@@ -112,7 +112,7 @@ class DisparityTracker:
 
 
 class Penalty(Transform):
-    """Takes from every agent's reward ``alpha`` times what the step adds to the disparity between the groups.
+    """Takes from every agent's reward what the step adds to the disparity, times ``alpha`` and its group's size.
 
     The cost of a step is the growth of the absolute difference between the groups' mean returns so far (see
     `DisparityTracker`): positive when it widens the gap, negative when it narrows it. An episode's costs add up to the
@@ -124,7 +124,8 @@ class Penalty(Transform):
         alpha: Weight of the cost, at least 0: 0 leaves the rewards as they are.
         times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). Its own
             reward moves its group's mean by 1/size of itself; with the factor, alpha means what it means in
-            `fair_envs.baselines.FairPPO`: at 1 an agent of the group ahead gains nothing from its own rewards.
+            `fair_envs.baselines.FairPPO`: at 1 an agent of the group ahead, of two,
+            gains nothing from its own rewards.
     """
 
     changes_reward = True

@@ -1,5 +1,6 @@
 """A cell: one training and its evaluation, named by a hash of all that it depends on."""
 
+import functools
 import hashlib
 import json
 import os
@@ -24,6 +25,20 @@ SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
 
 
+FACES_OF_RESULTS = {"reproduction", "assessment.py", "benchmark.py", "cli.py", "pages.py", "playing.py"}
+
+
+@functools.cache
+def sources() -> str:
+    """Return the hash of the code that a cell's result depends on: the package's, less what shows results."""
+    root, digest = Path(fair_envs.__file__).parent, hashlib.sha256()
+    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
+    files = [file for file in files if file.suffix == ".py" and file.relative_to(root).parts[0] not in FACES_OF_RESULTS]
+    for file in (*sorted(files), Path(__file__)):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One training and its evaluation; equal cells have equal results.
@@ -38,8 +53,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A hash of the cell and of the package's version."""
-        content = {"version": fair_envs.__version__, **self.as_dict()}
+        """A hash of the cell and of the code that runs it."""
+        content = {"sources": sources(), **self.as_dict()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:

@@ -309,7 +309,7 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
         ({"learning_rate": 0}, "learning_rate must be at least 1e-12, got 0"),
         ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
         ({"alpha": -1}, "alpha must be at least 0, got -1"),
-        ({"ent_coef": float("nan")}, "ent_coef must be a number at least 0, got nan"),
+        ({"ent_coef": float("nan")}, "ent_coef must be a finite number at least 0, got nan"),
         ({"skip_idle": 1}, "skip_idle must be True or False, got 1"),
         ({"net_arch": (0,)}, "net_arch must be at least 1, got 0"),
         ({"seed": -1}, "seed must be between 0 and 4.29497e"),

@@ -832,7 +832,7 @@ def test_an_episode_is_the_same_with_and_without_compilation(parameters: dict[st
         ({"handicap_period": 0}, "handicap_period must be between 1 and 10000, got 0"),
         ({"freeze_turns": -2}, "freeze_turns must be between -1 and 10000, got -2"),
         ({"growth_colour": "square"}, "growth_colour must be one of 'linear', 'cubic', got 'square'"),
-        ({"recolour": float("nan")}, "recolour must be a number between"),
+        ({"recolour": float("nan")}, "recolour must be a finite number between"),
         ({"profile": "published"}, "profile must be one of 'recommended', 'authors', 'eating_only', got 'published'"),
     ],
 )

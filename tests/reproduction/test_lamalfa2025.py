@@ -77,7 +77,7 @@ def test_an_unknown_scale_and_an_existing_folder_are_refused(tmp_path: Path) -> 
     assert not (tmp_path / "new").exists()
     with pytest.raises(ValueError, match="seeds must be at least 1, got 0"):
         paper.main(scale="smoke", out=tmp_path / "new", seeds=0)
-    with pytest.raises(ValueError, match="merge_from must name folders of this study"):
+    with pytest.raises(ValueError, match=r"merge_from \(--merge\) must name folders of this study"):
         paper.main(scale="smoke", out=tmp_path / "new", merge_from=[tmp_path / "nowhere"])
     assert not (tmp_path / "new").exists()
     with pytest.raises(FileExistsError, match="out must be a new folder"):

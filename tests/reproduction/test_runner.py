@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.baselines.training import Training
+from fair_envs.reproduction import experiment
 from fair_envs.reproduction.experiment import Cell, read_result, run_cell
 from fair_envs.reproduction.runner import FailedCellsError, merge, run_cells
 
@@ -43,6 +44,25 @@ def test_a_key_depends_on_every_setting() -> None:
     keys = {cell.key for cell in (tiny_cell(), tiny_cell(1), tiny_cell(alpha=0.5), replace(tiny_cell(), episodes=4))}
     assert len(keys) == 4
     assert tiny_cell().key == tiny_cell().key
+
+
+def test_a_key_depends_on_the_code_that_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = tiny_cell().key
+    monkeypatch.setattr(experiment, "sources", lambda: "others")
+    assert tiny_cell().key != key
+
+
+def test_the_code_that_trains_is_all_but_what_shows_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def note(file: Path) -> bytes:
+        read.append(file.name)
+        return b""
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    experiment.sources.__wrapped__()
+    assert {"fair_modes.py", "rules.py", "core.py", "chance.py", "twin.py", "experiment.py"} <= set(read)
+    assert not {"cli.py", "figures.py", "lamalfa2025.py"} & set(read)
 
 
 def test_a_cells_result_is_read_as_it_was_written(tmp_path: Path) -> None:

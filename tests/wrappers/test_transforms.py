@@ -142,7 +142,7 @@ def test_the_cost_times_the_groups_size_weighs_like_an_agents_own_reward() -> No
     ("settings", "message"),
     [
         ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
-        ({"alpha": "1"}, "alpha must be a number at least 0, got '1'"),
+        ({"alpha": "1"}, "alpha must be a finite number at least 0, got '1'"),
         ({"alpha": float("nan")}, "alpha must be"),
         ({"notion": "eo"}, "notion must be 'dp' or 'csp', got 'eo'"),
     ],

@@ -174,7 +174,9 @@ def main(
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     missing = [str(source) for source in merge_from if not (source / "cells").is_dir()]
     if missing:
-        raise ValueError(f"merge_from must name folders of this study, got {', '.join(missing)} without cells")
+        raise ValueError(
+            f"merge_from (--merge) must name folders of this study, got {', '.join(missing)} without cells"
+        )
     if out.exists() and not resume:
         raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
     chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
@@ -470,8 +472,9 @@ class Report:
             "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode.",
             self.twins_table(),
             "## Figures",
-            "Boxes show test episodes of all training seeds; radar plots the shares of selected and of executed actions, "
-            "and learning curves the ratio in the rollouts of the training, for PPO and the arms with equal weights.",
+            "Boxes show test episodes of all training seeds; radar plots the shares of selected and of executed "
+            "actions; learning curves the ratio in the rollouts of the training. Radar plots and learning curves show "
+            "PPO and the arms with equal weights.",
             *[f"![{path.stem}]({path.name})" for path in sorted(self.out.glob("*.png"))],
         ]
         return "\n\n".join(parts) + "\n"
