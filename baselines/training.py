@@ -333,6 +333,22 @@ class GroupRewards(BaseCallback):
             self.logger.record(f"rollout/reward[{name}]", total / count if count else np.nan)
 
 
+class LearningCurve(BaseCallback):
+    """Keeps what the agents of each group earned in each rollout, as the training logs it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[float]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        logged = self.logger.name_to_value
+        rewards = [value for name, value in logged.items() if name.startswith("rollout/reward[")]
+        self.rows.append([self.num_timesteps, *rewards])
+
+
 class Bar(BaseCallback):
     """A bar of agent steps with the time left.
 

@@ -14,7 +14,7 @@ PACKAGE = "fair_envs"
 
 # What each layer stands on directly; it may import those, what they stand on in turn, and itself.
 STANDS_ON: dict[str, tuple[str, ...]] = {
-    "chance": (),
+    "chance": ("compilation",),
     "compilation": (),
     "interactions": (),
     "parameters": (),

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import BaseCallback
 
 import fair_envs
 from fair_envs.baselines.evaluation import counterfactual, play
-from fair_envs.baselines.training import Training, train
+from fair_envs.baselines.training import LearningCurve, Training, train
 from fair_envs.metrics import Returns
 
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
@@ -89,22 +88,6 @@ class Result:
     executed: NDArray[np.int64]
     learning: NDArray[np.float64]
     seconds: float
-
-
-class LearningCurve(BaseCallback):
-    """Keeps what the agents of each group earned in each rollout, as the training logs it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[float]] = []
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_end(self) -> None:
-        logged = self.logger.name_to_value
-        rewards = [value for name, value in logged.items() if name.startswith("rollout/reward[")]
-        self.rows.append([self.num_timesteps, *rewards])
 
 
 def run_cell(cell: Cell, folder: Path) -> Path:
