@@ -152,8 +152,7 @@ def play(
     Raises:
         ValueError: A number below 1, or a model of another environment.
     """
-    for name, number in (("episodes", episodes), ("lanes", lanes), ("threads", threads)):
-        check_count(name, number)
+    _check_counts(episodes=episodes, lanes=lanes, threads=threads)
     player = Player(model, rules, deterministic=deterministic)
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
     played = [_play(player, rules, seeds, threads=threads) for seeds in parts]
@@ -217,8 +216,7 @@ def counterfactual(
     Raises:
         ValueError: A number below 1, a model of another environment, or agents without an attribute to flip.
     """
-    for name, number in (("episodes", episodes), ("lanes", lanes), ("threads", threads)):
-        check_count(name, number)
+    _check_counts(episodes=episodes, lanes=lanes, threads=threads)
     player = Player(model, rules, deterministic=deterministic)
     twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
     run = partial(twins.run, player.act, episodes=episodes, seed=seed)
@@ -247,3 +245,8 @@ def _renamed(returns: Returns, spec: FairSpec) -> Returns:
 def _stacked(returns: Returns, names: Mapping[str, Any]) -> Codes:
     columns = [returns.attribute(name) for name in names]
     return np.stack(columns, axis=-1) if columns else np.zeros((*returns.values.shape, 0), np.int64)
+
+
+def _check_counts(**numbers: int) -> None:
+    for name, number in numbers.items():
+        check_count(name, number)

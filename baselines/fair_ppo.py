@@ -6,17 +6,17 @@ modes here give it one; the text and the code are kept as ``paper_literal`` and 
 """
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
 from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, measure, own_share
-from fair_envs.baselines.fair_modes import MODES, CostCritics, Memory, Mode
+from fair_envs.baselines.fair_modes import MODES, CostCritics, CostMode, Memory, Mode
 from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.parameters import Range, checked
+from fair_envs.parameters import Weight, checked
 
 ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
 Credit = Literal["common", "own"]
@@ -41,8 +41,8 @@ class FairPPO(PPO):
         weight: The paper's lambda, which multiplies both, at least 0.
         mode: ``"shaped"``: cost advantages from critics of their own are taken off the advantages. ``"weighted"``: the
             advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha`` (and by
-            ``weight * beta`` for the group whose critic expects more). ``"p3o"``: a
-            clipped surrogate of the cost is added to the loss where the disparity exceeds ``tolerance``.
+            ``weight * beta`` for the group whose critic expects more). ``"p3o"``: a clipped surrogate of the cost is
+            added to the loss where the disparity exceeds ``tolerance``.
             ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second moves critics only.
             ``"authors"``: the penalty as in the published code, which rescales the loss.
         credit: In ``shaped`` and ``p3o``: ``"common"``: every agent of a lane pays for the change of its disparity,
@@ -69,17 +69,16 @@ class FairPPO(PPO):
         **kwargs: Any,
     ) -> None:
         for name, value, options in (
-            ("penalty", penalty, get_args(Notion)),
-            ("mode", mode, get_args(ModeName)),
-            ("credit", credit, get_args(Credit)),
+            ("penalty", penalty, Notion),
+            ("mode", mode, ModeName),
+            ("credit", credit, Credit),
         ):
-            if value not in options:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+            checked(name, value, options)
         self.alpha, self.beta, self.weight, self.tolerance = (
-            float(checked(name, number, Annotated[float, Range(0)]))
+            float(checked(name, number, Weight))
             for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance))
         )
-        if credit != "common" and mode not in ("shaped", "p3o"):
+        if credit != "common" and not issubclass(MODES[mode], CostMode):
             raise ValueError(f"credit must be 'common' in mode {mode!r}, which estimates no costs, got {credit!r}")
         if tolerance > 0 and mode != "p3o":
             raise ValueError(f"tolerance must be 0 in mode {mode!r}, only 'p3o' tolerates, got {tolerance!r}")

@@ -22,15 +22,11 @@ from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run, freeze, restore, source
-from fair_envs.faces.sb3 import AgentsVecEnv, RewardScale
-from fair_envs.parameters import Range, checked
+from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
 from fair_envs.registration import find, make_sb3
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
-Count = Annotated[int, Range(1)]
-Share = Annotated[float, Range(0, 1)]
-Weight = Annotated[float, Range(0)]
-Positive = Annotated[float, Range(1e-12)]
 
 GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
 """The two games of the counterfactual penalty: nobody and everybody carries the attribute."""
@@ -57,7 +53,7 @@ class Training:
     # The rollouts
     lanes: Count = 8
     n_steps: Count = 100  # of each lane in a rollout; C: whole episodes of 3000
-    reward_scale: RewardScale = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
+    reward_scale: Positive = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
     skip_idle: bool = True  # turns that an agent did not have stay out of the policy loss; C learns from them
     # PPO
     batch_size: Annotated[int, Range(2)] = 4096  # C: 256
@@ -314,6 +310,9 @@ class Keeper(BaseCallback):
             self.run.write(self._state)
 
 
+REWARD = "rollout/reward"  # what the groups' mean rewards are logged as
+
+
 class GroupRewards(BaseCallback):
     """Logs, for each rollout, what the agents of each group earned on average per agent and step."""
 
@@ -330,7 +329,7 @@ class GroupRewards(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         for name, total, count in zip(self._groups, self._sums, self._counts, strict=True):
-            self.logger.record(f"rollout/reward[{name}]", total / count if count else np.nan)
+            self.logger.record(f"{REWARD}[{name}]", total / count if count else np.nan)
 
 
 class LearningCurve(BaseCallback):
@@ -345,7 +344,7 @@ class LearningCurve(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         logged = self.logger.name_to_value
-        rewards = [value for name, value in logged.items() if name.startswith("rollout/reward[")]
+        rewards = [value for name, value in logged.items() if name.startswith(f"{REWARD}[")]
         self.rows.append([self.num_timesteps, *rewards])
 
 

@@ -31,6 +31,12 @@ class Range(NamedTuple):
         return f"between {self.low:g} and {self.high:g}"
 
 
+Count = Annotated[int, Range(1)]
+Share = Annotated[float, Range(0, 1)]
+Weight = Annotated[float, Range(0)]
+Positive = Annotated[float, Range(1e-12)]
+
+
 def make_params(
     params: type[P], given: Mapping[str, Any], *, presets: Mapping[str, Mapping[str, Any]] | None = None
 ) -> P:

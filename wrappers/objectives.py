@@ -1,12 +1,12 @@
 """Rewards with several entries, and rewards that count what others have."""
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.parameters import Range, checked
+from fair_envs.parameters import Weight, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.penalty import cell_sums
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
@@ -79,9 +79,7 @@ class SocialUtility(Transform):
     changes_reward = True
 
     def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
-        self.envy, self.guilt = (
-            checked(name, value, Annotated[float, Range(0)]) for name, value in (("envy", envy), ("guilt", guilt))
-        )
+        self.envy, self.guilt = checked("envy", envy, Weight), checked("guilt", guilt, Weight)
         self.smoothing = checked("smoothing", smoothing, float)
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.parameters import Range, checked
+from fair_envs.parameters import Weight, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 
@@ -135,7 +135,7 @@ class Penalty(Transform):
     ) -> None:
         if notion not in ("dp", "csp"):
             raise ValueError(f"notion must be 'dp' or 'csp', got {notion!r}")
-        self.notion, self.alpha = notion, checked("alpha", alpha, Annotated[float, Range(0)])
+        self.notion, self.alpha = notion, checked("alpha", alpha, Weight)
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
     def bind(self, setting: Setting) -> None:

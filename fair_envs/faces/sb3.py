@@ -1,7 +1,7 @@
 """The Stable-Baselines3 face: B lanes as rows, or B x agents rows that share parameters."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
 from fair_envs.faces.common import ActionCheck, OfLanes, Picture, joint_space
 from fair_envs.interactions import Facts
-from fair_envs.parameters import Range, checked
+from fair_envs.parameters import Positive, checked
 
 try:
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -18,8 +18,6 @@ try:
 except ModuleNotFoundError as error:
     needed = "this face needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
     raise ImportError(needed) from error
-
-RewardScale = Annotated[float, Range(1e-12)]
 
 
 class LanesVecEnv(OfLanes, VecEnv):
@@ -192,7 +190,7 @@ class AgentsVecEnv(LanesVecEnv):
         self.worlds = 1 if isinstance(rules, Rules) else len(rules)
         if append_group and not first.spec.same_individuals:
             raise ValueError(f"append_group must be False: the agents of {first.name} belong to no group")
-        self.append_group, self.reward_scale = append_group, float(checked("reward_scale", reward_scale, RewardScale))
+        self.append_group, self.reward_scale = append_group, float(checked("reward_scale", reward_scale, Positive))
         super().__init__(rules, lanes, threads=threads, render_mode=render_mode)
 
     def _rows(self) -> int:

@@ -22,8 +22,6 @@ from fair_envs.metrics import Returns
 
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
-
-
 FACES_OF_RESULTS = {"reproduction", "assessment.py", "benchmark.py", "cli.py", "pages.py", "playing.py"}
 
 

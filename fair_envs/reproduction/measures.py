@@ -11,6 +11,7 @@ from fair_envs.metrics import (
     conditional_parity,
     counterfactual_fairness,
     demographic_parity,
+    disparity_ratio,
     mean_interval,
     paired_difference,
     price_interval,
@@ -104,10 +105,7 @@ class Arm:
         The ratio is that of the groups' mean rewards in the rollout; shapes (rollouts,) and (seeds, rollouts).
         """
         rows = np.array([result.learning for result in self.results])
-        without, having = rows[..., 1], rows[..., 2]
-        total = without + having
-        ratios = np.divide(without - having, total, out=np.full_like(total, np.nan), where=total > 0)
-        return rows[0, :, 0], ratios
+        return rows[0, :, 0], disparity_ratio(rows[..., 1], rows[..., 2], floor=0)
 
     def pooled(self, name: str) -> NDArray[np.float64]:
         """Return the series of all seeds, one after another."""
