@@ -1,5 +1,6 @@
 """What the table of speeds says, from measurements given or made in small; no test asserts a time."""
 
+import itertools
 import json
 import math
 import os
@@ -180,6 +181,24 @@ def test_learning_loads_count_the_steps_of_all_agents(monkeypatch: pytest.Monkey
 def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "WORLD", TINY)
     assert benchmark.gain(1e-3, lanes=4)().value > 0
+    assert benchmark.machine_gain(1e-3)().value > 0
+
+
+def test_looks_count_only_while_the_machine_has_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = itertools.cycle([1.9, 1.9, 1.0, 1.9, 1.9, 1.0])  # before and after each look
+    seconds = itertools.cycle([2.0, 1.0, 9.0, 1.0, 9.0, 1.0])  # of one thread and of two in each look
+    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "gain_of_arithmetic", lambda _: partial(next, given))
+    repeat = benchmark.gain(1.0, lanes=4, own_cores=True)
+    monkeypatch.setattr(benchmark, "clocked", lambda load, times: next(seconds))
+    assert repeat().value == 2.0
+
+
+def test_a_machine_without_two_cores_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "gain_of_arithmetic", lambda _: lambda: 1.0)
+    with pytest.raises(TimeoutError, match="two cores"):
+        benchmark.gain(1e-3, lanes=4, own_cores=True)()
 
 
 # ----------------------------------------------------------------------------------------- in a fresh process
