@@ -39,8 +39,8 @@ ACTIONS = 64  # sets of actions drawn beforehand and played in turn
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LIBRARIES = ("numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 NOT_A_NUMBER = float("nan")
-LOOKS = 25  # short ones in a repeat, of two threads and one in turn
-PATIENCE = 20  # repeats' time that one may take, waiting for the machine to have two cores to give
+LOOKS = 15  # short ones in a repeat, of two threads and one in turn
+PATIENCE = 60  # repeats' time that one may take, waiting for the machine to have two cores to give
 OWN_CORES = 1.8  # times: what two threads of arithmetic do at least on two cores of their own
 IDLE = 0.1  # cores that other processes may use on a machine that is called idle
 
@@ -440,7 +440,7 @@ class Result:
 
     row: Row
     samples: Sequence[Sample]
-    missing: str | None = None  # why nothing was measured
+    missing: str | None = None  # why nothing was measured, or not all repeats
 
     def median(self, field: str = "value") -> float:
         """Return the median over the repeats; NaN without repeats."""
@@ -550,7 +550,11 @@ def table(results: Sequence[Result]) -> Table:
 
 def notes(results: Sequence[Result]) -> list[str]:
     """Return what a reader of the table should know: rows not measured, and whether the machine was busy."""
-    told = [f"{result.row.name}: not measured; {result.missing}" for result in results if result.missing]
+    told = []
+    for result in results:
+        if result.missing:
+            measured = f"{len(result.samples)} repeats only" if result.samples else "not measured"
+            told.append(f"{result.row.name}: {measured}; {result.missing}")
     others = max(filter(np.isfinite, (result.median("others") for result in results)), default=0.0)
     if others > IDLE:
         told.append(

@@ -74,7 +74,9 @@ def test_a_busy_machine_and_a_missing_library_are_told() -> None:
     assert "1.5 of" in about_others
     (about_library,) = benchmark.notes([result(missing="needs torch"), result(5)])
     assert "made" in about_library
-    assert "needs torch" in about_library
+    assert "not measured; needs torch" in about_library
+    (about_repeats,) = benchmark.notes([result(5, 6, missing="no cores")])
+    assert "2 repeats only; no cores" in about_repeats
 
 
 @pytest.mark.parametrize(
