@@ -206,7 +206,7 @@ class Lanes:
     def restart(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
         """Begin the next episode of the masked lanes (all by default) and return their first observations."""
         if not self.seeded:
-            self.seed([secrets.randbits(63) for _ in range(self.count)])
+            self.seed(fresh_seeds(self.count))
         mask = self._everyone if mask is None else mask
         fresh = np.zeros(int(mask.sum()), self.records.dtype)
         fresh["seed"] = self.records["seed"][mask]
@@ -335,7 +335,7 @@ class Worlds:
     def restart(self, *, mask: NDArray[np.bool_] | None = None) -> Step:
         """Begin the next episode of the masked lanes (all by default)."""
         if not self.seeded:
-            self.seed([secrets.randbits(63) for _ in range(self.worlds[0].count)])
+            self.seed(fresh_seeds(self.worlds[0].count))
         return self._join([world.restart(mask=part) for world, part in self._split(mask)])
 
     def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None) -> Step:
@@ -366,6 +366,11 @@ def check_count(name: str, value: Any) -> None:
     """Raise ValueError unless the argument of that name is an integer of at least 1."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+
+
+def fresh_seeds(count: int) -> list[int]:
+    """Return so many seeds that nobody has chosen, from the system's own source of chance."""
+    return [secrets.randbits(63) for _ in range(count)]
 
 
 def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:

@@ -109,10 +109,10 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
     names = {f"agent_{i}": i for i in range(count)}
     listed = []
     for agent in agents:
-        index = names.get(agent, -1) if isinstance(agent, str) else int(agent)
-        if not 0 <= index < count:
+        index = names.get(agent, -1) if isinstance(agent, str) else agent
+        if not isinstance(index, (int, np.integer)) or isinstance(index, bool) or not 0 <= index < count:
             raise ValueError(f"agents must be among 0 to {count - 1} or agent_0 to agent_{count - 1}, got {agent!r}")
-        listed.append(index)
+        listed.append(int(index))
     return tuple(listed)
 
 

@@ -6,7 +6,6 @@ sampled with the same uniform numbers.
 """
 
 import copy
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core import Lanes, Rules, Step, check_seeds, draws
+from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, draws, fresh_seeds
 from fair_envs.faces.common import ActionCheck
 from fair_envs.interactions import columns
 from fair_envs.metrics.returns import Returns
@@ -174,8 +173,7 @@ class Twins:
         threads: int = 1,
     ) -> None:
         self.rules: Rules = rules if isinstance(rules, Rules) else rules.unwrapped.lanes.rules
-        if lanes < 1:
-            raise ValueError(f"lanes must be at least 1, got {lanes}")
+        check_count("lanes", lanes)
         self.lanes, self.threads = lanes, threads
         self.transforms, self.append_group = tuple(transforms), append_group
         self.agents = self.rules.agents(self.rules.params)
@@ -214,10 +212,12 @@ class Twins:
             record_actions: Whether the executed actions are returned.
 
         Raises:
-            ValueError: An unknown way to flip, no episode, a seed out of range, or actions outside the action space.
+            ValueError: An unknown way to flip, no episode, a seed out of range, ``keep_group`` where no group is shown,
+                or actions outside the action space.
         """
-        if episodes < 1:
-            raise ValueError(f"episodes must be at least 1, got {episodes}")
+        check_count("episodes", episodes)
+        if keep_group and not self.append_group:
+            raise ValueError("keep_group must be False without append_group=True, which shows the group, got True")
         seeds = check_seeds(seed, episodes)
         pairs = []
         for part in np.array_split(seeds, -(-episodes // self.lanes)):
@@ -366,13 +366,13 @@ def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "al
         >>> twin = counterfactual(env, flip=[3])
         >>> _ = env.reset(seed=1), twin.reset(seed=1)
     """
-    lanes = getattr(env.unwrapped, "lanes", None)
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
     if not isinstance(lanes, Lanes):
         raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
     change = Flip(agent_indices(range(lanes.agents) if flip == "all" else flip, lanes.agents))
     change(lanes.rules, np.zeros(1, lanes.rules.dtype))  # refuses now what would fail later
     if not lanes.seeded:  # what the first reset would do, so that both have the same seeds
-        lanes.seed([secrets.randbits(63) for _ in range(lanes.count)])
+        lanes.seed(fresh_seeds(lanes.count))
     twin = copy.deepcopy(env)
     face = twin.unwrapped
     change(face.lanes.rules, face.lanes.records)

@@ -61,11 +61,12 @@ class LanesVecEnv(OfLanes, VecEnv):
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seed lane i with ``seed + i`` at the next reset."""
+        """Seed lane i with ``seed + i`` at the next reset; return each row's seed."""
         if seed is not None:
             check_seeds(seed, self.lanes.count)
         self._next_seed = seed
-        return [None if seed is None else seed + i for i in range(self.lanes.count)]
+        rows = self.num_envs // self.lanes.count
+        return [None if seed is None else seed + row // rows for row in range(self.num_envs)]
 
     def reset(self) -> VecEnvObs:
         """Begin episodes in all lanes and return the rows' observations."""

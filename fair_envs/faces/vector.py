@@ -1,5 +1,6 @@
 """The vectorised Gymnasium face: B lanes, in each of Gymnasium's three autoreset modes."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -8,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core import Lanes, Rules, Step, check_count, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, fresh_seeds, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -83,12 +84,13 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._reported.set(action_probs, shape=(self.num_envs, *people, spec.actions))
 
     def reset(
-        self, *, seed: int | ArrayLike | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | ArrayLike | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all lanes, or in those of ``options["reset_mask"]``.
 
         Args:
-            seed: One integer s, then lane i is seeded s + i, or one for each lane.
+            seed: One integer s, then lane i is seeded s + i, or one for each lane; a lane given None goes on with its
+                own seed.
             options: May hold ``reset_mask``, shape (B,) of bool, in the mode Disabled.
 
         Raises:
@@ -185,11 +187,19 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         found = getattr(self, name)
         return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
 
-    def _seed(self, seed: int | ArrayLike, mask: NDArray[np.bool_]) -> None:
+    def _seed(self, seed: Any, mask: NDArray[np.bool_]) -> None:
+        own = ~mask  # lanes that go on with their own seeds
+        if isinstance(seed, (list, tuple)):
+            seeds = check_seeds([0 if entry is None else entry for entry in seed], self.num_envs)
+            own |= np.array([entry is None for entry in seed])
+        else:
+            seeds = check_seeds(seed, self.num_envs)
+        if not self.lanes.seeded:
+            self.lanes.seed(fresh_seeds(self.num_envs))
         kept = self.lanes.records[["seed", "episode"]].copy()
-        self.lanes.seed(seed)
-        self.lanes.records["seed"][~mask] = kept["seed"][~mask]
-        self.lanes.records["episode"][~mask] = kept["episode"][~mask]
+        self.lanes.seed(seeds)
+        for field in ("seed", "episode"):
+            self.lanes.records[field][own] = kept[field][own]
 
     def _mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
         if options is None or "reset_mask" not in options:

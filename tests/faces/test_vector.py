@@ -52,6 +52,21 @@ def test_a_list_of_seeds_gives_each_lane_its_own() -> None:
     assert_same(seen[1], other.reset(seed=2)[0][1])
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_lane_given_no_seed_goes_on_with_its_own(mode: AutoresetMode) -> None:
+    ours, theirs = batch(autoreset_mode=mode), gymnasiums_own(autoreset_mode=mode)
+    for env in (ours, theirs):
+        env.reset(seed=4)
+    assert_same(ours.reset(seed=[None, 9, None])[0], theirs.reset(seed=[None, 9, None])[0])
+
+
+def test_lanes_given_no_seed_at_first_meet_luck_of_their_own() -> None:
+    env = batch()
+    seen, _ = env.reset(seed=[None, 9, None])
+    assert_same(seen[1], batch().reset(seed=9)[0][0])
+    assert (seen[0] != seen[2]).any()
+
+
 @pytest.mark.parametrize(
     "mask",
     [np.ones(2, bool), np.ones((3, 1), bool), np.ones(3, int), [True, True, True], None, "all", np.zeros(3, bool)],

@@ -381,12 +381,15 @@ class Unmarked(Harvest):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"episodes": 0}, "episodes must be at least 1, got 0"),
+        ({"episodes": 0}, "episodes must be an integer of at least 1, got 0"),
+        ({"episodes": 1.5}, "episodes must be an integer of at least 1, got 1.5"),
+        ({"episodes": 1, "keep_group": True}, "keep_group must be False without append_group=True"),
         (
             {"episodes": 1, "flip": "some"},
             "flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents, got 'some'",
         ),
         ({"episodes": 1, "flip": [6]}, "agents must be among 0 to 5"),
+        ({"episodes": 1, "flip": [1.7]}, "agents must be among 0 to 5 or agent_0 to agent_5, got 1.7"),
         ({"episodes": 1, "seed": -1}, "seed must be between 0"),
     ],
 )
@@ -405,13 +408,15 @@ def test_a_policys_actions_must_lie_in_the_space() -> None:
 def test_an_environment_without_an_attribute_to_flip_is_refused() -> None:
     with pytest.raises(ValueError, match="harvest has none to flip"):
         Twins(Unmarked(**SIZE))
-    with pytest.raises(ValueError, match="lanes must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="lanes must be an integer of at least 1, got 0"):
         twins(lanes=0)
 
 
 def test_an_environment_of_another_package_has_no_twin() -> None:
     with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         counterfactual(gym.make("CartPole-v1"))
+    with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face, got 3"):
+        counterfactual(3)
 
 
 def test_what_is_given_stays_as_it_came() -> None:
