@@ -88,12 +88,14 @@ class Player:
         if normalised is not None and normalised.norm_obs:
             raise ValueError("model must see observations as they are, got one of VecNormalize(norm_obs=True)")
         grouped = isinstance(model.policy, GroupedPolicy)
+        policies = list(model.policy.members) if grouped else [model.policy]
+        if not all(isinstance(policy, ActorCriticPolicy) for policy in policies):
+            raise ValueError(f"model must have an actor-critic policy, got {type(policies[0]).__name__}")
         width, wanted = int(np.prod(seen.shape or ())), model.observation_space.shape
         if wanted not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):
             raise ValueError(f"model must take one agent's observation, shape {seen.shape}, got {wanted}")
         self.deterministic, self.actions = deterministic, int(acted.n)
         self._entries = wanted[0] - grouped  # of an observation, that the networks see
-        policies = model.policy.members if grouped else [model.policy]
         self._networks = [_double(policy) for policy in policies]
 
     def __call__(self, lanes: Lanes, step: Step) -> Codes:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
+from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, measure, own_share
 from fair_envs.baselines.fair_modes import MODES, CostCritics, CostMode, Memory, Mode
@@ -99,6 +100,17 @@ class FairPPO(PPO):
         ).to(self.device)
         self.memory = Memory()
         self._mode: Mode = MODES[self.mode](self)
+
+    def learn(  # type: ignore[override]
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "FairPPO",
+        **kwargs: Any,
+    ) -> "FairPPO":
+        """Train, as `stable_baselines3.PPO.learn` does; TensorBoard shows the run as FairPPO."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, **kwargs)
 
     @property
     def weights(self) -> tuple[float, float]:

@@ -129,6 +129,8 @@ class PPO(sb3.PPO):
 
     def __init__(self, *args: Any, skip_idle: bool = True, **kwargs: Any) -> None:
         self.skip_idle = skip_idle
+        if kwargs.setdefault("rollout_buffer_class", Rollout) not in (Rollout, None):
+            raise ValueError(f"rollout_buffer_class must be None, got {kwargs['rollout_buffer_class']!r}")
         kwargs["rollout_buffer_class"] = Rollout
         super().__init__(*args, **kwargs)
 

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.metadata
+import importlib.util
 import io
 import json
 import math
@@ -232,6 +233,12 @@ class Metrics(KVWriter):
         writer.writeheader()
         writer.writerows(self._run.rows)
         replace_file(self._path, stream.getvalue().encode())
+
+
+def need_tensorboard() -> None:
+    """Raise ImportError, before a folder is made, if the library that writes TensorBoard's log is missing."""
+    if importlib.util.find_spec("tensorboard") is None:
+        raise ImportError("runs need tensorboard; install it with: pip install 'fair-envs[baselines]'")
 
 
 class Board(TensorBoardOutputFormat):

@@ -21,7 +21,7 @@ from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
-from fair_envs.baselines.runs import Run, freeze, restore, source
+from fair_envs.baselines.runs import Run, freeze, need_tensorboard, restore, source
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
 from fair_envs.registration import find, make_sb3
@@ -86,9 +86,11 @@ class Training:
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         find(self.env_id)
         object.__setattr__(self, "parameters", _plain("parameters", self.parameters))
-        if isinstance(self.worlds, Mapping) or len(self.worlds) != 2:
+        if not isinstance(self.worlds, Sequence) or len(self.worlds) != 2:
             raise ValueError(f"worlds must be two mappings of parameters, got {self.worlds!r}")
         object.__setattr__(self, "worlds", tuple(_plain("worlds", world) for world in self.worlds))
+        if not isinstance(self.net_arch, Sequence):
+            raise ValueError(f"net_arch must list the sizes of the layers, got {self.net_arch!r}")
         object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, Count) for size in self.net_arch))
         if self.paired and self.lanes % 2:
             raise ValueError(f"lanes must be even for penalty 'cf', half of them for each game, got {self.lanes}")
@@ -205,6 +207,7 @@ def train(
                 restore(model, run.checkpoint())
         else:
             Run.check_new(Path(out))
+            need_tensorboard()
             model = make_model(config)  # before the folder is made: bad parameters leave nothing behind
             run = Run.create(Path(out), config.as_dict())
         return _learn_into(run, model, config, progress=progress, callback=callback)

@@ -318,7 +318,7 @@ def start_training(
         given["parameters"] = environment_parameters(given["env_id"], param)
     config = Training(**given)
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
-    with resumable(f"fair-envs train --out {folder} --resume"):
+    with resumable(f"fair-envs train --out {folder} --resume", begun=folder / "config.json"):
         run_training(config, out=folder, resume=resume, progress=progress)
     typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
 
@@ -440,7 +440,7 @@ def reproduce(
     again = ["fair-envs", "reproduce", paper, "--scale", scale, "--out", str(folder), "--jobs", str(jobs), "--resume"]
     again += [] if seeds is None else ["--seeds", str(seeds)]
     again += [word for source in merge or [] for word in ("--merge", str(source))]
-    with resumable(shlex.join(again)):
+    with resumable(shlex.join(again), begun=folder):
         module = importlib.import_module(f"fair_envs.reproduction.papers.{paper}")
         report = module.main(
             scale=scale,
@@ -464,12 +464,13 @@ def papers() -> list[str]:
 
 
 @contextmanager
-def resumable(command: str) -> Iterator[None]:
-    """Say how to go on if Ctrl-C ends what is done."""
+def resumable(command: str, *, begun: Path | None = None) -> Iterator[None]:
+    """Say how to go on if Ctrl-C ends what is done, unless nothing has been kept: ``begun`` is not there."""
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"\nstopped; go on with: {command}", err=True)
+        kept = begun is None or begun.exists()
+        typer.echo(f"\nstopped; go on with: {command}" if kept else "\nstopped before anything was kept", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

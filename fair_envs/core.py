@@ -131,7 +131,7 @@ def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
     variant = given.pop("variant", None)
     if variant is None:
         return rules(**given)
-    if variant not in list(rules.variants):
+    if not isinstance(variant, str) or variant not in rules.variants:
         raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))} or None, got {variant!r}")
     return rules.variants[variant](**given)
 
@@ -238,7 +238,7 @@ class Lanes:
             out.terminated,
             out.truncated,
             out.facts,
-            blank=self._blank,
+            shared=self._blank,
         )
         return out
 
@@ -246,7 +246,7 @@ class Lanes:
         """Return what the masked lanes (all by default) show now, as after their start; for lanes set by hand too."""
         mask = self._everyone if mask is None else mask
         out = self.blank_step() if out is None else out
-        self._run("show", self.records, mask, out.observation, out.facts)
+        self._run("show", self.records, mask, out.observation, out.facts, shared=self.rules.spec.same_individuals)
         return out
 
     def observe(self) -> NDArray[Any]:
@@ -261,31 +261,33 @@ class Lanes:
         """Go back to a snapshot of a batch of the same size and rules.
 
         Raises:
-            ValueError: The snapshot has another layout or size.
+            ValueError: The snapshot has another layout or size, or shows lanes whose first episode has not begun.
         """
         if not isinstance(snapshot, np.ndarray) or snapshot.dtype != self.records.dtype:
             raise ValueError("snapshot must be a record array of these rules' lanes, got another layout")
         if snapshot.shape != self.records.shape:
             raise ValueError(f"snapshot must have shape {self.records.shape}, got {snapshot.shape}")
+        if not snapshot["key"].all():  # an episode's key is set when it begins
+            raise ValueError("snapshot must be of episodes that have begun, got one from before the first restart")
         self.records[:] = snapshot
         self.seeded = True
 
-    def _run(self, kernel: str, *arrays: NDArray[Any], blank: Facts | None = None) -> None:
-        """Run a kernel over all lanes, split among the threads; every array but ``blank`` has the lanes first."""
+    def _run(self, kernel: str, *arrays: NDArray[Any], shared: Any = None) -> None:
+        """Run a kernel over all lanes, split among the threads; every array but what is shared has the lanes first."""
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
         if not COMPILED:  # records read like objects without compilation too
             arrays = tuple(a.view(np.recarray) if a.dtype.names else a for a in arrays)
-        shared = (self.rules.code,) if blank is None else (self.rules.code, blank)
+        common = (self.rules.code,) if shared is None else (self.rules.code, shared)
         if self.threads == 1:
-            compiled(*shared, *arrays)
+            compiled(*common, *arrays)
             return
         own, *others = self._parts
         jobs = [
-            _worker(k, os.getpid()).submit(compiled, *shared, *(a[part] for a in arrays))
+            _worker(k, os.getpid()).submit(compiled, *common, *(a[part] for a in arrays))
             for k, part in enumerate(others)
         ]
         try:
-            compiled(*shared, *(a[own] for a in arrays))
+            compiled(*common, *(a[own] for a in arrays))
         finally:
             for job in jobs:
                 job.result()
@@ -303,12 +305,16 @@ class Worlds:
         threads: How many threads share a world's lanes.
 
     Raises:
-        ValueError: Rules whose lanes differ in layout.
+        ValueError: Rules whose lanes differ in layout, or their spaces.
     """
 
     def __init__(self, rules: Sequence[Rules], count: int, *, threads: int = 1) -> None:
         if any(other.dtype != rules[0].dtype for other in rules):
             raise ValueError("rules must have lanes of one layout (the same sizes) in all worlds")
+        for space in ("observation_space", "action_space"):
+            spaces = [getattr(own, space)(own.params) for own in rules]
+            if any(other != spaces[0] for other in spaces):
+                raise ValueError(f"rules must have one {space} in all worlds, got {spaces}")
         self.worlds = [Lanes(own, count, threads=threads) for own in rules]
         self.rules, self.agents = self.worlds[0].rules, self.worlds[0].agents
         self.count = len(self.worlds) * self.worlds[0].count
@@ -407,7 +413,6 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
     episode_key = chance.episode_key
     source = source_hash(rules)
-    same_individuals = bool(rules.multi_agent)
 
     def begin(params, lanes, mask):  # type: ignore[no-untyped-def]
         for b in range(lanes.shape[0]):
@@ -416,7 +421,7 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 lane.key = episode_key(lane.seed, lane.episode)
                 start(lane, params)
 
-    def show(params, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+    def show(params, same_individuals, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
         for b in range(lanes.shape[0]):
             if mask[b]:
                 lane = lanes[b]

@@ -80,7 +80,7 @@ def checked(name: str, value: Any, kind: Any) -> Any:
 
 
 def _choice(name: str, value: Any, options: tuple[str, ...]) -> str:
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return str(value)
 

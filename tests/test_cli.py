@@ -350,10 +350,18 @@ def test_a_run_is_not_resumed_with_other_settings(run_folder: Path) -> None:
 
 
 def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
+    def interrupted(*_: Any, out: Path, **__: Any) -> None:
+        if begun:
+            out.mkdir(parents=True)
+            (out / "config.json").touch()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(learning, "train", interrupted)
+    begun = False
+    said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
+    assert said.code == 130
+    assert "stopped before anything was kept" in said.flat
+    begun = True
     said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
     assert said.code == 130
     assert f"fair-envs train --out runs/ppo-{ENV_ID}-1 --resume" in said.flat
@@ -487,7 +495,8 @@ def test_an_interrupted_study_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch)
     pytest.importorskip("stable_baselines3")
     from fair_envs.reproduction.papers import lamalfa2025
 
-    def interrupted(**_: Any) -> None:
+    def interrupted(*, out: Path, **_: Any) -> None:
+        out.mkdir()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lamalfa2025, "main", interrupted)

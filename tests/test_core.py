@@ -13,6 +13,7 @@ from fair_envs import chance
 from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
 from fair_envs.envs.harvest.rules import Harvest
 from tests.helpers import assert_same, digest
+from tests.toys import Countdown
 
 SMALL: dict[str, Any] = {"width": 4, "height": 3, "agents": 2, "red_bushes": 2, "blue_bushes": 1, "horizon": 5}
 
@@ -145,6 +146,18 @@ def test_the_horizon_truncates_and_never_terminates() -> None:
     assert lanes.records["time"].tolist() == [3, 3]
 
 
+@pytest.mark.nojit
+def test_an_episode_that_terminates_at_the_horizon_is_not_truncated() -> None:
+    lanes = Lanes(Countdown(horizon=2), 3)  # they would terminate after 1, 2 and 3 steps
+    lanes.seed(0)
+    lanes.restart()
+    idle = np.zeros((3, 2), np.int64)
+    first, second = lanes.advance(idle), lanes.advance(idle, mask=np.array([False, True, True]))
+    assert (first.terminated.tolist(), first.truncated.tolist()) == ([True, False, False], [False] * 3)
+    assert (second.terminated.tolist(), second.truncated.tolist()) == ([False, True, False], [False, False, True])
+    assert lanes.records["over"].tolist() == [1, 1, 1]
+
+
 def test_lanes_outside_the_mask_stay_as_they_are() -> None:
     lanes = batch(3)
     before = lanes.snapshot()
@@ -250,6 +263,7 @@ def test_a_snapshot_goes_into_another_batch_of_the_same_rules() -> None:
         (lambda: np.zeros(2), "snapshot must be a record array of these rules' lanes"),
         (lambda: batch(2).snapshot().tolist(), "snapshot must be a record array of these rules' lanes"),
         (lambda: np.zeros(2, Harvest(**{**SMALL, "agents": 3}).dtype), "snapshot must be a record array"),
+        (lambda: Lanes(Harvest(**SMALL), 2).snapshot(), "snapshot must be of episodes that have begun"),
     ],
 )
 def test_a_snapshot_that_does_not_fit_is_refused(make: Callable[[], Any], message: str) -> None:

@@ -32,9 +32,12 @@ class HiddenAttribute(Transform):
 
     def space(self, space: Box) -> Box:
         """Return the space with 0 among the hidden entries' values."""
-        low, high = space.low.copy(), space.high.copy()
-        low[self._entries] = np.minimum(low[self._entries], 0)
-        high[self._entries] = np.maximum(high[self._entries], 0)
+        hidden = np.zeros(space.shape, bool)
+        hidden[list(self._entries)] = True
+        low, high = (
+            np.where(hidden, np.minimum(space.low, 0), space.low),
+            np.where(hidden, np.maximum(space.high, 0), space.high),
+        )
         return Box(low, high, dtype=space.dtype.type)
 
     def __call__(self, batch: Batch) -> Batch:
@@ -61,8 +64,8 @@ class SwappedAttribute(Transform):
     Args:
         where: ``"observation"`` or ``"world"``.
         agents: Who is swapped, by index or by PettingZoo's name; all by default.
-        features: Names of the features to swap; those that show the sensitive attribute by default. Only for
-            ``"observation"``.
+        features: Names of the features to swap; those that show the sensitive attribute by default. They have two
+            values, the bounds of the observation space. Only for ``"observation"``.
     """
 
     def __init__(
@@ -139,6 +142,8 @@ def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]
     vector = len(setting.observation_space.shape or ()) == 1  # the entries of a window have no names
     shown = rules.observed_features(rules.params) if vector else ()
     wanted = rules.sensitive_features if features is None else features
+    if isinstance(wanted, str):
+        raise ValueError(f"features must be a list of names, got {wanted!r}")
     for feature in wanted:
         if feature not in shown:
             known = ", ".join(shown) or "none"

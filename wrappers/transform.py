@@ -4,7 +4,7 @@ A transform knows no library. It sees what a batch of lanes reports after a step
 it changed. `fair_envs.wrappers.adapters` brings it to every face.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -106,6 +106,8 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
     Raises:
         ValueError: No such agent.
     """
+    if isinstance(agents, str) or not isinstance(agents, Iterable):
+        raise ValueError(f"agents must be a list of indices or names, got {agents!r}")
     names = {f"agent_{i}": i for i in range(count)}
     listed = []
     for agent in agents:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, draws, fresh_seeds
+from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws, fresh_seeds
 from fair_envs.faces.common import ActionCheck
 from fair_envs.interactions import columns
 from fair_envs.metrics.returns import Returns
@@ -152,7 +152,8 @@ class Twins:
         threads: How many threads share the lanes.
 
     Raises:
-        ValueError: The environment's agents have no sensitive attribute to flip.
+        ValueError: The environment's agents have no sensitive attribute to flip, or a transform changes the world.
+        TypeError: Not an environment of this package.
 
     Example:
         >>> from fair_envs import make_rules
@@ -172,7 +173,7 @@ class Twins:
         append_group: bool = False,
         threads: int = 1,
     ) -> None:
-        self.rules: Rules = rules if isinstance(rules, Rules) else rules.unwrapped.lanes.rules
+        self.rules = _rules_of(rules)
         check_count("lanes", lanes)
         self.lanes, self.threads = lanes, threads
         self.transforms, self.append_group = tuple(transforms), append_group
@@ -180,6 +181,11 @@ class Twins:
         probe = Lanes(self.rules, 1)
         need_agents(Setting(lanes=probe, observation_space=self._space()), "Twins")
         self.rules.flip(probe.records, np.zeros((1, self.agents), bool))  # refuses now what would fail later
+        _View(probe, self.transforms, self._space())
+        if probe.amendments:
+            raise ValueError(
+                "transforms must leave the world as it is: say who is flipped with flip, not where='world'"
+            )
         self._check = ActionCheck(self.rules)
 
     def run(
@@ -258,7 +264,7 @@ class Twins:
 
     def _who(self, flip: Flipped | Sequence[int | str], carries: Flags) -> Flags:
         """Return who is flipped in each counterfactual world, shape (worlds, B, agents)."""
-        if not isinstance(flip, str):
+        if not isinstance(flip, str) and flip is not None:
             who = np.zeros((1, *carries.shape), bool)
             who[..., agent_indices(flip, self.agents)] = True
             return who
@@ -345,6 +351,19 @@ def _joined(parts: Sequence[_Played]) -> _Played:
     return _Played(returns, sensitive, legitimate, np.concatenate(padded, axis=1))
 
 
+def _lanes_of(env: Any) -> Lanes | Worlds:
+    """Return the lanes of an environment of any face, or raise TypeError."""
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    if not isinstance(lanes, (Lanes, Worlds)):
+        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+    return lanes
+
+
+def _rules_of(env: Any) -> Rules:
+    """Return rules as they are, or those of an environment."""
+    return env if isinstance(env, Rules) else _lanes_of(env).rules
+
+
 def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "all") -> Any:
     """Return a twin of an environment, of any face, to be played beside it: a copy with the attribute flipped.
 
@@ -366,9 +385,9 @@ def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "al
         >>> twin = counterfactual(env, flip=[3])
         >>> _ = env.reset(seed=1), twin.reset(seed=1)
     """
-    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    lanes = _lanes_of(env)
     if not isinstance(lanes, Lanes):
-        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+        raise TypeError(f"env must have one world, got {env!r}, which plays several already")
     change = Flip(agent_indices(range(lanes.agents) if flip == "all" else flip, lanes.agents))
     change(lanes.rules, np.zeros(1, lanes.rules.dtype))  # refuses now what would fail later
     if not lanes.seeded:  # what the first reset would do, so that both have the same seeds

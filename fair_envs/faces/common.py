@@ -113,7 +113,10 @@ class Reported:
         Raises:
             ValueError: Another shape, or rows that are not distributions.
         """
-        given = np.asarray(probs, np.float32)
+        try:
+            given = np.asarray(probs, np.float32)
+        except ValueError:  # a ragged list
+            raise ValueError(f"action_probs must hold numbers in shape {shape}, got {probs!r}") from None
         if given.shape != shape:
             raise ValueError(f"action_probs must have shape {shape}, got {given.shape}")
         if not (np.isfinite(given).all() and (given >= 0).all() and np.allclose(given.sum(-1), 1, atol=1e-4)):

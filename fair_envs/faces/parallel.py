@@ -82,8 +82,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         if set(action_probs) != set(self.possible_agents):
             odd = sorted(set(action_probs) ^ set(self.possible_agents))
             raise ValueError(f"action_probs must have one entry for each agent; missing or unknown: {odd}")
-        stacked = np.array([action_probs[name] for name in self.possible_agents])
-        self._reported.set(stacked, shape=(spec.individuals, spec.actions))
+        self._reported.set(
+            [action_probs[name] for name in self.possible_agents], shape=(spec.individuals, spec.actions)
+        )
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -187,11 +188,17 @@ class Turns(parallel_to_aec_wrapper[str, Any, Any]):
         """Take the selected agent's action.
 
         Raises:
-            ValueError: The action does not lie in the agent's space; the episode goes on with another one.
+            ResetNeeded: The first episode has not begun.
+            ValueError: The action does not lie in the agent's space, or is not None for an agent whose episode is over;
+                the episode goes on with another one.
         """
+        if not hasattr(self, "agent_selection"):
+            raise NotReset("step must follow a reset")
         agent = self.agent_selection
         if not (self.terminations[agent] or self.truncations[agent]):
             self.env.check_action(action)
+        elif action is not None:
+            raise ValueError(f"action must be None for {agent}, whose episode is over, got {action!r}")
         super().step(action)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
-from fair_envs.faces.common import ActionCheck, OfLanes, Picture, joint_space
+from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, joint_space
 from fair_envs.interactions import Facts
 from fair_envs.parameters import Positive, checked
 
@@ -54,6 +54,8 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._picture = Picture(self.lanes, render_mode)
         self._actions: NDArray[Any] | None = None
         self._next_seed: int | None = None
+        self._started = False
+        self._lanes_each = lanes  # in each world
         self.interactions: Facts = self.lanes.blank_step().facts
         self.agent_reward: NDArray[np.float64] = np.zeros((self.lanes.count, self.lanes.agents))
         self.added: dict[str, NDArray[Any]] = {}
@@ -61,12 +63,13 @@ class LanesVecEnv(OfLanes, VecEnv):
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seed lane i with ``seed + i`` at the next reset; return each row's seed."""
+        """Seed lane i of each world with ``seed + i`` at the next reset; return each row's seed."""
         if seed is not None:
-            check_seeds(seed, self.lanes.count)
+            check_seeds(seed, self._lanes_each)
         self._next_seed = seed
+        lanes = self._lanes_each
         rows = self.num_envs // self.lanes.count
-        return [None if seed is None else seed + row // rows for row in range(self.num_envs)]
+        return [None if seed is None else seed + row // rows % lanes for row in range(self.num_envs)]
 
     def reset(self) -> VecEnvObs:
         """Begin episodes in all lanes and return the rows' observations."""
@@ -74,6 +77,7 @@ class LanesVecEnv(OfLanes, VecEnv):
             self.lanes.seed(self._next_seed)
             self._next_seed = None
         start = self.lanes.restart()
+        self._started = True
         self.interactions, self.agent_reward = start.facts, start.reward
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._shown(start)
@@ -85,8 +89,8 @@ class LanesVecEnv(OfLanes, VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Play one step of every lane and restart those that end."""
-        if not self.lanes.seeded:
-            raise gym.error.ResetNeeded("step must follow a reset")
+        if not self._started:
+            raise NotReset("step must follow a reset")
         if self._actions is None:
             raise RuntimeError("step_wait must follow step_async")
         played = self.lanes.advance(self._actions)

@@ -202,6 +202,8 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             self.lanes.records[field][own] = kept[field][own]
 
     def _mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
+        if options is not None and not isinstance(options, dict):
+            raise ValueError(f"options must be a dictionary or None, got {options!r}")
         if options is None or "reset_mask" not in options:
             return np.ones(self.num_envs, bool)
         mask = options["reset_mask"]

@@ -7,13 +7,14 @@ seeds say how the method trains. Average the episodes of each seed first (`clust
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 Method = Literal["t", "percentile", "bca"]
+METHODS = get_args(Method)
 Resampling = Literal["percentile", "bca"]
 Undefined = Literal["nan", "omit"]
 
@@ -83,8 +84,8 @@ def mean_interval(
         >>> print(mean_interval([0.2, 0.3, 0.4]))
         0.3 [0.05159, 0.5484] (95 %, n = 3)
     """
-    sample = _defined(_vector(values, "values"), undefined)
-    _check_choice(method, "method", ("t", "percentile", "bca"))
+    sample = _defined(vector(values, "values"), undefined)
+    check_choice(method, "method", METHODS)
     n = sample.size
     value = float(sample.mean()) if n else float("nan")
     error = float(sample.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
@@ -127,10 +128,10 @@ def bootstrap_interval(
         The estimate; `n` is the size of the smallest sample. The interval is undefined if a sample has fewer than two
         units, or if the statistic is undefined in some resample.
     """
-    _check_choice(method, "method", ("percentile", "bca"))
+    check_choice(method, "method", ("percentile", "bca"))
     _check_level(level)
     _check_positive(resamples, "resamples")
-    arrays = [_vector(sample, "samples") for sample in samples]
+    arrays = [vector(sample, "samples") for sample in samples]
     _check_samples(arrays, paired=paired)
     n = min(array.size for array in arrays)
     value = float(statistic(*arrays, axis=-1)) if n else float("nan")
@@ -153,7 +154,7 @@ def paired_difference(
 
     A unit that is undefined in either makes the difference undefined.
     """
-    one, other = _vector(first, "first"), _vector(second, "second")
+    one, other = vector(first, "first"), vector(second, "second")
     if one.shape != other.shape:
         raise ValueError(f"second must have the shape of first, {one.shape}, got {other.shape}")
     return mean_interval(one - other, level=level, method=method, resamples=resamples, seed=seed)
@@ -169,7 +170,7 @@ def cluster_means(values: ArrayLike, *, clusters: ArrayLike) -> FloatArray:
         values: Shape (episodes,).
         clusters: Label of the cluster (the training seed) of each episode; shape (episodes,).
     """
-    numbers, labels = _vector(values, "values"), np.asarray(clusters)
+    numbers, labels = vector(values, "values"), np.asarray(clusters)
     if labels.shape != numbers.shape:
         raise ValueError(f"clusters must have shape {numbers.shape}, got {labels.shape}")
     names, index = np.unique(labels, return_inverse=True)
@@ -216,11 +217,12 @@ def _number(value: float, spec: str) -> str:
 
 
 def _defined(sample: FloatArray, undefined: Undefined) -> FloatArray:
-    _check_choice(undefined, "undefined", ("nan", "omit"))
+    check_choice(undefined, "undefined", ("nan", "omit"))
     return sample[~np.isnan(sample)] if undefined == "omit" else sample
 
 
-def _vector(values: ArrayLike, name: str) -> FloatArray:
+def vector(values: ArrayLike, name: str) -> FloatArray:
+    """Return the values of the argument of that name as an array, which must have one axis."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one axis, got shape {array.shape}")
@@ -244,6 +246,7 @@ def _check_positive(value: int, name: str) -> None:
         raise ValueError(f"{name} must be at least 1, got {value}")
 
 
-def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless the argument of that name is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

@@ -33,11 +33,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.metrics.intervals import (
+    METHODS,
     Estimate,
     Method,
     bootstrap_interval,
+    check_choice,
     cluster_means,
     t_interval,
+    vector,
 )
 
 FloatArray = NDArray[np.float64]
@@ -372,6 +375,7 @@ def price_interval(
         resamples: Number of bootstrap resamples.
         seed: Seed of the resampling.
     """
+    check_choice(method, "method", METHODS)
     new, old = _defined_samples(fair, classic, paired=paired)
     if method == "t":
         return _price_t_interval(new, old, paired=paired, level=level)
@@ -555,7 +559,7 @@ def _price(fair: FloatArray, classic: FloatArray, *, axis: int) -> FloatArray:
 
 
 def _defined_samples(fair: ArrayLike, classic: ArrayLike, *, paired: bool) -> tuple[FloatArray, FloatArray]:
-    new, old = np.asarray(fair, dtype=np.float64), np.asarray(classic, dtype=np.float64)
+    new, old = vector(fair, "fair"), vector(classic, "classic")
     if not paired:
         return new[~np.isnan(new)], old[~np.isnan(old)]
     if new.shape != old.shape:

@@ -1,6 +1,7 @@
 """The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and a film of an episode."""
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,11 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
         progress: Whether to show a bar with the time left.
         seeds: Training seeds of each method.
         steps: Agent steps of each training.
+
+    Raises:
+        ImportError: A library that draws is missing.
     """
+    need_pictures()
     cells = {name: [cell(alpha, seed, steps=steps) for seed in range(seeds)] for name, alpha in WEIGHTS.items()}
     run_cells([c for group in cells.values() for c in group], out / "cells", jobs=jobs, progress=progress)
     arms = {
@@ -59,9 +64,18 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
     numbers = compare(arms["PPO"], arms["fair-PPO"])
     tables.write_csv(out / "table.csv", numbers)
     tables.write_json(out / "table.json", numbers)
+    lower = show(numbers, seeds=seeds, steps=steps)
     draw(arms, out)
     film(out / "cells" / cells["fair-PPO"][0].key, out / "episode.gif")
-    return show(numbers, out, seeds=seeds, steps=steps)
+    Console().print(f"Saved in {out}: table.csv, table.json, boxes.png, radar.png, episode.gif")
+    return lower
+
+
+def need_pictures() -> None:
+    """Raise ImportError, before anything is trained, if a library that draws is missing."""
+    for library in ("imageio", "pygame"):
+        if find_spec(library) is None:
+            raise ImportError(f"films need {library}; install it with: pip install 'fair-envs[render]'")
 
 
 def cell(alpha: float, seed: int, *, steps: int) -> Cell:
@@ -93,7 +107,7 @@ def compare(classic: Arm, fair: Arm) -> dict[str, dict[str, Estimate]]:
     return rows
 
 
-def show(numbers: Mapping[str, Mapping[str, Estimate]], out: Path, *, seeds: int, steps: int) -> bool:
+def show(numbers: Mapping[str, Mapping[str, Estimate]], *, seeds: int, steps: int) -> bool:
     """Print the table and the verdict."""
     console = Console()
     table = Table(title=f"FairHarvest: {seeds} training seeds of {steps:,} agent steps; 95 % intervals over seeds")
@@ -109,7 +123,6 @@ def show(numbers: Mapping[str, Mapping[str, Estimate]], out: Path, *, seeds: int
         f"paired difference {tables.show(difference)}."
     )
     console.print("0 is fair; a ratio of 1/3 is what half the turns alone make.")
-    console.print(f"Saved in {out}: table.csv, table.json, boxes.png, radar.png, episode.gif")
     return lower
 
 
@@ -124,10 +137,8 @@ def draw(arms: Mapping[str, Arm], out: Path) -> None:
 
 def film(folder: Path, path: Path) -> None:
     """Save a film of an episode of the policy in a cell's folder."""
-    try:
-        import imageio.v3 as imageio
-    except ImportError as error:
-        raise ImportError("films need imageio; install it with: pip install 'fair-envs[render]'") from error
+    import imageio.v3 as imageio
+
     model = FairPPO.load(folder / "model.zip", device="cpu")
     rules = fair_envs.make_rules("FairHarvest-v0", horizon=HORIZON)
     imageio.imwrite(path, list(frames(Player(model, rules), rules)), duration=120, loop=0)

@@ -60,12 +60,12 @@ def merge(sources: Sequence[Path], folder: Path) -> int:
     """Bring together the cells that several machines ran; return how many are new.
 
     Args:
-        sources: Folders of results.
+        sources: Folders of results; a cell that is being run there, in a folder whose name begins with a dot, is left.
         folder: Where they are brought; what is there already stays.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = 0
-    for found in sorted(path.parent for source in sources for path in source.glob("*/cell.json")):
+    for found in sorted(path.parent for source in sources for path in source.glob("[!.]*/cell.json")):
         if not (folder / found.name).exists():
             shutil.copytree(found, folder / f".{found.name}.part", dirs_exist_ok=True)
             os.replace(folder / f".{found.name}.part", folder / found.name)

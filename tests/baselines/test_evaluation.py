@@ -1,7 +1,8 @@
 """Test episodes: each is a function of its seed and of the policy, also in counterfactual worlds."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import stable_baselines3 as sb3
@@ -10,7 +11,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
 from fair_envs.baselines.evaluation import Player, counterfactual, play
-from fair_envs.core import Lanes, draws
+from fair_envs.core import Lanes, Rules, draws, rule
+from fair_envs.interactions import FairSpec
 from fair_envs.metrics import Returns, counterfactual_fairness, fairness_report
 from fair_envs.wrappers import choose
 from tests.baselines.small import HARVEST, NO_IDLE_TURNS, SMALL, learned, learner, small_env, small_rules
@@ -98,6 +100,73 @@ def test_selected_actions_are_counted_in_all_turns_and_executed_ones_in_those_th
     assert played.executed[1, [STAY, USE]].sum() == turns // 2  # to use nothing is to stay
 
 
+class ShortParams(NamedTuple):
+    """Parameters of `Short`."""
+
+    horizon: int = 3
+
+
+@rule
+def start(lane: Any, params: Any) -> None:
+    """Begin with nothing."""
+
+
+@rule
+def step(lane: Any, action: Any, params: Any, reward: Any, facts: Any) -> bool:
+    """Pay both agents, also in a lane that is over; end after as many steps as the seed says."""
+    reward[0], reward[1] = 1, 10
+    return bool(lane.time + 1 == lane.seed)
+
+
+@rule
+def observe(lane: Any, params: Any, observation: Any) -> None:
+    """Show nothing."""
+    observation[:] = 0
+
+
+@rule
+def describe(lane: Any, params: Any, facts: Any) -> None:
+    """Say that the second agent carries the attribute."""
+    for agent in range(2):
+        facts.individual[agent] = facts.sensitive[agent, 0] = facts.group[agent] = agent
+
+
+class Short(Rules):
+    """Two agents who earn 1 and 10 a step; an episode ends after ``seed`` steps, and after three at the latest."""
+
+    name, Params, multi_agent = "short", ShortParams, True
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def lane(self, params: Any) -> list[tuple[Any, ...]]:
+        return [("sensitive", np.int8, 2)]
+
+    def agents(self, params: Any) -> int:
+        return 2
+
+    def fair_spec(self, params: Any) -> FairSpec:
+        return FairSpec(
+            individuals=2,
+            actions=8,
+            features=(),
+            sensitive={"second": ("no", "yes")},
+            groups=("first", "second"),
+            same_individuals=True,
+        )
+
+    def observation_space(self, params: Any) -> gym.Space[Any]:
+        return gym.spaces.Box(0, 1, (10,))
+
+    def action_space(self, params: Any) -> gym.Space[Any]:
+        return gym.spaces.Discrete(8)
+
+
+def test_nothing_is_earned_or_counted_after_an_episodes_end_while_others_go_on() -> None:
+    played = play(always(a=STAY, b=USE), Short(), episodes=4, seed=1, lanes=4)
+    assert played.steps.tolist() == [1, 2, 3, 3]  # the last one is cut off
+    assert played.returns.values.tolist() == [[1, 10], [2, 20], [3, 30], [3, 30]]
+    assert (played.selected[0, STAY], played.selected[1, USE], played.selected.sum()) == (9, 9, 18)
+
+
 def test_the_factual_world_is_the_ordinary_game(model: Any) -> None:
     found = counterfactual(model, small_rules(), episodes=5, seed=2, lanes=2)
     assert_equal_returns(found.factual, play(model, small_rules(), episodes=5, seed=2).returns)
@@ -147,6 +216,12 @@ def test_models_of_other_environments_and_bad_numbers_are_refused(model: Any) ->
         for function in (play, counterfactual):
             with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
                 function(model, small_rules(), **numbers)
+
+
+def test_a_model_without_an_actor_is_refused() -> None:
+    model = sb3.DQN("MlpPolicy", small_env(), buffer_size=10, device="cpu")
+    with pytest.raises(ValueError, match="model must have an actor-critic policy, got DQNPolicy"):
+        play(model, small_rules(), episodes=1)
 
 
 def test_a_model_that_saw_normalised_observations_is_refused() -> None:

@@ -141,6 +141,17 @@ def test_without_anybody_to_compare_with_no_disparity_is_told() -> None:
     assert np.isnan(model.logger.name_to_value["fairness/disparity"])
 
 
+def test_what_an_agents_own_value_adds_to_the_gap_counts_per_step() -> None:
+    model = fair_learner(credit="own", beta=1.0, gamma=0.9)
+    collect(model)
+    buffer = model.rollout_buffer
+    buffer.values[:] = np.where(buffer.group == 0, 3.0, 1.0)  # a gap of 2
+    model.memory.clear()
+    costs = model.agent_costs(model.measure())[..., 0, 1]
+    # Four agents a group: without the agent's own value the gap is 2 - 3 / 4, or 2 + 1 / 4; times 4 and 1 - gamma.
+    np.testing.assert_allclose(costs, np.where(buffer.group == 0, 0.3, -0.1))
+
+
 # -------------------------------------------------------------------------------------------- as in SB3
 
 
@@ -186,7 +197,7 @@ def test_callbacks_run_and_tensorboard_is_written(tmp_path: Path) -> None:
     model = fair_learner(tensorboard_log=str(tmp_path))
     model.learn(rollouts(model, 4), callback=steps)
     assert (steps.count, model.num_timesteps) == (15, 15 * 32)
-    (log,) = tmp_path.glob("*/events*")
+    (log,) = tmp_path.glob("FairPPO_1/events*")
     assert b"fairness/disparity" in log.read_bytes()
 
 

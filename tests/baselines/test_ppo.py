@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import stable_baselines3 as sb3
 import torch as th
+from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.env_util import make_vec_env
 
 from fair_envs import make_sb3
@@ -246,3 +247,8 @@ def test_agents_move() -> None:
     collect(model)
     place = model.rollout_buffer.observations[..., :2]  # of one episode
     assert (np.ptp(place, axis=0).sum(-1) > 0).mean() > 0.5
+
+
+def test_another_rollout_buffer_is_refused() -> None:
+    with pytest.raises(ValueError, match="rollout_buffer_class must be None, got"):
+        PPO("MlpPolicy", small_env(), rollout_buffer_class=RolloutBuffer)

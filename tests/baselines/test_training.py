@@ -246,6 +246,15 @@ def test_nothing_is_overwritten_and_another_configuration_is_refused(tmp_path: P
     assert contents(tmp_path) == before
 
 
+def test_a_missing_library_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match=r"runs need tensorboard; install it with: pip install 'fair-envs\[baselines\]'"
+    ):
+        train(config(), out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bad_parameters_of_the_environment_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="speed must be one of"):
         train(config(parameters={"speed": 1}), out=tmp_path / "run")
@@ -312,6 +321,8 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
         ({"ent_coef": float("nan")}, "ent_coef must be a finite number at least 0, got nan"),
         ({"skip_idle": 1}, "skip_idle must be True or False, got 1"),
         ({"net_arch": (0,)}, "net_arch must be at least 1, got 0"),
+        ({"net_arch": 64}, "net_arch must list the sizes of the layers, got 64"),
+        ({"worlds": 5}, "worlds must be two mappings of parameters, got 5"),
         ({"seed": -1}, "seed must be between 0 and 4.29497e"),
         ({"penalty": "cf", "algorithm": "fair-ppo", "lanes": 3}, "lanes must be even for penalty 'cf'"),
         ({"worlds": ({},)}, "worlds must be two mappings of parameters"),

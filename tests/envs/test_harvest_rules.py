@@ -596,6 +596,11 @@ def test_scaled_observations_are_raw_ones_by_their_largest() -> None:
         ({}, [0, 0, 0, -1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 2, 1, 1, 1, 1, 1]),
         ({"obstruct_same": 8.0}, [0, 0, 0, -1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 2, 1, 1, 1, 1, 1]),
         (
+            {"scaled": False, "obstruct_same": 8.0},
+            [0, 0, 0, -8, 1, 0, 0, 0, 0, 0],
+            [24, 14, 1, 8, 2, 120, 120, 40, 40, 40],
+        ),
+        (
             {"scaled": False, "obstruct_opposed": 7.0, "skilled_fraction": 0.5, "skill_reward": 0.5},
             [0, 0, 0, -7, 1, 0, 0, 0, 0, 0],
             [24, 14, 1, 7, 2, 120, 120, 40, 40, 40],
@@ -793,7 +798,7 @@ def test_a_crowded_world_stays_consistent(data: st.DataObject) -> None:
     ("parameters", "known"),
     [
         ({}, "330058cabbf3215e"),
-        ({"profile": "authors", "turn_order": "random"}, "9da022efde63d819"),
+        ({"profile": "authors", "turn_order": "random"}, "bb61495a71f5a1a9"),
         (
             {"observation": "extended", "ripening": "share", "ripening_rate": 0.01, "skilled_fraction": 0.5}
             | {"skill_reward": 0.1, "handicap": "movement", "growth_colour": "cubic"},
@@ -809,6 +814,17 @@ def test_an_episode_is_the_same_with_and_without_compilation(parameters: dict[st
     steps = [batch.advance(np.random.default_rng(time).integers(0, 8, (2, 40))) for time in range(6)]
     happened = [part for step in steps for part in (*step[:4], *fields(step.facts))]
     assert digest(*happened, *fields(batch.snapshot())) == known
+
+
+@pytest.mark.parametrize(
+    ("parameters", "terminated"), [({}, False), ({"at_horizon": "terminate"}, True), ({"profile": "authors"}, True)]
+)
+def test_the_horizon_truncates_or_terminates(parameters: dict[str, Any], terminated: bool) -> None:
+    batch = started(2, horizon=2, **parameters)
+    first, last = (batch.advance(np.zeros((2, 40), int)) for _ in range(2))
+    assert not (first.terminated | first.truncated).any()
+    assert last.terminated.tolist() == [terminated] * 2
+    assert last.truncated.tolist() == [not terminated] * 2
 
 
 # ---------------------------------------------------------------------------------------------------- bad input

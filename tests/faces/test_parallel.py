@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 
 import fair_envs.envs.harvest as harvest
@@ -55,6 +56,19 @@ def test_agents_leave_together_at_the_end() -> None:
     assert env.agents == env.possible_agents == NAMES
 
 
+def test_a_state_tells_whether_agents_are_there() -> None:
+    env = agents()
+    env.reset(seed=0)
+    running = env.get_state()
+    for _ in range(HORIZON):
+        env.step(all_take(STAY))
+    over = env.get_state()
+    env.set_state(running)
+    assert env.agents == NAMES
+    env.set_state(over)
+    assert env.agents == []
+
+
 def test_the_state_is_all_observations_one_after_another() -> None:
     env = agents()
     seen, _ = env.reset(seed=0)
@@ -77,6 +91,14 @@ def test_probabilities_are_reported_by_name() -> None:
     assert [int(infos[name]["fair_action_probs"].argmax()) for name in NAMES] == [i % 8 for i in range(40)]
     with pytest.raises(ValueError, match="action_probs must have one entry for each agent; missing or unknown: "):
         env.report_action_probs({"agent_0": np.eye(8)[0]})
+
+
+def test_reported_probabilities_do_not_outlast_the_episode() -> None:
+    env = agents()
+    env.reset(seed=0)
+    env.report_action_probs(dict.fromkeys(NAMES, np.eye(8)[3]))
+    infos = [env.reset()[1], env.step(all_take(STAY))[4]]
+    assert not any(info["fair_action_probs"].any() for told in infos for info in told.values())
 
 
 def test_each_agent_samples_actions_of_its_own() -> None:
@@ -117,6 +139,27 @@ def test_the_module_offers_what_pettingzoos_modules_do() -> None:
     assert harvest.raw_env().unwrapped.lanes.agents == harvest.env().unwrapped.lanes.agents == 40
     with pytest.raises(TypeError, match="horizon"):
         harvest.env(horizn=3)
+
+
+def test_an_agent_that_is_over_takes_no_action_and_the_others_go_on() -> None:
+    env = harvest.raw_env(horizon=1)
+    with pytest.raises(ResetNeeded, match="step must follow a reset"):
+        env.step(STAY)
+    env.reset(seed=0)
+    for _ in NAMES:
+        env.step(STAY)
+    with pytest.raises(ValueError, match="action must be None for agent_0, whose episode is over, got 3"):
+        env.step(3)
+    for _ in NAMES:
+        env.step(None)
+    assert env.agents == []
+
+
+def test_probabilities_of_uneven_length_are_refused_by_name() -> None:
+    env = agents()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"action_probs must hold numbers in shape \(40, 8\)"):
+        env.report_action_probs({name: [1.0] * (1 + (name == "agent_3")) for name in NAMES})
 
 
 @pytest.mark.parametrize("action", [99, -1, "up", None, 2.5])

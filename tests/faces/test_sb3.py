@@ -17,7 +17,9 @@ from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormali
 import fair_envs
 import fair_envs.envs.harvest as harvest
 from fair_envs.envs.harvest.rules import USE
+from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from tests.helpers import assert_same
+from tests.toys import Countdown
 
 HORIZON, LANES = 4, 3
 ROWS = pytest.mark.parametrize("rows", ["agents", "lanes"])
@@ -74,6 +76,18 @@ def test_the_ends_of_episodes_are_in_the_infos(rows: str) -> None:
         assert all(info["TimeLimit.truncated"] is True for info in infos)
         assert_same(np.stack([info["terminal_observation"] for info in infos]).reshape(3, 400), last)
         assert_same(seen.reshape(3, 400), single.reset()[0])
+
+
+@pytest.mark.parametrize("face", [LanesVecEnv, AgentsVecEnv])
+def test_an_episode_that_terminates_is_not_truncated(face: type[LanesVecEnv]) -> None:
+    env = face(Countdown(horizon=2), 3)  # the lanes would terminate after 1, 2 and 3 steps
+    env.seed(0)
+    env.reset()
+    own = env.num_envs // 3
+    ends: list[list[bool | None]] = [[False, None, None], [False, False, True]]
+    for lanes in ends:
+        infos = env.step(np.zeros((env.num_envs, *(env.action_space.shape or ())), np.int64))[3]
+        assert [info.get("TimeLimit.truncated") for info in infos] == [end for end in lanes for _ in range(own)]
 
 
 @ROWS
@@ -147,6 +161,7 @@ def test_rewards_can_be_scaled_for_the_learner() -> None:
 def test_worlds_stand_one_after_another_and_meet_the_same_luck() -> None:
     env = table(worlds=[{"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0}], append_group=True)
     assert env.num_envs == 240
+    assert list(env.seed(7)) == [7 + lane for _ in range(2) for lane in range(LANES) for _ in range(40)]
     seen = env.reset().reshape(2, LANES, 40, 11)
     differ = np.flatnonzero((seen[0] != seen[1]).any(axis=(0, 1)))
     assert differ.tolist() == [2, 10]  # the attribute and the group
@@ -154,6 +169,15 @@ def test_worlds_stand_one_after_another_and_meet_the_same_luck() -> None:
         seen, _, done, infos = env.step(using(env))
     assert done.all() and len(infos) == 240
     assert (seen.reshape(2, LANES, 40, 11)[0, ..., [0, 1]] == seen.reshape(2, LANES, 40, 11)[1, ..., [0, 1]]).all()
+
+
+@pytest.mark.parametrize(
+    ("other", "space"),
+    [({"observation": "extended"}, "observation_space"), ({"separate_ripening": True}, "action_space")],
+)
+def test_worlds_have_the_same_spaces(other: dict[str, Any], space: str) -> None:
+    with pytest.raises(ValueError, match=f"rules must have one {space} in all worlds"):
+        table(worlds=[{}, other])
 
 
 # ---------------------------------------------------------------------------------- Stable-Baselines3's own things
@@ -223,6 +247,7 @@ def test_every_lane_is_drawn(rows: str) -> None:
 @ROWS
 def test_a_step_before_the_reset_is_refused(rows: str) -> None:
     env = table(rows)
+    env.lanes.seed(0)
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
         env.step(using(env))
 

@@ -89,6 +89,11 @@ def test_a_bad_seed_of_a_masked_reset_changes_nothing() -> None:
     assert_same(env.get_state(), before)
 
 
+def test_options_are_a_dictionary() -> None:
+    with pytest.raises(ValueError, match="options must be a dictionary or None, got 3"):
+        batch().reset(options=3)  # type: ignore[arg-type]
+
+
 def test_the_first_reset_is_of_all_lanes() -> None:
     with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
         batch(autoreset_mode="Disabled").reset(options={"reset_mask": np.array([True, False, True])})

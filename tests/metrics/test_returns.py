@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import ttest_ind
 
 from fair_envs.metrics.report import fairness_report, fairness_series
 from fair_envs.metrics.returns import (
@@ -106,6 +107,17 @@ def test_two_groups_that_earn_nothing_are_at_zero_with_the_studys_floor_and_unde
 def test_a_floor_shrinks_the_ratio_of_small_totals() -> None:
     assert disparity_ratio(0.3, 0.1) == pytest.approx(0.2)
     assert disparity_ratio(0.3, 0.1, floor=0) == pytest.approx(0.5)
+
+
+def test_every_notions_ratio_has_the_floor_that_is_asked_for() -> None:
+    small = four_groups(0.3, 0.1, 0.2, 0.2)
+    assert conditional_parity(small, form="ratio", floor=0)["red"] == pytest.approx([0.5])
+    flipped = Returns(2 * small.values, attributes={**small.attributes, "sensitive": np.repeat([1, 0, 1, 0], 2)})
+    report = fairness_report(small, counterfactual=flipped, floor=0)
+    assert report["demographic_parity_ratio"].value == pytest.approx(0.2 / 0.8)
+    assert report["conditional_parity_ratio[red]"].value == pytest.approx(0.5)
+    assert report["conditional_parity_mean_ratio[red]"].value == pytest.approx(0.5)
+    assert report["counterfactual_fairness_ratio"].value == pytest.approx(1 / 3)
 
 
 def test_the_ratio_of_debts_is_undefined_without_a_floor() -> None:
@@ -353,6 +365,14 @@ def test_prices_are_of_mean_returns_per_group() -> None:
     assert np.isnan(prices["with"].low)
 
 
+def test_a_price_is_between_two_samples_by_a_known_method() -> None:
+    for method in ("t", "bca"):
+        with pytest.raises(ValueError, match=r"fair must have one axis, got shape \(1, 2\)"):
+            price_interval([[1.0, 2.0]], [1.0, 2.0], method=method)
+    with pytest.raises(ValueError, match="method must be one of t, percentile, bca, got 'normal'"):
+        price_interval([1.0, 2.0], [1.0, 2.0], method="normal")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("method", ["t", "percentile", "bca"])
 @pytest.mark.parametrize("paired", [False, True])
 def test_price_intervals_cover_the_true_price(method: Any, paired: bool) -> None:
@@ -377,6 +397,32 @@ def test_the_t_interval_of_a_price_agrees_with_its_bootstrap_on_large_samples() 
         assert t.standard_error == pytest.approx(bootstrap.standard_error, rel=0.05)
 
 
+@pytest.mark.parametrize("method", ["t", "percentile", "bca"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_higher_level_gives_a_wider_interval_of_the_price(method: Any, paired: bool) -> None:
+    fair, classic = [44.0, 61.0, 52.0, 49.0, 70.0], [100.0, 80.0, 95.0, 120.0, 99.0]
+    wide, narrow = (
+        price_interval(fair, classic, paired=paired, method=method, level=level, resamples=500) for level in (0.99, 0.8)
+    )
+    assert (wide.level, narrow.level) == (0.99, 0.8)
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_the_t_interval_of_a_price_between_methods_is_welchs() -> None:
+    fair, classic = [98.0, 102.0, 100.0], [80.0, 130.0, 90.0, 100.0, 100.0]  # of mean 100: one unit is one per cent
+    price = price_interval(fair, classic, method="t", level=0.9)
+    welch = ttest_ind(fair, classic, equal_var=False).confidence_interval(0.9)
+    assert (price.low, price.high) == pytest.approx((welch.low, welch.high))
+
+
+def test_each_method_has_seeds_of_its_own() -> None:
+    attributes = {"sensitive": [0, 1]}
+    fair = Returns([[10.0, 1.0], [20.0, 1.0], [30.0, 1.0]], attributes=attributes)
+    classic = Returns([[10.0, 1.0], [20.0, 1.0], [60.0, 1.0]], attributes=attributes)
+    price = group_prices(fair, classic, clusters=([7, 7, 8], [3, 4, 4]), method="t")["without"]
+    assert price.value == pytest.approx(100 * (22.5 - 25) / 25)  # means 15 and 30, 10 and 40
+
+
 def test_prices_over_seeds_have_seeds_as_units() -> None:
     chance = np.random.default_rng(4)
     attributes = {"sensitive": [0, 1]}
@@ -398,6 +444,11 @@ def test_a_scale_spans_runs_values_of_the_factor_and_twins() -> None:
     assert scale == MaxAbs(
         reference="both runs", demographic_parity=300, conditional_parity=300, counterfactual_fairness=5
     )
+
+
+def test_the_scale_of_conditional_differences_is_their_own() -> None:
+    scale = max_abs([four_groups(400, 100, 200, 300)], reference="one run")  # 300 and -100 within, 200 between
+    assert (scale.demographic_parity, scale.conditional_parity) == (200, 300)
 
 
 # Everything at once -------------------------------------------------------------------------------------------------
@@ -485,6 +536,14 @@ def test_a_report_becomes_json_and_a_table() -> None:
     lines = str(report).splitlines()
     assert len(lines) == len(report)
     assert any(line.startswith("conditional_parity_ratio[red]") and "95 %, n = 30" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["demographic_parity_ratio", "utilitarian", "largest_gap"])
+def test_a_report_of_a_higher_level_has_wider_intervals(name: str) -> None:
+    factual, _ = many_episodes()
+    wide, narrow = (fairness_report(factual, level=level, resamples=500)[name] for level in (0.99, 0.8))
+    assert (wide.level, narrow.level) == (0.99, 0.8)
+    assert wide.low < narrow.low < narrow.high < wide.high
 
 
 def test_bootstrapped_reports_are_the_same_twice() -> None:
@@ -623,6 +682,17 @@ def test_worlds_that_are_no_counterfactuals_are_refused() -> None:
         counterfactual_fairness(UNEVEN, UNEVEN.select(episodes=[0]))
     with pytest.raises(ValueError, match=r"all Returns must have 5 agents, got 2"):
         counterfactual_fairness(UNEVEN, UNEVEN.select(agents=[0, 1]))
+
+
+def test_only_a_carriers_other_attributes_must_stay_as_they_are() -> None:
+    def recoloured(agent: int) -> Returns:
+        colours = list(PREFERENCE)
+        colours[agent] = "green"
+        return Returns(UNEVEN.values, attributes={"sensitive": [0] * 5, "preference": colours})
+
+    assert counterfactual_fairness(UNEVEN, recoloured(1)).tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"counterfactual must keep all other attributes, got another 'preference'"):
+        counterfactual_fairness(UNEVEN, recoloured(0))
 
 
 def test_parts_that_do_not_belong_together_are_refused() -> None:

@@ -1,5 +1,7 @@
-"""The fair-PPO study: its cells, and the whole of it at a tiny scale."""
+"""The fair-PPO study: its cells, its claims on returns made by hand, and the whole of it at a tiny scale."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,10 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.metrics import Estimate
+from fair_envs.reproduction.experiment import Result
+from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers import lamalfa2025 as paper
+from tests.reproduction.test_measures import HORIZON, result
 from tests.reproduction.test_runner import TINY
 
 
@@ -71,6 +76,103 @@ def test_all_of_nothing_is_open() -> None:
     assert [paper.all_of(x) for x in ([True, True], [True, None], [None, False], [])] == [True, None, False, None]
 
 
+# ---------------------------------------------------------------------------- claims, on returns made by hand
+
+PPO, LOW, FULL = (0.0, 0.0), (0.5, 1.0), (1.0, 1.0)
+JUST_HIGH = (paper.HIGH, 1.0)
+SPREAD = (-0.1, 0.0, 0.1)  # of three training seeds
+HOLDS, FAILS, OPEN = "Holds", "Does not hold", "Undecided"
+
+
+def ahead(red: float, blue: float | None = None, *, game: float = 5) -> list[Result]:
+    """Return three seeds in which full speed earns so much more than 10, and half speed so much less.
+
+    Among red, among blue, and in the two games: the ratio and the difference of two arms fall by the same share.
+    """
+    blue = red if blue is None else blue
+    return [
+        result([10 + red + s, 10 - red - s, 10 + blue + s, 10 - blue - s], games=(10 + game + s, 10 - game - s))
+        for s in SPREAD
+    ]
+
+
+def report(results: Mapping[tuple[float, float], Sequence[Result]]) -> paper.Report:
+    """Return a report with the same results for each penalty."""
+    scale = paper.Scale(
+        seeds=3, steps=1, horizon=HORIZON, episodes=1, points=[p for p in results if p != PPO], training={}
+    )
+    points: list[paper.Point] = [(penalty, "shaped", *weights) for penalty in paper.PENALTIES for weights in results]
+    arms = {point: Arm(paper.label_of(point), results[point[2], point[3]], HORIZON) for point in points}
+    return paper.Report(name="smoke", scale=scale, arms=arms, out=Path("nowhere"))
+
+
+def outcomes(claim: paper.Claim) -> list[str]:
+    """Return what the claim's verdict says in each metric."""
+    return [part.split(" (")[0] for part in claim.verdict.split("; ")]
+
+
+@pytest.mark.parametrize(("gap", "outcome"), [(1.5, HOLDS), (2.0, OPEN), (2.5, FAILS), (3.9, FAILS)])
+def test_demographic_disparity_must_fall_by_more_than_half_at_the_best_weights(gap: float, outcome: str) -> None:
+    found = report({PPO: ahead(4), FULL: ahead(gap), LOW: ahead(3.9)})  # from 4 to 1.5: by 62.5 %
+    assert outcomes(found.claims()[0]) == [outcome, outcome]
+
+
+@pytest.mark.parametrize(("red", "blue", "outcome"), [(3, 3, HOLDS), (3, 4, OPEN), (3, 5, FAILS), (5, 3, FAILS)])
+def test_conditional_parity_must_improve_among_red_and_among_blue(red: float, blue: float, outcome: str) -> None:
+    found = report({PPO: ahead(4), LOW: ahead(2), FULL: ahead(red, blue)})
+    assert outcomes(found.claims()[1]) == [outcome, outcome]
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "outcome"),
+    [(3, 6, HOLDS), (3, 4, FAILS), (6, 6, FAILS), (5, 6, OPEN), (3, 5, OPEN)],
+)
+def test_the_two_games_must_come_closer_where_both_weights_are_high_and_nowhere_else(
+    high: float, low: float, outcome: str
+) -> None:
+    games = {PPO: 5, JUST_HIGH: high, LOW: low}  # in the ordinary game all are alike
+    found = report({weights: ahead(4, game=gap) for weights, gap in games.items()})
+    assert outcomes(found.claims()[2]) == [outcome, outcome]
+
+
+def paying(without: float, having: float, *, games: tuple[float, float]) -> list[Result]:
+    """Return three seeds in which the groups earn so much in the ordinary game and in the two games."""
+    return [result([without + s, having] * 2, games=(games[0] + s, games[1])) for s in SPREAD]
+
+
+@pytest.mark.parametrize(("without", "outcome"), [(9.5, HOLDS), (9, OPEN), (8.5, FAILS), (11.5, FAILS)])
+@pytest.mark.parametrize("of_games", [False, True])
+def test_the_groups_prices_must_lie_within_ten_points(without: float, outcome: str, of_games: bool) -> None:
+    equal, other = (10.0, 5.0), (without, 5.0)
+    ordinary, games = (equal, other) if of_games else (other, equal)
+    found = report({PPO: [result([10, 5, 10, 5], games=(10, 5))] * 3, FULL: paying(*ordinary, games=games)})
+    assert outcomes(found.claims()[3]) == [outcome]
+
+
+def test_counterfactual_prices_are_those_of_the_two_games() -> None:
+    found = report({PPO: [result([10, 5, 10, 5], games=(10, 5))] * 3, FULL: paying(9, 5.5, games=(8, 6))})
+    half = 4.303 * 1 / 3**0.5  # Student's t with 2 degrees of freedom; one point between the seeds
+    for penalty, gap in zip(paper.PENALTIES, (-10 - 10, -10 - 10, -20 - 20), strict=True):
+        (arm,) = found.fair(penalty).values()
+        e = found.price_gap(penalty, arm)
+        assert (e.value, e.low, e.high) == pytest.approx((gap, gap - half, gap + half), abs=0.01)
+    rows = [line.split(" | ") for line in found.paper_table().splitlines()]
+    prices = {row[0]: row[3:5] for row in rows if row[1] == "(1, 1)"}
+    assert prices["| dp"] == ["-10.0 [-12.5, -7.5]", "10.0 [10.0, 10.0]"]
+    assert prices["| cf"] == ["-20.0 [-22.5, -17.5]", "20.0 [20.0, 20.0]"]
+
+
+def test_raw_differences_are_divided_by_the_largest_of_ppo_and_the_shaped_arms() -> None:
+    found = report({PPO: [result([12, 10, 12, 10])] * 3, FULL: [result([10, 20, 10, 20], [11, 10, 11, 10])] * 3})
+    weighted = Arm("weighted", [result([90, 0, 90, 0])] * 3, HORIZON)
+    found = replace(found, arms={**found.arms, ("dp", "weighted", *FULL): weighted})
+    values = [found.scaled("dp", arm, "dp_total").value for point, arm in found.arms.items() if point[0] == "dp"]
+    assert values == pytest.approx([4 / 20, (20 + 2) / 2 / 20, 180 / 20])
+
+
+# --------------------------------------------------------------------------------------------- from end to end
+
+
 def test_an_unknown_scale_and_an_existing_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="scale must be one of 'smoke', 'small', 'full', got 'huge'"):
         paper.main(scale="huge", out=tmp_path / "new")  # type: ignore[arg-type]
@@ -82,6 +184,9 @@ def test_an_unknown_scale_and_an_existing_folder_are_refused(tmp_path: Path) -> 
     assert not (tmp_path / "new").exists()
     with pytest.raises(FileExistsError, match="out must be a new folder"):
         paper.main(scale="smoke", out=tmp_path)
+    (tmp_path / "scale.txt").write_text("full")
+    with pytest.raises(ValueError, match=r"scale must be 'full' to resume .*, got 'smoke'"):
+        paper.main(scale="smoke", out=tmp_path, resume=True)
 
 
 def test_the_study_runs_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,14 @@ def test_the_reduction_is_the_fall_of_the_absolute_number_in_percent() -> None:
     assert reduction.low <= 50 <= reduction.high
 
 
+def test_the_reductions_interval_runs_from_the_smaller_fall_to_the_larger() -> None:
+    classic = Arm("PPO", [result([30, 10, 30, 10])] * 3, HORIZON)
+    fair = Arm("fair", [result([ahead, 20, ahead, 20]) for ahead in (8, 10, 12)], HORIZON)
+    reduction = fair.reduction(classic, "dp_difference")  # 40, 50 and 60 % by seed
+    half = 4.303 * 10 / 3**0.5  # Student's t with 2 degrees of freedom
+    assert (reduction.value, reduction.low, reduction.high) == pytest.approx((50, 50 - half, 50 + half), abs=0.01)
+
+
 def test_signed_disparities_may_cancel_but_absolute_ones_do_not() -> None:
     arm = Arm("a", [result([30, 10, 30, 10], [10, 30, 10, 30])], HORIZON)
     assert arm.per_seed("dp_ratio").tolist() == [0.0]

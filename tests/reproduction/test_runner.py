@@ -123,6 +123,8 @@ def test_results_of_several_machines_are_brought_together_once(tmp_path: Path) -
     run_cell(tiny_cell(1), tmp_path / "b")
     assert merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all") == 2
     assert merge([tmp_path / "b"], tmp_path / "all") == 0
+    (tmp_path / "b" / tiny_cell(0).key).rename(tmp_path / "b" / ".running")
+    assert merge([tmp_path / "b"], tmp_path / "none") == 1
     record = json.loads((tmp_path / "all" / tiny_cell(1).key / "cell.json").read_text())
     assert record["cell"]["training"]["seed"] == 1
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.interactions import FairSpec
 from fair_envs.wrappers import (
     Batch,
     DisparityTracker,
@@ -22,6 +23,7 @@ from fair_envs.wrappers import (
     Transform,
 )
 from fair_envs.wrappers.objectives import inequity
+from fair_envs.wrappers.transform import strata
 
 # Four agents, one of each group in each stratum.
 GROUP, STRATUM = np.array([[0, 1, 0, 1]]), np.array([[0, 0, 1, 1]])
@@ -138,6 +140,15 @@ def test_the_cost_times_the_groups_size_weighs_like_an_agents_own_reward() -> No
     assert shown.reward.tolist() == [[0.0, -1.0, -3.0, -3.0]]
 
 
+def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> None:
+    stratum = np.array([[0, 0, 0, 1, 1, 1, 1]])
+    group = np.array([[0, 1, 1, 0, 0, 0, 1]])  # 1 and 2 agents in stratum 0, 3 and 1 in stratum 1
+    batch = played([2, 0, 2, 0, 0, 0, 4], fair_group=group, fair_legitimate=stratum[..., np.newaxis])
+    shown = bound(Penalty(notion="csp", alpha=0.1))(batch)
+    assert shown.added["fair_penalty_cost"].tolist() == [5.0]  # |2 - 1| and |0 - 4|
+    assert shown.reward == pytest.approx(np.array([[2 - 0.5, 0 - 1, 2 - 1, -1.5, -1.5, -1.5, 4 - 0.5]]))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -219,6 +230,27 @@ def test_a_social_reward_needs_somebody_else() -> None:
         SocialUtility().bind(harvest(agents=1))
 
 
+# Strata --------------------------------------------------------------------------------------------------------------
+
+
+SKILL, PLACE = {"skill": ("none", "some", "much")}, {"place": ("here", "there")}
+
+
+@pytest.mark.parametrize(
+    ("factors", "codes"),
+    [
+        (SKILL | PLACE, [[[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]]]),
+        (PLACE | SKILL, [[[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]]),
+    ],
+)
+def test_strata_are_combinations_of_factors_with_the_first_counting_slowest(
+    factors: dict[str, tuple[str, ...]], codes: list[Any]
+) -> None:
+    spec = FairSpec(individuals=6, actions=2, features=(), sensitive={}, legitimate=factors, groups=())
+    stratum, count = strata(spec, {"fair_legitimate": np.array(codes)})
+    assert (stratum.tolist(), count) == ([[0, 1, 2, 3, 4, 5]], 6)
+
+
 # The sensitive attribute ---------------------------------------------------------------------------------------------
 
 
@@ -235,6 +267,17 @@ def test_a_hidden_feature_that_cannot_be_0_widens_the_space() -> None:
     preference.bind(setting)
     assert setting.observation_space.low[4] == 1
     assert preference.space(setting.observation_space).low[4] == 0
+
+
+def test_several_features_are_hidden_or_none() -> None:
+    setting, seen = harvest(), np.ones((1, 4, 10))
+    for features, hidden in ((["sensitive", "preference"], [2, 4]), ([], [])):
+        transform = bound(HiddenAttribute(features=features), setting)
+        space = transform.space(setting.observation_space)
+        shown = transform(played([0, 0, 0, 0])._replace(observation=seen)).observation[0, 0]
+        assert np.flatnonzero(shown == 0).tolist() == hidden
+        changed = (space.low != setting.observation_space.low) | (space.high != setting.observation_space.high)
+        assert set(np.flatnonzero(changed)) <= set(hidden)
 
 
 def test_a_swapped_observation_shows_the_chosen_agents_the_other_value() -> None:
@@ -262,6 +305,8 @@ def test_a_swapped_world_starts_every_episode_with_the_other_value_and_the_same_
     [
         (HiddenAttribute(features=["age"]), "features must be among those that harvest shows by name .*, got 'age'"),
         (SwappedAttribute(agents=[4]), "agents must be among 0 to 3 or agent_0 to agent_3, got 4"),
+        (SwappedAttribute(agents="agent_1"), "agents must be a list of indices or names, got 'agent_1'"),
+        (HiddenAttribute(features="sensitive"), "features must be a list of names, got 'sensitive'"),
         (SwappedAttribute(agents=["agent_9"]), "got 'agent_9'"),
         (Recorder(sensitive="age"), "sensitive must be among half_speed, got 'age'"),
     ],
@@ -302,7 +347,9 @@ def test_the_record_begins_anew_with_the_next_episode() -> None:
     recorder = bound(Recorder())
     recorder(played([4, 1, 0, 0], over=True))
     recorder(start())
-    assert recorder(played([1, 0, 0, 0], over=True)).added["fair_episode_return"].tolist() == [[1, 0, 0, 0]]
+    after = recorder(played([1, 0, 0, 0], over=True)).added
+    assert after["fair_episode_return"].tolist() == [[1, 0, 0, 0]]
+    assert after["fair_episode_length"].tolist() == [1]
 
 
 def test_an_undefined_gap_is_masked_never_nan() -> None:

@@ -18,15 +18,20 @@ from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.envs.harvest.rules import BLUE, GROWTH_CELL, GROWTH_COLOUR, RED, Harvest
 from fair_envs.metrics import counterfactual_fairness
 from fair_envs.wrappers import (
+    Batch,
     HiddenAttribute,
     RecordFairness,
+    Setting,
     SwapSensitive,
+    Transform,
     Twins,
     choose,
     counterfactual,
     from_probabilities,
     from_sb3,
 )
+from fair_envs.wrappers.sensitive import SwappedAttribute
+from tests.toys import Countdown
 
 SIZE: dict[str, Any] = {
     "agents": 6,
@@ -149,6 +154,49 @@ def test_how_many_pairs_are_played_at_once_makes_no_difference(flip: Any) -> Non
     assert np.array_equal(one.counterfactual_actions, many.counterfactual_actions)  # type: ignore[arg-type]
 
 
+# Episodes that end at different times ---------------------------------------------------------------------------------
+
+
+class Decisions(Transform):
+    """Adds ten for each decision of the lane to what its agents see."""
+
+    def bind(self, setting: Setting) -> None:
+        self._count = np.zeros((setting.lanes.count, 1, 1))
+
+    def __call__(self, batch: Batch) -> Batch:
+        self._count[batch.decided] += 10
+        return batch._replace(observation=batch.observation + self._count)
+
+
+def test_a_lane_that_has_ended_goes_on_showing_its_end() -> None:
+    met: list[NDArray[Any]] = []
+
+    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+        met.append(observation)
+        return np.ones(uniforms.shape, int)
+
+    Twins(Countdown(), transforms=[Decisions()]).run(policy, episodes=3, flip=[0])
+    times = [[0, 0, 0], [1, 1, 1], [1, 2, 2]]  # the lanes end after 1, 2 and 3 steps
+    for world in (0, 1):
+        seen = np.array(met[3 * world : 3 * world + 3])  # (steps, lanes, agents, 2): the attribute and the time
+        assert (seen[..., 1] == 11 * np.array(times)[..., np.newaxis]).all()
+        assert (seen[..., 0, 0] == world + 10 * np.array(times)).all()
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+@pytest.mark.parametrize("flip", ["all", "each"])
+def test_no_action_is_recorded_after_an_episodes_end(lanes: int, flip: Any) -> None:
+    pair = Twins(Countdown(), lanes=lanes, transforms=[Decisions()])
+    played = pair.run(lambda _, uniforms: np.ones(uniforms.shape, int), episodes=3, flip=flip, record_actions=True)
+    for returns, actions in (
+        (played.factual, played.factual_actions),
+        (played.counterfactual, played.counterfactual_actions),
+    ):
+        assert returns.values.tolist() == [[1, 1], [2, 2], [3, 3]]
+        assert actions is not None and actions[..., 0].tolist() == [[1, 1, 1], [-1, 1, 1], [-1, -1, 1]]
+        assert np.array_equal(actions[..., 0], actions[..., 1])
+
+
 # Who is flipped ------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +270,17 @@ def test_a_flipped_agent_is_shown_the_other_group_or_keeps_its_own(keep_group: b
     assert met[0][0, [0, 2], 10].tolist() == [0, 1]  # the factual world
     assert met[-1][0, [0, 2], 10].tolist() == shown
     assert met[-1][0, [0, 2], 2].tolist() == [1, 0]  # the attribute itself is shown as it is
+
+
+def test_a_flipped_agent_keeps_the_group_it_has_where_all_carry_the_attribute() -> None:
+    met: list[NDArray[Any]] = []
+
+    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+        met.append(observation)
+        return np.zeros(observation.shape[:2], int)
+
+    twins(append_group=True).run(policy, episodes=1, seed=SEED, flip="all_none", keep_group=True)
+    assert met[0][0, :, 10].tolist() == met[-1][0, :, 10].tolist() == [1] * AGENTS
 
 
 def test_policies_see_through_transforms() -> None:
@@ -388,6 +447,8 @@ class Unmarked(Harvest):
             {"episodes": 1, "flip": "some"},
             "flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents, got 'some'",
         ),
+        ({"episodes": 1, "flip": None}, "flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents"),
+        ({"episodes": 1, "flip": 1}, "agents must be a list of indices or names, got 1"),
         ({"episodes": 1, "flip": [6]}, "agents must be among 0 to 5"),
         ({"episodes": 1, "flip": [1.7]}, "agents must be among 0 to 5 or agent_0 to agent_5, got 1.7"),
         ({"episodes": 1, "seed": -1}, "seed must be between 0"),
@@ -415,8 +476,20 @@ def test_an_environment_without_an_attribute_to_flip_is_refused() -> None:
 def test_an_environment_of_another_package_has_no_twin() -> None:
     with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         counterfactual(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face, got 3"):
-        counterfactual(3)
+    for function in (counterfactual, Twins):
+        with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face, got 3"):
+            function(3)
+
+
+def test_worlds_that_differ_already_have_no_twin() -> None:
+    env = fair_envs.make_sb3("FairHarvest-v0", n_envs=1, worlds=[{}, {"sensitive_fraction": 0.0}], **SIZE)
+    with pytest.raises(TypeError, match="env must have one world"):
+        counterfactual(env)
+
+
+def test_a_transform_that_swaps_the_world_is_refused() -> None:
+    with pytest.raises(ValueError, match="transforms must leave the world as it is: say who is flipped with flip"):
+        twins(transforms=[SwappedAttribute(where="world")])
 
 
 def test_what_is_given_stays_as_it_came() -> None:

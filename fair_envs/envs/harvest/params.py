@@ -25,6 +25,7 @@ NO_OPERATION, RESAMPLE = range(2)
 LINEAR, CUBIC = range(2)
 BY_AGENTS, BY_TIMER, BY_SHARE = range(3)
 TEN, EXTENDED = range(2)
+TRUNCATE, TERMINATE = range(2)
 
 
 class HarvestParams(NamedTuple):
@@ -38,6 +39,7 @@ class HarvestParams(NamedTuple):
     red_bushes: Count = 30  # at the start, unripe; C
     blue_bushes: Count = 30  # C
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 3000  # steps until truncation; P, C
+    at_horizon: Literal["truncate", "terminate"] = "truncate"  # how the episode ends there; C terminates
     # The agents
     sensitive_fraction: Share = 0.5  # of the agents carry the attribute; P, C
     blue_fraction: Share = 0.5  # of the agents prefer blue; P, C
@@ -82,6 +84,7 @@ class HarvestParams(NamedTuple):
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     "recommended": {},
     "authors": {
+        "at_horizon": "terminate",
         "indices": "red_first",
         "assignment": "shuffled",
         "freeze_turns": -1,

@@ -19,6 +19,7 @@ from fair_envs.envs.harvest.params import (
     RESAMPLE,
     SHUFFLED,
     SKILL_FACTOR,
+    TERMINATE,
     UNTIL_EATEN,
     HarvestParams,
     largest_population,
@@ -54,7 +55,7 @@ FEATURES = (
 )
 SURROUNDINGS = 8  # out, empty, red unripe, red ripe, blue unripe, blue ripe, agent of same, of other preference
 OUT, EMPTY, BUSH_SEEN, SAME_AGENT, OTHER_AGENT = 0, 1, 2, 6, 7
-EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, acts this step, share of the episode gone
+EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, granted this turn, share of the episode gone
 
 
 # ---------------------------------------------------------------------------------------------- the start
@@ -143,7 +144,7 @@ def add_bush(lane, x, y, colour):
 
 @rule
 def step(lane, action, params, reward, facts):
-    """Let every agent have its turn, then let the bushes age, ripen and grow; the episode never terminates."""
+    """Let every agent have its turn, then let the bushes age, ripen and grow; return whether the episode terminates."""
     agents = params.agents
     if params.turn_order == RANDOM_ORDER:
         order = np.arange(agents)
@@ -157,7 +158,7 @@ def step(lane, action, params, reward, facts):
     if params.ripening != BY_AGENTS:
         ripen_by_themselves(lane, params)
     grow(lane, params)
-    return False
+    return params.at_horizon == TERMINATE and lane.time + 1 >= params.horizon
 
 
 @rule
@@ -606,7 +607,7 @@ class Harvest(Rules):
     distance to the nearest red bush, blue bush and other agent (width + height if there is none).
     ``observation="extended"`` adds 35: for each of the four neighbours (in scan order) a one-hot of out of the world,
     empty, red unripe, red ripe, blue unripe, blue ripe, agent of the same, of the other preference; whether the agent
-    is frozen; whether it acts in this step; the share of the episode that is gone.
+    is frozen; whether the handicap leaves it this turn; the share of the episode that is gone.
 
     **Rewards.** An agent's turn: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a bush to
     the preferred colour 5; obstructing 3 if the other prefers the other colour, else 0. All are parameters.
@@ -618,7 +619,7 @@ class Harvest(Rules):
     **Starting state.** Agents, then bushes, on cells drawn without replacement; all bushes unripe and of age 0. The
     index says nothing of preference or attribute: preference alternates, every second pair carries the attribute.
 
-    **Episode end.** Truncation after ``horizon`` steps; never termination.
+    **Episode end.** Truncation after ``horizon`` steps; no termination (``at_horizon="terminate"`` makes it one).
 
     **Order of a step.** Agents act in index order, each seeing what the earlier ones did. A frozen agent loses its
     turn. Then bushes age and die (after ``lifespan`` steps), ripen by themselves if so chosen, and every
@@ -638,7 +639,7 @@ class Harvest(Rules):
     * Carriers are half of each preference, indices interleaved; there, any half of the agents, reds first:
       ``assignment="shuffled"``, ``indices="red_first"``.
     * Observations are scaled: ``scaled=False``.
-    * Reaching the horizon is truncation; there, it was termination. No switch: a learner can treat it so.
+    * Reaching the horizon is truncation; there, it was termination: ``at_horizon="terminate"``.
 
     **References.** G. La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization", arXiv
     2502.03953, 2025. J. Z. Leibo et al., "Scalable Evaluation of Multi-Agent Reinforcement Learning with Melting Pot",

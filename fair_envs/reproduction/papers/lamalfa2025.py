@@ -165,7 +165,8 @@ def main(
         progress: Whether to show a bar with the time left.
 
     Raises:
-        ValueError: An unknown scale, no seed, or a folder to take cells from that has none.
+        ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells from
+            that has none.
         FileExistsError: The folder exists, without ``resume``.
     """
     if scale not in SCALES:
@@ -182,6 +183,11 @@ def main(
     chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
     study = cells(chosen)
     folder = out / "cells"
+    begun = out / "scale.txt"  # a report of another scale would be written over
+    if begun.is_file() and begun.read_text() != scale:
+        raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
+    folder.mkdir(parents=True, exist_ok=True)
+    begun.write_text(scale)
     merge([source / "cells" for source in merge_from], folder)
     run_cells([cell for group in study.values() for cell in group], folder, jobs=jobs, progress=progress)
     arms = {
@@ -345,8 +351,7 @@ class Report:
         ]
         rows: list[list[tables.Cell]] = [
             [penalty, arm.label, arm.estimate("twin_own"), arm.estimate("twin_same")]
-            for penalty in PENALTIES[:2]
-            for arm in (self.classic(penalty), *self.fair(penalty).values())
+            for (penalty, *_), arm in self.arms.items()
         ]
         return tables.markdown(header, rows)
 
@@ -383,7 +388,12 @@ class Report:
         found = {form: self._reductions("csp", form) for form in FORMS}
         return Claim(
             "Conditional statistical parity improves in both preference groups, everywhere on the grid.",
-            _verdict({form: all_of(exceeds(e, 0) for e in values.values()) for form, values in found.items()}),
+            _verdict(
+                {
+                    f"{form}, at the {len(self.fair('csp'))} points run": all_of(exceeds(e, 0) for e in values.values())
+                    for form, values in found.items()
+                }
+            ),
             _evidence(found),
         )
 
