@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import linregress
 
 from fair_envs.metrics import (
     Estimate,
@@ -106,6 +107,15 @@ class Arm:
         """
         rows = np.array([result.learning for result in self.results])
         return rows[0, :, 0], disparity_ratio(rows[..., 1], rows[..., 2], floor=0)
+
+    def trend(self) -> Estimate:
+        """Return by how much the ratio in the rollouts rises over the training's second half, by a straight line."""
+        steps, ratio = self.learning()
+        late = steps > steps[-1] / 2
+        if late.sum() < 2:  # no line
+            return mean_interval(np.full(len(ratio), np.nan))
+        slopes = [linregress(steps[late], seed[late]).slope for seed in ratio]
+        return mean_interval(np.array(slopes) * steps[-1] / 2)
 
     def pooled(self, name: str) -> NDArray[np.float64]:
         """Return the series of all seeds, one after another."""

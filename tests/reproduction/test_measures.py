@@ -1,10 +1,12 @@
 """The numbers of results, arms and claims, on returns made by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fair_envs.metrics import Returns
 from fair_envs.reproduction import tables
@@ -54,6 +56,18 @@ def test_the_learning_curve_is_the_ratio_of_what_the_groups_earned_in_each_rollo
     steps, ratios = Arm("a", [result([40, 10, 20, 20])] * 2, HORIZON).learning()
     assert steps.tolist() == [40, 80]
     assert ratios.tolist() == [[0, 0.5], [0, 0.5]]
+
+
+def test_the_trend_is_how_far_a_straight_line_through_the_second_half_rises() -> None:
+    def learning(rise: float) -> NDArray[np.float64]:
+        ratio = np.array([0.9, 0.9, 0.2, 0.2 + rise / 2, 0.2 + rise])  # of rollouts that end after 1 to 5 steps
+        return np.stack([np.arange(1.0, 6.0), 1 + ratio, 1 - ratio], axis=1)
+
+    seeds = [replace(result([40, 10, 20, 20]), learning=learning(rise)) for rise in (0.1, 0.2, 0.3)]
+    trend = Arm("a", seeds, HORIZON).trend()
+    assert trend.value == pytest.approx(0.2 * 2.5 / 2)
+    assert trend.low < trend.value < trend.high
+    assert np.isnan(Arm("a", [replace(seed, learning=learning(1)[:1]) for seed in seeds], HORIZON).trend().value)
 
 
 def test_an_arm_averages_episodes_within_seeds_and_gives_intervals_over_seeds() -> None:

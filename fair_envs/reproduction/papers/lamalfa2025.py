@@ -355,6 +355,11 @@ class Report:
         ]
         return tables.markdown(header, rows)
 
+    def trend_table(self) -> str:
+        """Return whether the disparity still rose at the end of the trainings."""
+        header = ["penalty", "(alpha, beta)", "rise in the second half"]
+        return tables.markdown(header, [[penalty, arm.label, arm.trend()] for (penalty, *_), arm in self.arms.items()])
+
     # ------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
@@ -481,6 +486,10 @@ class Report:
             "## Twins: what flipping the attribute of every carrier changes",
             "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode.",
             self.twins_table(),
+            "## Whether the trainings had come to rest",
+            "Rise of the ratio of the groups' rewards in the rollouts over the second half of the training (slope of a "
+            "straight line times half the training).",
+            self.trend_table(),
             "## Figures",
             "Boxes show test episodes of all training seeds; radar plots the shares of selected and of executed "
             "actions; learning curves the ratio in the rollouts of the training. Radar plots and learning curves show "
