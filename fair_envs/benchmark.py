@@ -584,7 +584,7 @@ def record(results: Sequence[Result], *, effort: Effort) -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """Return what the numbers depend on: the processor and how many cores this process may use."""
-    return {"processor": processor(), "cores": cores(), "system": platform.platform()}
+    return {"processor": processor(), "cores": cores(), "system": f"{platform.system()} {platform.machine()}"}
 
 
 def processor() -> str:
