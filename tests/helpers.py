@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     @property
     def module(self) -> Any:
         """The package that offers the faces."""
-        return importlib.import_module(TABLE[self.env_id].module)
+        return importlib.import_module(TOYS.get(self.env_id) or TABLE[self.env_id].module)
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -35,10 +35,14 @@ class Kind(NamedTuple):
         return {} if self.variant is None else {"variant": self.variant}
 
 
+TOYS = {"FairCountdown-v0": "tests.toys", "FairFerry-v0": "tests.ferry"}
+"""Small environments of other kinds: episodes that terminate early, and a decision-maker who meets other people."""
+
+
 def kinds() -> list[Kind]:
-    """Return every registered id and each of its variants."""
+    """Return every registered id and each of its variants, and the toys."""
     found = []
-    for env_id in TABLE:
+    for env_id in (*TABLE, *TOYS):
         found.append(Kind(env_id))
         found.extend(Kind(env_id, variant) for variant in Kind(env_id).module.Env.rules.variants)
     return found

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fair_envs import cli, make_rules, playing
+from fair_envs import TABLE, cli, make_rules, playing
 from fair_envs.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -109,7 +109,7 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_unknown_id_is_named_with_those_that_exist() -> None:
-    assert mistake("show", "FairWheat-v0") == f"id must be one of {ENV_ID}, got 'FairWheat-v0'"
+    assert mistake("show", "FairWheat-v0") == f"id must be one of {', '.join(sorted(TABLE))}, got 'FairWheat-v0'"
     assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0", *BRIEFLY)
 
 
@@ -170,7 +170,7 @@ def test_a_study_is_not_run_into_a_folder_that_exists(working_directory: Path, m
 def test_debug_shows_the_traceback_and_may_stand_anywhere() -> None:
     program = "from fair_envs.cli import main; main()"
     quiet, loud = (run_python("-c", program, "show", "Nobody-v0", *more) for more in ([], ["--debug"]))
-    assert quiet.stderr.splitlines() == [f"fair-envs: id must be one of {ENV_ID}, got 'Nobody-v0'"]
+    assert quiet.stderr.splitlines() == [f"fair-envs: id must be one of {', '.join(sorted(TABLE))}, got 'Nobody-v0'"]
     assert (quiet.returncode, quiet.stdout) == (2, "")
     assert "Traceback" in loud.stderr
     assert loud.returncode == 1

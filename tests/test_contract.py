@@ -4,7 +4,7 @@ import copy
 import json
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -20,13 +20,25 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.faces.common import RENDER_MODES
-from tests.helpers import Kind, arrays_in, assert_same, kinds, play_single
+from tests.helpers import TOYS, Kind, arrays_in, assert_same, kinds, play_single
 
 HORIZON = 7
 PETTINGZOO: Any = pettingzoo.test  # without annotations
 HAS_PYGAME, HAS_SB3 = find_spec("pygame") is not None, find_spec("stable_baselines3") is not None
 
 each = pytest.mark.parametrize("kind", kinds(), ids=str)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def toys() -> Iterator[None]:
+    """Have the toys registered while these tests run."""
+    for env_id, module in TOYS.items():
+        fair_envs.register(env_id, module)
+    yield
+    for env_id in TOYS:
+        del fair_envs.TABLE[env_id], gym.registry[env_id]
+
+
 draws = pytest.mark.skipif(not HAS_PYGAME, reason="drawing needs the extra 'render'")
 sb3 = pytest.mark.skipif(not HAS_SB3, reason="needs the extra 'baselines'")
 
@@ -75,14 +87,24 @@ def individuals(kind: Kind) -> int:
     return rules.agents(rules.params)
 
 
+def last_agent(kind: Kind) -> str:
+    """Return the name of the agent with the highest index."""
+    return f"agent_{individuals(kind) - 1}"
+
+
+def ends_early(kind: Kind) -> bool:
+    """Return whether random play terminates before the horizon."""
+    return any(len(played) == 5 and played[2] for played in play_single(single(kind), seed=0, steps=20 * HORIZON))
+
+
 class Driver:
     """Plays one face on with actions that depend on the time alone, so that copies can be compared."""
 
     def __init__(self, kind: Kind, face: str) -> None:
-        self.kind, self.face, self.time = kind, face, 0
+        self.kind, self.face, self.time, self.over = kind, face, 0, False
         makers: dict[str, Callable[[], Any]] = {
             "single": lambda: single(kind),
-            "focal": lambda: single(kind, control="focal", focal="agent_1"),
+            "focal": lambda: single(kind, control="focal", focal=last_agent(kind)),
             "vector": lambda: vector(kind),
             "vector, same step": lambda: vector(kind, autoreset_mode="SameStep", threads=2),
             "parallel": lambda: parallel(kind),
@@ -101,20 +123,29 @@ class Driver:
             self.env.reset(seed=5)
 
     def step(self) -> Any:
-        """Play one step and return all it returns."""
+        """Play one step and return all it returns; where an episode is over, begin the next first."""
         self.time += 1
         env = self.env
+        if self.over:
+            env.reset()
+            self.over = False
         if self.face == "parallel":
             spaces = {name: env.action_space(name) for name in env.agents}
-            return env.step({name: self.sample(space, i) for i, (name, space) in enumerate(spaces.items())})
+            played = env.step({name: self.sample(space, i) for i, (name, space) in enumerate(spaces.items())})
+            self.over = not env.agents
+            return played
         if self.face == "turns":
-            space = env.action_space(env.agent_selection)
-            env.step(self.sample(space))
-            return env.last()
+            agent = env.agent_selection
+            gone = env.terminations[agent] or env.truncations[agent]
+            env.step(None if gone else self.sample(env.action_space(agent)))
+            self.over = not env.agents
+            return None if self.over else env.last()
         if self.face.startswith("rows"):
             space = env.action_space
             return env.step(np.array([self.sample(space, i) for i in range(env.num_envs)]))
-        return env.step(self.sample(env.action_space))
+        played = env.step(self.sample(env.action_space))
+        self.over = not self.face.startswith("vector") and (played[2] or played[3])
+        return played
 
     def sample(self, space: gym.Space[Any], salt: int = 0) -> Any:
         """Return an action that this time and salt alone decide on."""
@@ -167,6 +198,8 @@ def test_pettingzoo_seed_tests(kind: Kind) -> None:
 
 @each
 def test_pettingzoo_max_cycles_test(kind: Kind) -> None:
+    if ends_early(kind):
+        pytest.skip("its episodes can end before the horizon")
     made = kind.module
     faces = {name: partial(getattr(made, name), **kind.keywords) for name in ("parallel_env", "env")}
     PETTINGZOO.max_cycles_test(SimpleNamespace(**faces))
@@ -179,6 +212,7 @@ def test_pettingzoo_render_test(kind: Kind) -> None:
 
 
 @each
+@pytest.mark.filterwarnings("ignore:State numpy array is all zeros")
 def test_pettingzoo_state_test(kind: Kind) -> None:
     PETTINGZOO.state_test(turns(kind), parallel(kind))
 
@@ -195,7 +229,7 @@ def test_gymnasium_finds_it_by_module_and_id(kind: Kind) -> None:
 
 @each
 def test_the_spec_survives_json_and_makes_the_same_environment(kind: Kind) -> None:
-    env = single(kind, control="focal", focal="agent_1")
+    env = single(kind, control="focal", focal=last_agent(kind))
     assert env.spec is not None
     text = env.spec.to_json()
     again = gym.make(gym.envs.registration.EnvSpec.from_json(text))
@@ -290,6 +324,8 @@ def test_all_faces_play_the_same_episode(kind: Kind) -> None:
             asked.step(action)
         assert_same(np.array([asked.observe(name) for name in names]).reshape(agents, -1), seen[0].reshape(agents, -1))
         assert asked.rewards == rewards
+        if (terminated | truncated).any():
+            break  # the tables begin new episodes at once
         for table in tables:
             observation, row_reward, _, _ = table.step(joint.reshape(-1, *(table.action_space.shape or ())))
             assert_same(observation.reshape(seen.shape), seen)
@@ -310,6 +346,8 @@ def test_lane_i_is_the_single_environment_of_the_seed_plus_i(kind: Kind, lanes: 
         for i, env in enumerate(alone):
             one = env.step(joint[i].reshape(env.action_space.shape))
             assert_same((seen[i], float(reward[i]), *(bool(flag[i]) for flag in flags)), one[:4])
+        if np.any(flags):
+            break
 
 
 # ----------------------------------------------------------------------- the batch is Gymnasium's own, bit for bit
@@ -370,8 +408,7 @@ def test_a_copy_in_mid_episode_goes_on_as_the_first(kind: Kind, face: str, copie
     for _ in range(3):
         first.step()
     other = copied(first)
-    steps = 2 * HORIZON if face not in ("single", "focal", "parallel") else HORIZON - 3
-    assert_same([other.step() for _ in range(steps)], [first.step() for _ in range(steps)])
+    assert_same([other.step() for _ in range(2 * HORIZON)], [first.step() for _ in range(2 * HORIZON)])
     if hasattr(first.env, "reset") and face in ("single", "vector", "parallel"):
         assert_same(other.env.reset(), first.env.reset())
 
@@ -393,6 +430,7 @@ def test_an_episode_goes_on_from_a_state_as_it_did(kind: Kind, face: str) -> Non
     state = env.get_state()
     first = [driver.step() for _ in range(HORIZON - 1)]
     driver.time -= HORIZON - 1
+    driver.over = False
     assert_same(env.set_state(state), seen)
     assert_same([driver.step() for _ in range(HORIZON - 1)], first)
 
@@ -438,10 +476,10 @@ def test_info_has_one_schema_at_reset_and_at_every_step(kind: Kind, control: str
     expected = schema(env.unwrapped)
     if env.unwrapped.lanes.rules.multi_agent:
         expected["agent_reward"] = (np.float64, (individuals(kind),))
-    for time, played in enumerate(play_single(env, seed=3, steps=HORIZON)):
+    for played in play_single(env, seed=3, steps=HORIZON):
         info = played[-1]
         assert_schema(info, expected)
-        begins = time in (0, HORIZON + 1)
+        begins = len(played) == 2
         assert info["fair_decided"] == (0 if begins else 1)
         assert not begins or (np.all(info["fair_action"] == -1) and np.all(info["fair_outcome"] == 0))
 
@@ -459,6 +497,8 @@ def test_every_agent_has_the_schema_for_itself(kind: Kind) -> None:
             assert_schema(infos[name], expected)
             assert env.fair_spec.one_person or infos[name]["fair_individual"] == agent
         infos = env.step(dict(zip(env.possible_agents, joint[0], strict=True)))[4]
+        if not env.agents:
+            break
 
 
 @each
@@ -474,7 +514,10 @@ def test_info_uses_no_reserved_key(kind: Kind) -> None:
 def test_the_static_facts_fit_what_is_reported(kind: Kind) -> None:
     env = single(kind)
     spec = env.unwrapped.fair_spec
-    for _, info in [played[::4] if len(played) == 5 else played for played in play_single(env, seed=3, steps=HORIZON)]:
+    for *_, info in play_single(env, seed=3, steps=HORIZON):
+        if not info["fair_decided"] and not spec.same_individuals:
+            assert np.all(info["fair_individual"] == -1) and np.all(info["fair_group"] == -1)
+            continue
         for column, names in enumerate(spec.sensitive.values()):
             assert np.isin(info["fair_sensitive"][..., column], range(len(names))).all()
         for column, names in enumerate(spec.legitimate.values()):
@@ -509,7 +552,7 @@ def test_action_probabilities_are_reported_for_one_decision(kind: Kind) -> None:
 def test_nothing_is_shared_between_calls(kind: Kind, face: str) -> None:
     """Whoever writes into what was returned changes nothing that comes later."""
     kept, spoilt = Driver(kind, face), Driver(kind, face)
-    for _ in range(2 * HORIZON if face not in ("single", "focal", "parallel") else HORIZON):
+    for _ in range(2 * HORIZON):
         played = spoilt.step()
         assert_same(played, kept.step())
         for array in arrays_in(played):
@@ -548,13 +591,17 @@ def test_observations_lie_in_their_spaces(kind: Kind) -> None:
 
 
 @each
-def test_the_horizon_truncates(kind: Kind) -> None:
-    played = play_single(single(kind), seed=3, steps=HORIZON)
-    flags = [(terminated, truncated) for _, _, terminated, truncated, _ in played[1 : HORIZON + 1]]
-    assert flags[-1] in [(False, True), (True, False)]
-    assert all(flag == (False, False) for flag in flags[:-1])
-    assert all(type(flag) is bool for pair in flags for flag in pair)
-    assert all(type(step[1]) is float for step in played[1 : HORIZON + 1])
+def test_an_episode_terminates_or_is_truncated_at_the_horizon(kind: Kind) -> None:
+    time = 0
+    for played in play_single(single(kind), seed=3, steps=3 * HORIZON)[1:]:
+        if len(played) == 2:
+            time = 0
+            continue
+        time += 1
+        _, reward, terminated, truncated, _ = played
+        assert type(reward) is float and type(terminated) is bool and type(truncated) is bool
+        assert truncated == (time == HORIZON and not terminated)
+        assert time <= HORIZON
 
 
 @each
@@ -563,9 +610,9 @@ def test_a_step_before_the_reset_or_after_the_end_is_refused(kind: Kind) -> None
     action = joint_actions(kind, 1)[0, 0].reshape(env.action_space.shape)
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
         env.step(action)
-    play_single(env, seed=3, steps=0)
-    for _ in range(HORIZON):
-        env.step(action)
+    env.reset(seed=3)
+    while not any(env.step(action)[2:4]):
+        pass
     before = env.get_state()
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
         env.step(action)
@@ -584,7 +631,9 @@ def test_a_step_of_agents_before_the_reset_or_after_the_end_is_refused(kind: Kin
         env.state()
     env.reset(seed=3)
     for _ in range(HORIZON):
-        env.step(actions)
+        *_, ends, cuts, _ = env.step(actions)
+        if any(ends.values()) or any(cuts.values()):
+            break
     assert env.agents == []
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
         env.step(actions)
@@ -599,13 +648,15 @@ def test_a_step_of_a_batch_before_the_reset_or_after_an_end_is_refused(kind: Kin
     env.reset(seed=3)
     env.step(joint)
     env.reset(options={"reset_mask": np.array([True, False, True])})
-    for _ in range(HORIZON - 1):
-        env.step(joint)
+    over = np.zeros(3, bool)
+    while not over.any():
+        over = np.logical_or(*env.step(joint)[2:4])
     before = env.get_state()
-    with pytest.raises(gym.error.ResetNeeded, match=r"lanes \[1\] are"):
+    ended = ", ".join(map(str, np.flatnonzero(over)))
+    with pytest.raises(gym.error.ResetNeeded, match=rf"lanes \[{ended}\] are"):
         env.step(joint)
     assert_same(env.get_state(), before)
-    env.reset(options={"reset_mask": np.array([False, True, False])})
+    env.reset(options={"reset_mask": over})
     env.step(joint)
 
 
@@ -738,16 +789,20 @@ def test_an_unknown_id_is_refused() -> None:
 @each
 def test_gymnasiums_statistics_of_episodes(kind: Kind) -> None:
     played = play_single(gym.wrappers.RecordEpisodeStatistics(single(kind)), seed=3, steps=HORIZON)
-    total = sum(step[1] for step in played[1 : HORIZON + 1])
-    episode = played[HORIZON][4]["episode"]
-    assert episode["r"] == pytest.approx(total) and episode["l"] == HORIZON
+    ends = next(i for i, step in enumerate(played) if len(step) == 5 and (step[2] or step[3]))
+    total = sum(step[1] for step in played[1 : ends + 1])
+    episode = played[ends][4]["episode"]
+    assert episode["r"] == pytest.approx(total) and episode["l"] == ends
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
         batch = gym.wrappers.vector.RecordEpisodeStatistics(vector(kind, autoreset_mode=mode))
         batch.reset(seed=3)
-        for joint in joint_actions(kind, HORIZON, lanes=3):
-            info = batch.step(joint.reshape(batch.action_space.shape))[4]
+        ended, time = np.zeros(3, bool), 0
+        while not ended.any():
+            joint = joint_actions(kind, 1, lanes=3, seed=time)[0]
+            _, _, terminated, truncated, info = batch.step(joint.reshape(batch.action_space.shape))
+            ended, time = terminated | truncated, time + 1
         where = info if "episode" in info else info["final_info"]
-        assert where["episode"]["l"].tolist() == [HORIZON] * 3
+        assert where["episode"]["l"].tolist() == np.where(ended, time, 0).tolist()
 
 
 @each

@@ -1,26 +1,32 @@
 """A toy whose episodes terminate, at different times in different lanes."""
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
+from fair_envs.faces.parallel import AgentsEnv, module_of
+from fair_envs.faces.single import SingleEnv
+from fair_envs.faces.vector import BatchEnv
 from fair_envs.interactions import FairSpec
+from fair_envs.parameters import Range
 
 AGENTS = 2
 
 
 class CountdownParams(NamedTuple):
-    """The parameter that all rules have."""
+    """The parameters of the countdown."""
 
-    horizon: int = 3
+    horizon: Annotated[int, Range(1, 10_000)] = 3
+    shortest: Annotated[int, Range(1, 10_000)] = 1  # steps until the first lane terminates
 
 
 @rule
 def start(lane: Any, params: Any) -> None:
-    """Let the episode last 1, 2 or 3 steps, by the lane's seed."""
-    lane.lasts = 1 + np.int64(lane.seed % np.uint64(3))
+    """Let the episode last up to two steps more than the shortest, by the lane's seed."""
+    lane.lasts = params.shortest + np.int64(lane.seed % np.uint64(3))
 
 
 @rule
@@ -48,10 +54,21 @@ def describe(lane: Any, params: Any, facts: Any) -> None:
         facts.sensitive[agent, 0] = facts.group[agent] = lane.sensitive[agent]
 
 
+class TextRenderer:
+    """Draws a lane as its time, and as pixels that are as bright as the time."""
+
+    def frame(self, lane: np.void) -> NDArray[np.uint8]:
+        return np.full((16, 16, 3), lane["time"] % 256, np.uint8)
+
+    def text(self, lane: np.void) -> str:
+        return f"time {lane['time']}"
+
+
 class Countdown(Rules):
     """Two agents that are paid 1 a step; the lane of seed s terminates after 1 + s % 3 steps."""
 
-    name, Params, multi_agent = "countdown", CountdownParams, True
+    name, multi_agent = "countdown", True
+    Params: ClassVar[type] = CountdownParams
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def lane(self, params: CountdownParams) -> list[tuple[Any, ...]]:
@@ -71,7 +88,38 @@ class Countdown(Rules):
         return AGENTS
 
     def observation_space(self, params: CountdownParams) -> gym.spaces.Box:
-        return gym.spaces.Box(0, 3, (2,), np.float32)
+        return gym.spaces.Box(0, 10_000, (2,), np.float32)
 
     def action_space(self, params: CountdownParams) -> gym.spaces.Discrete:
         return gym.spaces.Discrete(2)
+
+    def renderer(self) -> TextRenderer:
+        return TextRenderer()
+
+
+class LongParams(NamedTuple):
+    """The parameters of the countdown, with room for a few steps."""
+
+    horizon: Annotated[int, Range(1, 10_000)] = 50
+    shortest: Annotated[int, Range(1, 10_000)] = 4
+
+
+class LongCountdown(Countdown):
+    """The countdown whose lanes last 4, 5 or 6 steps."""
+
+    Params: ClassVar[type] = LongParams
+
+
+class Env(SingleEnv):
+    rules = LongCountdown
+
+
+class Vector(BatchEnv):
+    rules = LongCountdown
+
+
+class Parallel(AgentsEnv):
+    rules = LongCountdown
+
+
+parallel_env, env, raw_env = module_of(Parallel)

@@ -13,6 +13,7 @@ import pytest
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
+from fair_envs import TABLE
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run
@@ -310,7 +311,7 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"env_id": "Nowhere-v0"}, "id must be one of FairHarvest-v0, got 'Nowhere-v0'"),
+        ({"env_id": "Nowhere-v0"}, f"id must be one of {', '.join(sorted(TABLE))}, got 'Nowhere-v0'"),
         ({"algorithm": "dqn"}, "algorithm must be one of 'ppo', 'fair-ppo', 'sb3-ppo', got 'dqn'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"lanes": 2.5}, "lanes must be an integer at least 1, got 2.5"),
