@@ -32,12 +32,9 @@ class HiddenAttribute(Transform):
 
     def space(self, space: Box) -> Box:
         """Return the space with 0 among the hidden entries' values."""
-        hidden = np.zeros(space.shape, bool)
-        hidden[list(self._entries)] = True
-        low, high = (
-            np.where(hidden, np.minimum(space.low, 0), space.low),
-            np.where(hidden, np.maximum(space.high, 0), space.high),
-        )
+        low, high, hidden = space.low.copy(), space.high.copy(), list(self._entries)
+        low[hidden] = np.minimum(low[hidden], 0)
+        high[hidden] = np.maximum(high[hidden], 0)
         return Box(low, high, dtype=space.dtype.type)
 
     def __call__(self, batch: Batch) -> Batch:
