@@ -23,7 +23,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "envs": ("faces",),
     "registration": ("envs",),
     "fair_envs": ("registration",),  # the package's own __init__.py
-    "history": ("interactions",),
+    "history": ("compilation", "interactions", "parameters"),
     "metrics": ("history",),
     "wrappers": ("faces", "metrics"),
     "baselines": ("fair_envs", "wrappers"),

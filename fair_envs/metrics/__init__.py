@@ -1,5 +1,6 @@
 """Measures of fairness and welfare, functions of arrays: they know no environment."""
 
+from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.intervals import (
     Estimate,
     bootstrap_interval,
@@ -40,6 +41,7 @@ __all__ = [
     "NOTIONS",
     "Estimate",
     "FairnessReport",
+    "GroupNotion",
     "MaxAbs",
     "Notion",
     "Returns",

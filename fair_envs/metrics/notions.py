@@ -10,7 +10,7 @@ Kind = Literal["group", "individual", "welfare", "cost"]
 class Notion:
     """One definition among several; `docs/fairness.md` has the equation, the harm and the assumptions."""
 
-    name: str  # also the function in `fair_envs.metrics`
+    name: str  # also the function in `fair_envs.metrics`, or the name of a `fair_envs.metrics.GroupNotion`
     aliases: tuple[str, ...]
     kind: Kind
     question: str
@@ -42,6 +42,62 @@ NOTIONS: tuple[Notion, ...] = (
         question="Would the same agent earn as much without the attribute, everything else equal?",
         extremes="0 is fair; as a ratio, 1 or -1 when it earns nothing in one of the worlds",
         source="Kusner et al. 2017; for returns: La Malfa et al. 2024",
+    ),
+    Notion(
+        name="equal_opportunity",
+        aliases=("true positive rate parity", "false negative error rate balance", "eo"),
+        kind="group",
+        question="Of those who should be decided for, is the same share in each group?",
+        extremes="0 is fair, 1 if all in one group and none in another; needs feedback",
+        source="Hardt, Price and Srebro 2016",
+    ),
+    Notion(
+        name="predictive_equality",
+        aliases=("false positive rate parity", "false positive error rate balance", "pe"),
+        kind="group",
+        question="Of those who should not be decided for, is the same share in each group?",
+        extremes="0 is fair, 1 if all in one group and none in another; needs feedback",
+        source="Corbett-Davies et al. 2017",
+    ),
+    Notion(
+        name="equalised_odds",
+        aliases=("equalized odds", "disparate mistreatment", "eqodds"),
+        kind="group",
+        question="Do both hold, equal opportunity and predictive equality?",
+        extremes="0 is fair, 1 the other extreme of the larger of the two gaps; needs feedback",
+        source="Hardt, Price and Srebro 2016",
+    ),
+    Notion(
+        name="predictive_parity",
+        aliases=("outcome test", "positive predictive value parity", "pp"),
+        kind="group",
+        question="Of those decided for, is the decision right as often in each group?",
+        extremes="0 is fair, 1 if always in one group and never in another; needs feedback",
+        source="Chouldechova 2017",
+    ),
+    Notion(
+        name="conditional_use_accuracy_equality",
+        aliases=("cuae",),
+        kind="group",
+        question="Are decisions for and decisions against each right as often in each group?",
+        extremes="0 is fair, 1 the other extreme of the larger of the two gaps; needs feedback",
+        source="Berk et al. 2018",
+    ),
+    Notion(
+        name="overall_accuracy_equality",
+        aliases=("accuracy parity", "oae"),
+        kind="group",
+        question="Are decisions right as often in each group?",
+        extremes="0 is fair, 1 if always in one group and never in another; needs feedback",
+        source="Berk et al. 2018",
+    ),
+    Notion(
+        name="treatment_equality",
+        aliases=("te",),
+        kind="group",
+        question="Are the errors of each group wrong refusals in the same share?",
+        extremes="0 is fair, 1 if all errors in one group are wrong refusals and none in another; needs feedback",
+        source="Berk et al. 2018, there as the ratio of both kinds of errors, without a bound",
     ),
     Notion(
         name="largest_gap",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fair_envs import metrics
+from fair_envs.metrics.group import DEFINITIONS
 from fair_envs.metrics.notions import NOTIONS, find_notion, notions_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "fairness.md"
@@ -17,9 +18,12 @@ def test_no_name_or_alias_means_two_notions() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_notion_is_a_function_of_the_package(name: str) -> None:
-    assert callable(getattr(metrics, name))
-    assert name in metrics.__all__
+def test_every_notion_is_a_function_of_the_package_or_a_notion_on_decisions(name: str) -> None:
+    if name in DEFINITIONS:
+        assert metrics.GroupNotion(name=name).name == name
+    else:
+        assert callable(getattr(metrics, name))
+        assert name in metrics.__all__
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,3 +56,5 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "0.75 0.25" in printed  # Gini and Jain of one agent with everything
     assert "0.5 -0.4375" in printed  # the worked example of max-abs scaling
+    assert "statistical_parity [0.25]" in printed
+    assert "equal_opportunity [nan]" in printed

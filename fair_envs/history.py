@@ -1,0 +1,558 @@
+"""Histories of decisions: who was decided on, how, and what turned out to be right, for the notions that look back.
+
+A history is fed with ``info`` of any face, or with arrays, and remembers each lane for itself: a sliding window, a
+discounted past, or everything. Group notions read `History.counts`, which a decision changes in constant time.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.compilation import COMPILED, compile_kernel, rule, source_hash
+from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec
+from fair_envs.parameters import Count, Share, checked
+
+Flags = NDArray[np.bool_]
+Columns = Mapping[str, NDArray[Any]]
+
+NEGATIVE, POSITIVE, UNKNOWN = range(3)
+"""What is known of the correct decision, the last axis of `History.counts`."""
+
+
+# What is remembered ---------------------------------------------------------------------------------------------------
+
+
+class Weighting(NamedTuple):
+    """How much a decision counts, later."""
+
+    factor: float = 1.0  # each later step multiplies the weight by this
+    threshold: float = 0.0  # below this share of the whole weight a decision is forgotten
+    minimum: int = 0  # so many are kept however light they are
+
+
+class Memory:
+    """How long decisions count, and how much."""
+
+    @property
+    def capacity(self) -> int | None:
+        """How many decisions are kept at most; None: no bound."""
+        return None
+
+    @property
+    def weighting(self) -> Weighting:
+        """How much they count."""
+        return Weighting()
+
+
+@dataclass(frozen=True)
+class SlidingWindow(Memory):
+    """The last decisions, all of the same weight.
+
+    Args:
+        size: How many, at least 1.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        object.__setattr__(self, "size", checked("size", self.size, Count))
+
+    @property
+    def capacity(self) -> int:
+        """How many decisions are kept at most."""
+        return self.size
+
+
+@dataclass(frozen=True)
+class Full(Memory):
+    """Every decision, all of the same weight."""
+
+
+@dataclass(frozen=True)
+class Discounted(Memory):
+    """Every decision, with the weight ``factor ** age``; the age counts the later steps with decisions.
+
+    The weights are the same for all notions. (The published code of FAReL discounts individual fairness alone, counts
+    the exponent from within the window, and never forgets in its group counts.)
+
+    Args:
+        factor: Above 0, at most 1.
+        threshold: A decision is forgotten once its share of the whole weight is below this; 0: never.
+        minimum: So many are kept however light they are.
+    """
+
+    factor: float = 0.95
+    threshold: float = 1e-4
+    minimum: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("factor", "threshold"):
+            object.__setattr__(self, name, checked(name, getattr(self, name), Share))
+        if self.factor == 0 or self.threshold == 1:
+            raise ValueError(f"factor must be above 0 and threshold below 1, got {self.factor} and {self.threshold}")
+        object.__setattr__(self, "minimum", checked("minimum", self.minimum, Count))
+
+    @property
+    def weighting(self) -> Weighting:
+        """How much they count."""
+        return Weighting(self.factor, self.threshold, self.minimum)
+
+
+# The history ----------------------------------------------------------------------------------------------------------
+
+
+class History:
+    """The decisions of B lanes, each lane's for itself.
+
+    Args:
+        memory: `SlidingWindow`, `Discounted` or `Full`.
+        spec: The environment's static facts, ``env.unwrapped.fair_spec``; for an environment of your own, make one.
+        lanes: How many lanes (B); 1 for a single environment.
+        keep: Whether decisions are kept when an episode ends; else the next one begins with none.
+
+    Attributes:
+        late_expired: How often feedback came for a decision that was forgotten already, shape (B,).
+
+    Example:
+        >>> gender = {"gender": ("man", "woman")}
+        >>> spec = FairSpec(individuals=1, actions=2, features=(), sensitive=gender, groups=gender["gender"])
+        >>> history = History(SlidingWindow(100), spec)
+        >>> history.add_rows(sensitive=[[0], [1], [1]], action=[1, 0, 1], feedback=[1, 1, 0])
+        >>> len(history)
+        3
+    """
+
+    def __init__(self, memory: Memory, spec: FairSpec, *, lanes: int = 1, keep: bool = True) -> None:
+        if not isinstance(memory, Memory):
+            raise ValueError(f"memory must be a SlidingWindow, Discounted or Full, got {memory!r}")
+        if spec.actions < 2:
+            raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
+        self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
+        self.lanes = checked("lanes", lanes, Count)
+        self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
+        self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
+        self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
+
+    def __len__(self) -> int:
+        """Return how many decisions are remembered, in all lanes together."""
+        return int((self._state["end"] - self._state["first"]).sum())
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many decisions each lane remembers, shape (B,)."""
+        return np.array(self._state["end"] - self._state["first"])
+
+    @property
+    def late_expired(self) -> NDArray[np.int64]:
+        """How often feedback came for a decision that was forgotten already, shape (B,)."""
+        return np.array(self._state["late_expired"])
+
+    def counts(self, *, current_step: bool = False) -> NDArray[np.float64]:
+        """Return the weight of the decisions of each kind.
+
+        The axes are: lane; a code of each sensitive attribute; a code of each legitimate factor; whether the decision
+        was 1 (index 1) or another (0); whether the correct one is another (`NEGATIVE`), 1 (`POSITIVE`) or `UNKNOWN`.
+
+        Args:
+            current_step: Count the decisions of each lane's last step alone.
+        """
+        counted: NDArray[np.float64] = np.array(self._state["now" if current_step else "counts"])
+        return counted.reshape(self.lanes, *self._shape, 2, 3)
+
+    def columns(self, lane: int = 0) -> dict[str, NDArray[Any]]:
+        """Return a lane's decisions, the oldest first: the columns of `info` without their prefix, and ``weight``."""
+        if not 0 <= lane < self.lanes:
+            raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
+        state = self._state[lane]
+        rows = self._rows[lane, np.arange(state["first"], state["end"]) % self._rows.shape[1]]
+        sizes = self._shape or (1,)
+        codes = np.stack(np.unravel_index(rows["profile"], sizes), axis=-1)[:, : len(self._shape)]
+        attributes = len(self.spec.sensitive)
+        told = {name: rows[name].copy() for name in ("individual", "episode", "features", "action", "action_probs")}
+        told |= {"sensitive": codes[:, :attributes], "legitimate": codes[:, attributes:]}
+        told |= {name: rows[name].copy() for name in ("feedback", "outcome")}
+        return told | {"weight": self.memory.weighting.factor ** (state["step"] - rows["step"])}
+
+    def frame(self, lane: int = 0) -> Any:
+        """Return a lane's decisions as a pandas DataFrame: attributes by their names' values, features by name."""
+        import pandas
+
+        told = self.columns(lane)
+        table: dict[str, Any] = {name: told[name] for name in ("individual", "episode")}
+        for kind, attributes in (("sensitive", self.spec.sensitive), ("legitimate", self.spec.legitimate)):
+            for k, (name, values) in enumerate(attributes.items()):
+                table[name] = np.array(values)[told[kind][:, k]]
+        table |= {name: told["features"][:, k] for k, name in enumerate(self.spec.features)}
+        table |= {f"probability[{a}]": told["action_probs"][:, a] for a in range(self.spec.actions)}
+        return pandas.DataFrame(table | {name: told[name] for name in ("action", "feedback", "outcome", "weight")})
+
+    # -------------------------------------------------------------------------------------------- what is told
+
+    def add(self, info: Mapping[str, Any]) -> None:
+        """Take in what a reset or a step returned as ``info``; resets tell where an episode begins.
+
+        Args:
+            info: Of the single face, of the vector face in any autoreset mode, or of all PettingZoo agents.
+
+        Raises:
+            ValueError: A key is missing, or what is told lies outside the spec; nothing has changed then.
+        """
+        if info and all(isinstance(own, Mapping) for own in info.values()):
+            info = self._of_agents(info)
+        columns = self._columns(info)
+        if "_final_info" in info:  # these lanes decided, and begin anew in the same step
+            self._add_decisions(self._columns(info["final_info"]), np.asarray(info["_final_info"], bool))
+        told = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
+        decided = columns["decided"].astype(bool)
+        self._add_decisions(columns, told & decided)
+        self.begin(told & ~decided)
+
+    def add_facts(self, facts: NDArray[np.void], action_probs: ArrayLike | None = None) -> None:
+        """Take in the facts of a batch, shape (B,), such as ``vec_env.interactions``.
+
+        Args:
+            facts: See `fair_envs.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
+            action_probs: What the policy reported, shape (B, M, A), or None.
+        """
+        columns = {name: facts[name] for name in facts.dtype.names or ()}
+        shape = (self.lanes, self.spec.individuals, self.spec.actions)
+        columns["action_probs"] = np.zeros(shape) if action_probs is None else np.asarray(action_probs)
+        decided = columns["decided"].astype(bool)
+        self._add_decisions(columns, decided)
+        self.begin(~decided)
+
+    def add_rows(
+        self,
+        *,
+        action: ArrayLike,
+        sensitive: ArrayLike,
+        legitimate: ArrayLike | None = None,
+        individual: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        action_probs: ArrayLike | None = None,
+        feedback: ArrayLike | None = None,
+        outcome: ArrayLike | None = None,
+    ) -> None:
+        """Take in decisions of a history of one lane from arrays, one step each, in this order.
+
+        Args:
+            action: The decisions, shape (n,); -1: none was taken.
+            sensitive: Codes of the sensitive attributes, shape (n, attributes).
+            legitimate: Codes of the legitimate factors, shape (n, factors).
+            individual: Who was decided on, shape (n,); counted on by default.
+            features: Shape (n, features).
+            action_probs: Probability of each decision, shape (n, actions); all 0 if none is known.
+            feedback: The correct decisions, shape (n,); -1 (by default): not known yet.
+            outcome: Shape (n,).
+
+        Raises:
+            ValueError: A shape or a value that does not fit the spec; nothing has changed then.
+        """
+        if self.lanes != 1:
+            raise ValueError(f"add_rows needs a history of 1 lane, got one of {self.lanes}")
+        n = len(np.asarray(action))
+        given = {"action": action, "sensitive": sensitive, "legitimate": legitimate, "individual": individual}
+        given |= {"features": features, "action_probs": action_probs, "feedback": feedback, "outcome": outcome}
+        blank = {"individual": self._state["end"][0] + np.arange(n), "feedback": np.full(n, MISSING)}
+        columns = {}
+        for name, (kind, width) in self._layout().items():
+            shape = (n, *width)
+            value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
+            if value.shape != shape:
+                raise ValueError(f"{name} must have shape {shape}, got {value.shape}")
+            columns[name] = value.astype(kind)[:, np.newaxis]
+        self._check(columns, np.ones(n, bool))
+        everyone = np.ones(1, bool)
+        for row in range(n):
+            self._remember({name: column[row : row + 1] for name, column in columns.items()}, everyone)
+
+    def add_feedback(self, individual: ArrayLike, feedback: ArrayLike, *, lane: int = 0) -> None:
+        """Take in feedback for decisions of the present episode that were taken earlier.
+
+        Args:
+            individual: Who, shape (K,).
+            feedback: The correct decisions, shape (K,).
+            lane: Whose episode.
+
+        Raises:
+            ValueError: Nobody of that number was decided on in this episode; nothing has changed then.
+        """
+        who, what = np.atleast_1d(np.asarray(individual, np.int64)), np.atleast_1d(np.asarray(feedback, np.int64))
+        if who.shape != what.shape or who.ndim != 1:
+            raise ValueError(f"feedback must have the shape of individual, {who.shape}, got {what.shape}")
+        shape = (self.lanes, who.size)
+        mask = np.arange(self.lanes) == lane
+        self._late(np.broadcast_to(who, shape), np.broadcast_to(what, shape), np.full(self.lanes, who.size), mask)
+
+    def begin(self, mask: Flags | None = None) -> None:
+        """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
+        lanes = np.ones(self.lanes, bool) if mask is None else mask
+        if not lanes.any():
+            return
+        self._state["episode"][lanes] += 1
+        self._state["expired"][lanes] = 0
+        self._state["now"][lanes] = 0
+        if not self.keep:
+            self._state["first"][lanes] = self._state["end"][lanes]
+            for field in ("counts", "numbers", "total"):
+                self._state[field][lanes] = 0
+
+    # ------------------------------------------------------------------------------------------- how it is done
+
+    def _layout(self) -> dict[str, tuple[Any, tuple[int, ...]]]:
+        """Return dtype and shape of one individual's entry in each column."""
+        spec = self.spec
+        return {
+            "individual": (np.int64, ()),
+            "sensitive": (np.int64, (len(spec.sensitive),)),
+            "legitimate": (np.int64, (len(spec.legitimate),)),
+            "action": (np.int64, ()),
+            "feedback": (np.int64, ()),
+            "features": (np.float32, (len(spec.features),)),
+            "action_probs": (np.float32, (spec.actions,)),
+            "outcome": (np.float32, ()),
+        }
+
+    def _columns(self, info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Return the columns of ``info`` with the axes of lanes and of individuals."""
+        columns: dict[str, NDArray[Any]] = {}
+        people = () if self.spec.one_person else (self.spec.individuals,)
+        shapes: dict[str, tuple[int, ...]] = {name: (*people, *width) for name, (_, width) in self._layout().items()}
+        late = (self.spec.late_rows,)
+        shapes |= {"decided": (), "late_count": (), "late_individual": late, "late_feedback": late}
+        for name, shape in shapes.items():
+            if PREFIX + name not in info:
+                raise ValueError(f"info must have the key {PREFIX + name!r}, got {sorted(map(str, info))}")
+            value = np.asarray(info[PREFIX + name])
+            if value.shape == shape and self.lanes == 1:
+                value = value[np.newaxis]
+            if value.shape != (self.lanes, *shape):
+                raise ValueError(f"{PREFIX + name} must have shape {(self.lanes, *shape)}, got {value.shape}")
+            personal = self.spec.one_person and PREFIX + name in PERSONAL
+            columns[name] = value[:, np.newaxis] if personal else value
+        return columns
+
+    def _of_agents(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return PettingZoo's infos as one info: of all agents if they are the affected, else anybody's."""
+        several = list(infos.values())
+        if self.spec.one_person or len(several) != self.spec.individuals:
+            return dict(several[0])
+        return {
+            name: np.stack([own[name] for own in several]) if name in PERSONAL else value
+            for name, value in several[0].items()
+        }
+
+    def _add_decisions(self, columns: Columns, mask: Flags) -> None:
+        if not mask.any():
+            return
+        self._check(columns, mask)
+        late = columns["late_individual"], columns["late_feedback"], columns["late_count"]
+        if (late[2][mask] > 0).any():
+            self._late(*late, mask)
+        self._remember(columns, mask)
+
+    def _check(self, columns: Columns, mask: Flags) -> None:
+        """Raise ValueError for codes, decisions or probabilities that the spec does not know."""
+        taken = (columns["action"] >= 0) & mask[:, np.newaxis]
+        for name, high in (("action", self.spec.actions), ("feedback", self.spec.actions)):
+            if (columns[name][taken] < MISSING).any() or (columns[name][taken] >= high).any():
+                raise ValueError(f"{name} must be between -1 and {high - 1}, got {_odd(columns[name][taken], high)}")
+        for kind in ("sensitive", "legitimate"):
+            for k, (name, values) in enumerate(getattr(self.spec, kind).items()):
+                codes = columns[kind][..., k][taken]
+                if (codes < 0).any() or (codes >= len(values)).any():
+                    odd = _odd(codes, len(values), low=0)
+                    raise ValueError(f"{kind} {name!r} must be between 0 and {len(values) - 1}, got {odd}")
+
+    def _remember(self, columns: Columns, mask: Flags) -> None:
+        people = columns["action"].shape[1]
+        if self.memory.capacity is None:
+            self._grow(people)
+        profile = np.zeros(columns["action"].shape, np.int64)
+        for codes, size in zip(
+            (*np.moveaxis(columns["sensitive"], -1, 0), *np.moveaxis(columns["legitimate"], -1, 0)),
+            self._shape,
+            strict=True,
+        ):
+            profile = profile * size + np.maximum(codes, 0)
+        own = (columns[name] for name in ("individual", "action", "feedback", "features", "action_probs", "outcome"))
+        kernels()["remember"](*_readable(self._state, self._rows), mask, *self.memory.weighting, profile, *own)
+
+    def _late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
+        used = np.arange(who.shape[1]) < count[:, np.newaxis]
+        odd = what[used & mask[:, np.newaxis]]
+        if ((odd < 0) | (odd >= self.spec.actions)).any():
+            high = self.spec.actions
+            raise ValueError(f"feedback must be between 0 and {high - 1}, got {_odd(odd, high, low=0)}")
+        lane, k = kernels()["check_late"](*_readable(self._state, self._rows), mask, who, count)
+        if lane >= 0:
+            raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
+        kernels()["take_late"](
+            *_readable(self._state, self._rows), mask, self.memory.weighting.factor, who, what, count
+        )
+
+    def _grow(self, more: int) -> None:
+        """Make room for so many more rows in each lane."""
+        capacity = self._rows.shape[1]
+        if self.sizes.max() + more <= capacity:
+            return
+        larger = np.zeros((self.lanes, 2 * max(capacity, more)), self._rows.dtype)
+        for lane, state in enumerate(self._state):
+            places = np.arange(state["first"], state["end"])
+            larger[lane, places % larger.shape[1]] = self._rows[lane, places % capacity]
+        self._rows = larger
+
+
+def _odd(values: NDArray[Any], high: int, *, low: int = MISSING) -> int:
+    """Return the first value out of the range."""
+    return int(values[(values < low) | (values >= high)][0])
+
+
+def _readable(*records: NDArray[np.void]) -> tuple[NDArray[Any], ...]:
+    """Return records so that plain Python reads them like compiled code."""
+    return records if COMPILED else tuple(r.view(np.recarray) for r in records)
+
+
+def _state_dtype(profiles: int) -> np.dtype[np.void]:
+    return np.dtype(
+        [
+            ("first", np.int64),  # number of the oldest row; row k is at place k % capacity
+            ("end", np.int64),  # number of the next row
+            ("step", np.int64),  # steps with decisions
+            ("episode", np.int64),
+            ("expired", np.int8),  # 1: decisions of this episode have been forgotten
+            ("late_expired", np.int64),
+            ("total", np.float64),  # the weight of all rows
+            ("counts", np.float64, (profiles, 2, 3)),
+            ("numbers", np.int64, (profiles, 2, 3)),  # of rows: where there is none, no rounding is left either
+            ("now", np.float64, (profiles, 2, 3)),  # of the last step alone
+        ],
+        align=True,
+    )
+
+
+def _row_dtype(spec: FairSpec) -> np.dtype[np.void]:
+    return np.dtype(
+        [
+            ("individual", np.int64),
+            ("episode", np.int64),
+            ("step", np.int64),
+            ("profile", np.int64),  # one number for the codes of all attributes and factors
+            ("action", np.int64),
+            ("feedback", np.int64),
+            ("features", np.float32, (len(spec.features),)),
+            ("action_probs", np.float32, (spec.actions,)),
+            ("outcome", np.float32),
+        ],
+        align=True,
+    )
+
+
+@functools.cache
+def kernels() -> Mapping[str, Callable[..., Any]]:
+    """Return the compiled loops over lanes and rows."""
+
+    @rule
+    def known(feedback):  # type: ignore[no-untyped-def]
+        return UNKNOWN if feedback < 0 else POSITIVE if feedback == 1 else NEGATIVE
+
+    @rule
+    def count(lane, row, number, weight):  # type: ignore[no-untyped-def]
+        cell = row.profile, int(row.action == 1), known(row.feedback)
+        lane.numbers[cell] += number
+        lane.counts[cell] = lane.counts[cell] + number * weight if lane.numbers[cell] else 0.0
+
+    @rule
+    def forget(lane, row, weight):  # type: ignore[no-untyped-def]
+        count(lane, row, -1, weight)
+        lane.total -= weight
+        lane.first += 1
+        if row.episode == lane.episode:
+            lane.expired = 1
+
+    @rule
+    def place_of(lane, rows, individual):  # type: ignore[no-untyped-def]
+        capacity = rows.shape[0]
+        for number in range(lane.end - 1, lane.first - 1, -1):
+            row = rows[number % capacity]
+            if row.episode != lane.episode:
+                break
+            if row.individual == individual:
+                return number % capacity
+        return -1
+
+    def remember(  # type: ignore[no-untyped-def]
+        state, rows, mask, factor, threshold, minimum, profile, individual, action, feedback, features, probs, outcome
+    ):
+        window = threshold == 0.0 and factor == 1.0  # the ring is the window; without one it has been made to fit
+        capacity = rows.shape[1]
+        for b in range(state.shape[0]):
+            if not mask[b]:
+                continue
+            lane = state[b]
+            lane.step += 1
+            lane.now[:] = 0
+            if factor != 1.0:
+                lane.counts[:] *= factor
+                lane.total *= factor
+            for m in range(action.shape[1]):
+                if action[b, m] < 0:
+                    continue
+                if window and lane.end - lane.first == capacity:
+                    forget(lane, rows[b, lane.first % capacity], 1.0)
+                row = rows[b, lane.end % capacity]
+                row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
+                row.profile, row.action, row.feedback = profile[b, m], action[b, m], feedback[b, m]
+                row.features[:] = features[b, m]
+                row.action_probs[:] = probs[b, m]
+                row.outcome = outcome[b, m]
+                count(lane, row, 1, 1.0)
+                lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0
+                lane.total += 1.0
+                lane.end += 1
+            while threshold > 0.0 and lane.end - lane.first > minimum:
+                oldest = rows[b, lane.first % capacity]
+                weight = factor ** (lane.step - oldest.step)
+                if weight >= threshold * lane.total:
+                    break
+                forget(lane, oldest, weight)
+
+    def check_late(state, rows, mask, who, used):  # type: ignore[no-untyped-def]
+        for b in range(state.shape[0]):
+            if mask[b] and not state[b].expired:
+                for k in range(used[b]):
+                    if place_of(state[b], rows[b], who[b, k]) < 0:
+                        return b, k
+        return -1, -1
+
+    def take_late(state, rows, mask, factor, who, what, used):  # type: ignore[no-untyped-def]
+        for b in range(state.shape[0]):
+            if not mask[b]:
+                continue
+            lane = state[b]
+            for k in range(used[b]):
+                place = place_of(lane, rows[b], who[b, k])
+                if place < 0:
+                    lane.late_expired += 1
+                    continue
+                row = rows[b, place]
+                weight = factor ** (lane.step - row.step)
+                count(lane, row, -1, weight)
+                row.feedback = what[b, k]
+                count(lane, row, 1, weight)
+
+    source = source_hash(History)
+    return {
+        loop.__name__: compile_kernel(loop, name=f"{__name__}.{loop.__name__}", source=source)
+        for loop in (remember, check_late, take_late)
+    }
+
+
+__all__ = ["NEGATIVE", "POSITIVE", "UNKNOWN", "Discounted", "Full", "History", "Memory", "SlidingWindow"]

@@ -1,0 +1,291 @@
+"""Group notions on histories: worked cases of the FAReL study, and agreement with Fairlearn."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from fair_envs.history import Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec
+from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupNotion, group_members
+
+SPEC = FairSpec(
+    individuals=1,
+    actions=2,
+    features=(),
+    sensitive={"sensitive": ("no", "yes")},
+    groups=("no", "yes"),
+    feedback="full",
+)
+PEOPLE = FairSpec(
+    individuals=1,
+    actions=2,
+    features=(),
+    sensitive={"gender": ("man", "woman"), "origin": ("north", "south", "east")},
+    legitimate={"degree": ("none", "some")},
+    groups=tuple(f"{g}, {o}" for g in ("man", "woman") for o in ("north", "south", "east")),
+    feedback="full",
+)
+
+Case = list[tuple[int, int, int]]  # group (1: sensitive), decision, correct decision
+
+G1: Case = [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0), (0, 1, 1), (0, 1, 1), (0, 0, 1), (0, 0, 0)]
+G2: Case = [(1, 1, 1), (1, 0, 0)]
+G3: Case = [(1, 1, 0), (1, 0, 0), (0, 1, 1), (0, 0, 1)]
+G4: Case = [(1, 1, 1), (0, 0, 1), (1, 0, 0), (0, 1, 1)]
+G7: Case = [(1, 0, 1), (1, 1, 0), (0, 0, 1), (0, 0, 1), (0, 1, 0)]
+G8: Case = [(1, 0, 1), (1, 0, 0), (0, 0, 1), (0, 0, 0), (0, 0, 0)]
+G9: Case = [(1, 1, 1), (1, 1, 0), (0, 1, 1), (0, 1, 0), (0, 1, 0)]
+NAN, LARGEST = float("nan"), 1.7976931348623157e308
+
+
+def history(case: Case, memory: Memory | None = None) -> History:
+    """Return a history of these decisions."""
+    kept = History(memory or SlidingWindow(100), SPEC)
+    if case:
+        group, action, truth = np.array(case).T
+        kept.add_rows(sensitive=group[:, None], action=action, feedback=truth)
+    return kept
+
+
+def gap(name: str, kept: History, **options: Any) -> float:
+    return float(GroupNotion(name=name, **options).gap(kept)[0])
+
+
+# ------------------------------------------------------------------------------------- cases of the published code
+
+
+@pytest.mark.parametrize(
+    ("case", "memory", "expected"),
+    [
+        (G1, None, {"SP": 0, "EO": 1 / 6, "OAE": 1 / 4, "PP": 1 / 2, "PE": 1 / 2, "EqOdds": 1 / 2, "CUAE": 1 / 2}),
+        (G1, None, {"treatment_equality_raw": LARGEST}),
+        (G2, None, dict.fromkeys([*SHORT, "treatment_equality_raw"], 0) | {"CSP": None}),
+        (G3, None, {"SP": 0, "EO": 0, "OAE": 0, "PP": 1, "PE": 0, "CUAE": 1}),
+        (G4, SlidingWindow(3), {"SP": 1 / 2, "OAE": 1 / 2, "EO": 0, "PP": 0, "PE": 0, "CUAE": 1}),
+        (G4, Full(), {"SP": 0, "EO": 1 / 2, "OAE": 1 / 2, "PP": 0, "CUAE": 1}),
+        (G7, None, {"treatment_equality_raw": 1, "SP": 1 / 6, "EO": 0, "OAE": 0, "PE": 0}),
+        (G8, None, {"SP": 0, "EO": 0, "PE": 0, "OAE": 1 / 6, "PP": 0, "CUAE": 1 / 6}),
+        (G9, None, {"SP": 0, "EO": 0, "PE": 0, "OAE": 1 / 6, "PP": 1 / 6}),
+        ([], None, dict.fromkeys([*SHORT, "treatment_equality_raw"], 1) | {"CSP": None}),
+    ],
+)
+def test_the_published_codes_values(case: Case, memory: Memory | None, expected: dict[str, float | None]) -> None:
+    kept = history(case, memory)
+    for name, value in expected.items():
+        if value is not None:
+            assert gap(name, kept, undefined="paper") == pytest.approx(value), name
+
+
+@pytest.mark.parametrize(
+    ("case", "memory", "expected"),
+    [
+        (G1, None, {"TE": 1 / 2, "treatment_equality_raw": np.inf}),  # 1/2 against 1/1, and 1/1 against 1/0
+        (G2, None, dict.fromkeys(["SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE"], NAN)),
+        (G3, None, {"SP": 0, "EO": NAN, "PE": NAN, "EqOdds": NAN, "PP": 1, "CUAE": 1}),
+        (G4, SlidingWindow(3), {"SP": 1 / 2, "OAE": 1 / 2, "EO": NAN, "PP": NAN, "PE": NAN}),
+        (G7, None, {"TE": abs(1 / 2 - 2 / 3)}),
+        (G8, None, {"PP": NAN, "CUAE": NAN, "TE": 0}),
+    ],
+)
+def test_what_is_undefined_is_not_called_fair(case: Case, memory: Memory | None, expected: dict[str, float]) -> None:
+    kept = history(case, memory)
+    for name, value in expected.items():
+        assert gap(name, kept) == pytest.approx(value, nan_ok=True), name
+
+
+def test_a_combined_attribute_sets_its_members_against_everybody_else() -> None:
+    spec = FairSpec(
+        individuals=1,
+        actions=2,
+        features=(),
+        sensitive={"x": ("0", "1"), "y": ("0", "1")},
+        groups=("00", "01", "10", "11"),
+        feedback="full",
+    )
+    kept = History(Full(), spec)
+    kept.add_rows(sensitive=[[1, 1], [1, 0], [0, 1], [0, 0]], action=[1, 0, 0, 1], feedback=[1] * 4)  # G11
+    assert gap("SP", kept, groups={"x": 1, "y": 1}) == pytest.approx(2 / 3)
+    assert GroupNotion(name="SP", groups={"x": "1", "y": "1"}).rates(kept)["everybody else"] == pytest.approx(1 / 3)
+
+
+def test_the_current_step_of_one_person_compares_nobody() -> None:  # G12
+    kept = history([(1, 1, 1)])
+    for name in ("SP", "EO", "OAE", "PP", "PE"):
+        assert np.isnan(gap(name, kept, current_step=True))
+        assert gap(name, kept, current_step=True, undefined="paper") == 0
+
+
+def test_the_current_step_of_two_people() -> None:  # G12
+    two = FairSpec(
+        individuals=2, actions=2, features=(), sensitive={"s": ("no", "yes")}, groups=("no", "yes"), feedback="full"
+    )
+    kept = History(SlidingWindow(10), two)
+    info = {
+        "fair_decided": np.int8(1),
+        "fair_individual": np.arange(2),
+        "fair_sensitive": np.array([[1], [0]]),
+        "fair_legitimate": np.zeros((2, 0), int),
+        "fair_action": np.array([1, 0]),
+        "fair_feedback": np.array([1, 1]),
+        "fair_features": np.zeros((2, 0), np.float32),
+        "fair_action_probs": np.zeros((2, 2), np.float32),
+        "fair_outcome": np.zeros(2, np.float32),
+        "fair_late_count": np.int64(0),
+        "fair_late_individual": np.array([-1]),
+        "fair_late_feedback": np.array([-1]),
+    }
+    kept.add(info)
+    expected = {"SP": 1, "EO": 1, "OAE": 1, "PP": 0, "PE": 0}
+    assert {n: gap(n, kept, current_step=True, undefined="paper") for n in expected} == expected
+
+
+# ------------------------------------------------------------------------------------------------- more than two
+
+
+def people() -> History:
+    """Return a history in which 1/2 of the north, 1/4 of the south and 3/4 of the east are selected."""
+    kept = History(Full(), PEOPLE)
+    origin = np.repeat([0, 1, 2], 4)
+    action = [1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0]
+    codes = np.stack([np.tile([0, 1], 6), origin], axis=1)
+    kept.add_rows(sensitive=codes, legitimate=np.tile([[0], [0], [1], [1]], (3, 1)), action=action, feedback=action)
+    return kept
+
+
+def test_the_largest_gap_is_between_the_two_groups_furthest_apart() -> None:
+    assert gap("SP", people(), groups="origin") == pytest.approx(1 / 2)
+
+
+def test_one_group_is_compared_with_all_other_people() -> None:
+    assert gap("SP", people(), groups="origin", across="rest") == pytest.approx(3 / 4 - 3 / 8)
+    named = {"south": {"origin": "south"}, "east": {"origin": "east"}}
+    assert gap("SP", people(), groups=named, across="rest") == pytest.approx(3 / 4 - 3 / 8)  # the north is there too
+    assert gap("SP", people(), groups=named) == pytest.approx(1 / 2)
+
+
+def test_intersections_are_groups_of_their_own() -> None:
+    assert list(group_members(PEOPLE, ["gender", "origin"])) == list(PEOPLE.groups)
+    rates = GroupNotion(name="SP", groups=("gender", "origin")).rates(people())
+    assert {name: rate[0, 0] for name, rate in rates.items()} == {
+        "man, north": 0.5,
+        "man, south": 0.5,
+        "man, east": 1.0,
+        "woman, north": 0.5,
+        "woman, south": 0.0,
+        "woman, east": 0.5,
+    }
+
+
+def test_an_undefined_group_leaves_the_others_compared() -> None:
+    kept = History(Full(), PEOPLE)
+    kept.add_rows(sensitive=[[0, 0], [0, 1]], legitimate=[[0], [0]], action=[1, 0])
+    assert gap("SP", kept, groups="origin") == 1
+
+
+def test_conditional_parity_is_the_largest_gap_within_a_value_of_the_factor() -> None:
+    rates = GroupNotion(name="CSP", groups="origin").rates(people())  # degree none, some
+    assert {name: rate[0, :, 0].tolist() for name, rate in rates.items()} == {
+        "north": [1.0, 0.0],
+        "south": [0.5, 0.0],
+        "east": [1.0, 0.5],
+    }
+    assert gap("CSP", people(), groups="origin") == pytest.approx(1 / 2)
+
+
+# ------------------------------------------------------------------------------------------------- what is undefined
+
+
+def test_the_caller_chooses_what_an_undefined_gap_is() -> None:
+    kept = history(G2)
+    assert np.isnan(gap("EO", kept))
+    assert gap("EO", kept, undefined="fair") == 0
+    assert gap("EO", kept, undefined="unfair") == 1
+    assert gap("treatment_equality_raw", kept, undefined="unfair") == np.inf
+    last = GroupNotion(name="EO", undefined="last")
+    assert np.isnan(last.gap(kept)[0])
+    assert last.gap(kept, last=np.array([0.3])) == [0.3]
+    assert last.gap(history(G1), last=np.array([0.3])) == pytest.approx([1 / 6])
+
+
+# ------------------------------------------------------------------------------------- properties, other libraries
+
+CASES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1)), max_size=30)
+
+
+@given(case=CASES, order=st.randoms(use_true_random=False))
+def test_neither_order_nor_the_groups_names_matter(case: Case, order: Any) -> None:
+    shuffled = list(case)
+    order.shuffle(shuffled)
+    renamed = [(1 - group, action, truth) for group, action, truth in case]
+    for name in DEFINITIONS:
+        if name != "conditional_statistical_parity":
+            expected = gap(name, history(case))
+            assert gap(name, history(shuffled)) == pytest.approx(expected, nan_ok=True)
+            assert gap(name, history(renamed)) == pytest.approx(expected, nan_ok=True)
+            assert np.isnan(expected) or 0 <= expected <= DEFINITIONS[name].worst
+
+
+def test_gaps_are_fairlearns() -> None:
+    fairlearn: Any = pytest.importorskip("fairlearn.metrics")
+    luck = np.random.default_rng(0)
+    rates = {
+        "SP": fairlearn.selection_rate,
+        "EO": fairlearn.true_positive_rate,
+        "PE": fairlearn.false_positive_rate,
+        "OAE": lambda y_true, y_pred: float(np.mean(y_true == y_pred)),
+    }
+    for _ in range(1000):
+        n = int(luck.integers(8, 40))
+        group, action, truth = luck.integers(0, 2, (3, n))
+        group[:4], truth[:4] = (0, 0, 1, 1), (0, 1, 0, 1)  # both rates of both groups exist
+        kept = history(list(zip(group, action, truth, strict=True)))
+        frame = fairlearn.MetricFrame(metrics=rates, y_true=truth, y_pred=action, sensitive_features=group)
+        expected = frame.difference().to_dict()
+        expected["EqOdds"] = max(expected["EO"], expected["PE"])  # fairlearn's equalized_odds_difference
+        assert {name: gap(name, kept) for name in expected} == pytest.approx(expected)
+
+
+# ---------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "XX"}, "name must be one of statistical_parity, .*, got 'XX'"),
+        ({"name": "SP", "across": "all"}, "across must be one of pairs, rest, got 'all'"),
+        ({"name": "SP", "undefined": "zero"}, "undefined must be one of nan, fair, unfair, last, paper, got 'zero'"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GroupNotion(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": "age"}, r"groups must be of the sensitive attributes \(gender, origin\), got 'age'"),
+        ({"groups": {"gender": "cat"}}, r"groups\['gender'\] must be one of 'man', 'woman', got 'cat'"),
+        ({"groups": {"origin": 3}}, r"groups\['origin'\] must be one of 'north', 'south', 'east', got 3"),
+        ({"groups": {}}, "groups must name at least one attribute, got none"),
+        ({"groups": {"men": {"gender": "man"}}}, "groups must be at least two, got"),
+        ({"groups": "origin", "undefined": "paper"}, "undefined='paper' needs two groups, got 3"),
+    ],
+)
+def test_groups_that_are_not_there_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GroupNotion(name="SP", **options).gap(people())
+
+
+def test_a_notion_that_needs_what_the_environment_lacks_is_refused() -> None:
+    blind = FairSpec(individuals=1, actions=2, features=(), sensitive={"s": ("no", "yes")}, groups=("no", "yes"))
+    with pytest.raises(ValueError, match="equal_opportunity needs feedback, the correct decisions"):
+        GroupNotion(name="EO").gap(History(Full(), blind))
+    with pytest.raises(ValueError, match="conditional_statistical_parity needs a legitimate factor"):
+        GroupNotion(name="CSP").gap(History(Full(), blind))
+    unmarked = FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())
+    with pytest.raises(ValueError, match="groups must be given where there is no sensitive attribute"):
+        GroupNotion(name="SP").gap(History(Full(), unmarked))

@@ -1,0 +1,321 @@
+"""Histories of decisions: what they remember, how much it counts, and what they are fed with."""
+
+import copy
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from hypothesis import given
+
+import fair_envs
+import fair_envs.envs.harvest as harvest
+from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec
+from tests.ferry import Env, Parallel, Vector
+from tests.helpers import assert_same
+
+GENDER = {"gender": ("man", "woman")}
+SPEC = FairSpec(
+    individuals=1,
+    actions=2,
+    features=("age",),
+    sensitive=GENDER,
+    legitimate={"degree": ("none", "some", "high")},
+    groups=GENDER["gender"],
+    feedback="full",
+)
+
+Row = tuple[int, int, int, int]  # gender, degree, decision, correct decision (-1: unknown)
+
+
+def told(memory: Memory, rows: list[Row], **settings: Any) -> History:
+    """Return a history that was told these rows."""
+    history = History(memory, SPEC, **settings)
+    add(history, rows)
+    return history
+
+
+def add(history: History, rows: list[Row]) -> None:
+    if rows:
+        gender, degree, action, feedback = np.array(rows).T
+        history.add_rows(sensitive=gender[:, None], legitimate=degree[:, None], action=action, feedback=feedback)
+
+
+def counted(rows: list[Row], weights: list[float]) -> Any:
+    """Return the counts of rows, one by one."""
+    counts = np.zeros((2, 3, 2, 3))
+    for (gender, degree, action, feedback), weight in zip(rows, weights, strict=True):
+        counts[gender, degree, action, {-1: UNKNOWN, 0: NEGATIVE, 1: POSITIVE}[feedback]] += weight
+    return counts
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1), st.integers(-1, 1)), min_size=0, max_size=40
+)
+
+
+# ---------------------------------------------------------------------------------------------------- what counts
+
+
+@given(rows=ROWS, size=st.integers(1, 12))
+def test_a_window_counts_the_last_decisions(rows: list[Row], size: int) -> None:
+    history = told(SlidingWindow(size), rows)
+    assert np.array_equal(history.counts()[0], counted(rows[-size:], [1.0] * len(rows[-size:])))
+    assert len(history) == min(size, len(rows))
+
+
+@given(rows=ROWS)
+def test_a_full_history_counts_everything_however_long(rows: list[Row]) -> None:
+    history = told(Full(), rows * 4)
+    assert np.array_equal(history.counts()[0], 4 * counted(rows, [1.0] * len(rows)))
+
+
+@given(rows=ROWS, factor=st.sampled_from([0.3, 0.9, 1.0]))
+def test_a_discounted_history_weighs_by_age(rows: list[Row], factor: float) -> None:
+    history = told(Discounted(factor, threshold=0), rows)
+    weights = [factor**age for age in reversed(range(len(rows)))]
+    assert history.counts()[0] == pytest.approx(counted(rows, weights), abs=1e-9)
+    assert history.columns()["weight"] == pytest.approx(np.array(weights))
+
+
+@pytest.mark.nojit
+def test_a_discounted_history_forgets_what_has_hardly_any_weight() -> None:
+    rows: list[Row] = [(1, 0, 1, 1)] + [(0, 0, 1, 1)] * 9
+    history = told(Discounted(0.5, threshold=0.01, minimum=1), rows)
+    weights = 0.5 ** np.arange(10)[::-1]
+    kept = weights[-len(history) :]
+    assert kept[0] >= 0.01 * kept.sum()
+    assert weights[-len(history) - 1] < 0.01 * (kept.sum() + weights[-len(history) - 1])
+    assert history.counts()[0, 1].sum() == 0  # exactly: the woman is forgotten
+    assert len(told(Discounted(0.5, threshold=0.01, minimum=8), rows)) == 8
+
+
+def test_the_current_step_is_counted_for_itself() -> None:
+    history = told(SlidingWindow(10), [(1, 0, 1, 1), (0, 2, 0, 1)])
+    assert np.array_equal(history.counts(current_step=True)[0], counted([(0, 2, 0, 1)], [1.0]))
+    history.begin()
+    assert not history.counts(current_step=True).any()
+
+
+def test_a_decision_that_was_not_taken_is_not_remembered() -> None:
+    history = told(SlidingWindow(10), [(1, 0, -1, -1), (0, 0, 1, 1)])
+    assert len(history) == 1
+    assert history.columns()["individual"].tolist() == [1]
+
+
+# ------------------------------------------------------------------------------------------------- late feedback
+
+
+@given(rows=ROWS, late=st.data())
+def test_late_feedback_counts_as_if_it_had_come_at_once(rows: list[Row], late: Any) -> None:
+    history = told(Discounted(0.9, threshold=0), rows)
+    after = list(rows)
+    for who in range(len(rows)):
+        if late.draw(st.booleans()):
+            what = late.draw(st.integers(0, 1))
+            history.add_feedback([who], [what])
+            after[who] = (*rows[who][:3], what)
+    weights = [0.9**age for age in reversed(range(len(rows)))]
+    assert history.counts()[0] == pytest.approx(counted(after, weights), abs=1e-9)
+
+
+def test_late_feedback_for_nobody_is_refused_and_changes_nothing() -> None:
+    history = told(SlidingWindow(5), [(1, 0, 1, -1), (0, 0, 1, -1)])
+    before = history.counts()
+    with pytest.raises(ValueError, match="late feedback must be for somebody decided on in this episode, got 7"):
+        history.add_feedback([0, 7], [1, 1])
+    with pytest.raises(ValueError, match="feedback must be between 0 and 1, got 2"):
+        history.add_feedback([0], [2])
+    with pytest.raises(ValueError, match=r"feedback must have the shape of individual, \(1,\), got \(2,\)"):
+        history.add_feedback([0], [1, 1])
+    assert np.array_equal(history.counts(), before)
+    history.begin()
+    with pytest.raises(ValueError, match="in this episode, got 0"):
+        history.add_feedback([0], [1])
+
+
+@pytest.mark.nojit
+def test_late_feedback_for_somebody_forgotten_is_told() -> None:
+    history = told(SlidingWindow(1), [(1, 0, 1, -1), (0, 0, 1, -1)])
+    history.add_feedback([0], [1])
+    assert history.late_expired.tolist() == [1]
+    assert history.counts()[0, 0, 0, 1].tolist() == [0, 0, 1]
+
+
+# ----------------------------------------------------------------------------------------------- fed from the faces
+
+
+def play(env: Any, history: History, *, steps: int) -> Any:
+    """Play the single face on with actions that alternate, and feed a history with it."""
+    history.add(env.reset(seed=0)[1])
+    for time in range(steps):
+        *_, terminated, truncated, info = env.step(time % 2)
+        history.add(info)
+        if terminated or truncated:
+            history.add(env.reset()[1])
+    return history.columns()
+
+
+def test_decisions_are_paired_with_who_was_decided_on() -> None:
+    env = Env(horizon=5)
+    rows = play(env, History(Full(), env.fair_spec), steps=5)
+    assert rows["individual"].tolist() == [0, 1, 2, 3, 4]
+    assert rows["sensitive"][:, 0].tolist() == rows["features"][:, 1].astype(int).tolist()
+    assert rows["feedback"].tolist() == rows["features"][:, 2].astype(int).tolist()  # a ticket is right to board with
+
+
+def test_every_face_feeds_the_same_history() -> None:
+    env, many = Env(horizon=6), Parallel(horizon=6)
+    single = History(SlidingWindow(8), env.fair_spec)
+    expected = play(env, single, steps=20)
+    parallel = History(SlidingWindow(8), many.fair_spec)
+    parallel.add(many.reset(seed=0)[1])
+    for time in range(20):
+        parallel.add(many.step({"agent_0": time % 2})[4])
+        if not many.agents:
+            parallel.add(many.reset()[1])
+    assert_same(parallel.columns(), expected)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+def test_the_vector_face_feeds_it_in_every_mode(mode: AutoresetMode) -> None:
+    env = Vector(num_envs=3, horizon=5, autoreset_mode=mode)
+    history = History(Full(), env.fair_spec, lanes=3)
+    alone = [History(Full(), env.fair_spec) for _ in range(3)]
+    singles = [Env(horizon=5) for _ in range(3)]
+    history.add(env.reset(seed=4)[1])
+    for lane, one in enumerate(singles):
+        alone[lane].add(one.reset(seed=4 + lane)[1])
+    over = np.zeros(3, bool)
+    for time in range(17):
+        if mode is AutoresetMode.DISABLED and over.any():
+            history.add(env.reset(options={"reset_mask": over})[1])
+            over = np.zeros(3, bool)
+        idle = over if mode is AutoresetMode.NEXT_STEP else np.zeros(3, bool)
+        _, _, terminated, truncated, info = env.step(np.full(3, time % 2))
+        history.add(info)
+        over = terminated | truncated
+        for lane, one in enumerate(singles):
+            if idle[lane]:
+                continue
+            *_, ended, cut, info = one.step(time % 2)
+            alone[lane].add(info)
+            if ended or cut:
+                alone[lane].add(one.reset()[1])
+    for lane in range(3):
+        assert_same(
+            {n: c for n, c in history.columns(lane).items() if n != "episode"},
+            {n: c for n, c in alone[lane].columns().items() if n != "episode"},
+        )
+
+
+def test_agents_that_are_affected_feed_it_together() -> None:
+    env = gym.make("FairHarvest-v0", horizon=6)
+    many: Any = harvest.parallel_env(horizon=6)
+    spec = env.unwrapped.fair_spec  # type: ignore[attr-defined]
+    one, other = History(Full(), spec), History(Full(), spec)
+    one.add(env.reset(seed=1)[1])
+    other.add(many.reset(seed=1)[1])
+    for _ in range(6):
+        action = env.action_space.sample()
+        one.add(env.step(action)[4])
+        other.add(many.step(dict(zip(many.possible_agents, action, strict=True)))[4])
+    assert_same(one.columns(), other.columns())
+    assert 0 < len(one) <= 6 * 40  # turns that were not granted are no decisions
+
+
+def test_arrays_of_facts_feed_it_too() -> None:
+    pytest.importorskip("stable_baselines3")
+    table: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, seed=3, horizon=4)
+    history = History(SlidingWindow(50), table.fair_spec, lanes=2)
+    table.reset()
+    history.add_facts(table.interactions)
+    assert len(history) == 0
+    table.step(np.zeros(80, int))
+    history.add_facts(table.interactions)
+    assert history.sizes.tolist() == [20, 20]  # half of the forty have a turn
+
+
+# -------------------------------------------------------------------------------------------------- episodes, copies
+
+
+def test_decisions_are_kept_or_cleared_when_an_episode_ends() -> None:
+    env = Env(horizon=3)
+    kept, cleared = (History(SlidingWindow(10), env.fair_spec, keep=keep) for keep in (True, False))
+    for history in (kept, cleared):
+        play(env, history, steps=4)
+    assert (len(kept), len(cleared)) == (4, 1)
+    assert kept.columns()["episode"].tolist() == [1, 1, 1, 2]
+    assert cleared.counts().sum() == 1
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_a_copy_goes_on_alone(copied: Any) -> None:
+    history = told(SlidingWindow(3), [(1, 0, 1, 1)])
+    other = copied(history)
+    add(other, [(0, 0, 1, 1)])
+    assert (len(history), len(other)) == (1, 2)
+    add(history, [(0, 0, 1, 1)])
+    assert_same(other.columns(), history.columns())
+
+
+def test_it_is_told_as_a_table() -> None:
+    pytest.importorskip("pandas")
+    table = told(SlidingWindow(5), [(1, 2, 1, -1)]).frame()
+    assert table.iloc[0][["gender", "degree", "action", "feedback"]].tolist() == ["woman", "high", 1, -1]
+    assert {"age", "probability[0]", "probability[1]", "weight"} <= set(table.columns)
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SlidingWindow(0), "size must be at least 1, got 0"),
+        (lambda: SlidingWindow(2.5), "size must be an integer at least 1, got 2.5"),  # type: ignore[arg-type]
+        (lambda: Discounted(0.0), "factor must be above 0 and threshold below 1, got 0.0"),
+        (lambda: Discounted(1.5), "factor must be between 0 and 1, got 1.5"),
+        (lambda: Discounted(0.9, threshold=-1), "threshold must be between 0 and 1, got -1"),
+        (lambda: Discounted(0.9, minimum=0), "minimum must be at least 1, got 0"),
+        (lambda: History(3, SPEC), "memory must be a SlidingWindow, Discounted or Full, got 3"),  # type: ignore[arg-type]
+        (lambda: History(Full(), SPEC, lanes=0), "lanes must be at least 1, got 0"),
+        (lambda: History(Full(), SPEC).columns(1), "lane must be between 0 and 0, got 1"),
+    ],
+)
+def test_bad_settings_are_named(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"sensitive": [[2]]}, "sensitive 'gender' must be between 0 and 1, got 2"),
+        ({"legitimate": [[-1]]}, "legitimate 'degree' must be between 0 and 2, got -1"),
+        ({"action": [2]}, "action must be between -1 and 1, got 2"),
+        ({"feedback": [5]}, "feedback must be between -1 and 1, got 5"),
+        ({"sensitive": [0]}, r"sensitive must have shape \(1, 1\), got \(1,\)"),
+        ({"features": [[1, 2]]}, r"features must have shape \(1, 1\), got \(1, 2\)"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_and_change_nothing(rows: dict[str, Any], message: str) -> None:
+    history = told(SlidingWindow(5), [(0, 0, 1, 1)])
+    with pytest.raises(ValueError, match=message):
+        history.add_rows(**{"action": [1], "sensitive": [[0]], "legitimate": [[0]], "feedback": [1], **rows})
+    assert len(history) == 1
+
+
+def test_info_without_a_key_or_of_another_size_is_refused() -> None:
+    env = Env()
+    _, info = env.reset(seed=0)
+    with pytest.raises(ValueError, match="info must have the key 'fair_individual', got"):
+        History(Full(), env.fair_spec).add({"reward": 1})
+    with pytest.raises(ValueError, match=r"fair_individual must have shape \(2,\), got \(\)"):
+        History(Full(), env.fair_spec, lanes=2).add(info)
+    with pytest.raises(ValueError, match="add_rows needs a history of 1 lane, got one of 2"):
+        History(Full(), SPEC, lanes=2).add_rows(action=[1], sensitive=[[0]])
