@@ -5,15 +5,18 @@ the caller chooses otherwise. All rates are quotients of weights that `fair_envs
 notion costs the same over any window.
 """
 
+import functools
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.compilation import compile_kernel, rule, source_hash
 from fair_envs.history import NEGATIVE, POSITIVE, History
 from fair_envs.interactions import FairSpec
 
@@ -26,56 +29,114 @@ Across = Literal["pairs", "rest"]
 
 # Rates ----------------------------------------------------------------------------------------------------------------
 
-
-def _selected(counts: FloatArray) -> FloatArray:
-    """P(decision = 1), of all decisions, whatever is known of the correct one."""
-    return _quotients((counts[..., 1, :].sum(-1), counts.sum((-1, -2))))
+# The codes of the rates in compiled code
+SELECTED, TRUE_POSITIVE, FALSE_POSITIVE, ACCURACY, POSITIVE_VALUE, ODDS, VALUES, ERROR_SHARE, ERROR_RATIO = range(9)
 
 
-def _true_positive(counts: FloatArray) -> FloatArray:
-    return _quotients((counts[..., 1, POSITIVE], counts[..., POSITIVE].sum(-1)))
+@rule
+def rate(code, counts, out):  # type: ignore[no-untyped-def]
+    """Write a group's rate, or both of two.
+
+    Args:
+        code: Which rate.
+        counts: Weights of the group's decisions, shape (2, 3): decision 1 or another, the correct one.
+        out: Shape (2,); the second is 0 where there is one rate.
+    """
+    selected, refused = counts[1], counts[0]
+    missed, wrong = refused[POSITIVE], selected[NEGATIVE]
+    out[1] = 0.0
+    if code == SELECTED:  # of all decisions, whatever is known of the correct one
+        out[0] = quotient(selected.sum(), selected.sum() + refused.sum())
+    elif code == TRUE_POSITIVE:
+        out[0] = quotient(selected[POSITIVE], selected[POSITIVE] + missed)
+    elif code == FALSE_POSITIVE:
+        out[0] = quotient(wrong, wrong + refused[NEGATIVE])
+    elif code == ACCURACY:
+        right = selected[POSITIVE] + refused[NEGATIVE]
+        out[0] = quotient(right, right + missed + wrong)
+    elif code == POSITIVE_VALUE:
+        out[0] = quotient(selected[POSITIVE], selected[POSITIVE] + wrong)
+    elif code == ODDS:
+        out[0] = quotient(wrong, wrong + refused[NEGATIVE])
+        out[1] = quotient(selected[POSITIVE], selected[POSITIVE] + missed)
+    elif code == VALUES:
+        out[0] = quotient(refused[NEGATIVE], refused[NEGATIVE] + missed)
+        out[1] = quotient(selected[POSITIVE], selected[POSITIVE] + wrong)
+    elif code == ERROR_SHARE:
+        out[0] = quotient(missed, missed + wrong)
+    else:  # ERROR_RATIO
+        out[0] = np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong)
 
 
-def _accuracy(counts: FloatArray) -> FloatArray:
-    right = counts[..., 1, POSITIVE] + counts[..., 0, NEGATIVE]
-    return _quotients((right, counts[..., (NEGATIVE, POSITIVE)].sum((-1, -2))))
+@rule
+def quotient(numerator, denominator):  # type: ignore[no-untyped-def]
+    """Return the quotient, NaN where the denominator is 0."""
+    return numerator / denominator if denominator > 0 else np.nan
 
 
-def _positive_predictive(counts: FloatArray) -> FloatArray:
-    return _quotients((counts[..., 1, POSITIVE], counts[..., 1, (NEGATIVE, POSITIVE)].sum(-1)))
+@rule
+def total(counts, members, inside, stratum, out):  # type: ignore[no-untyped-def]
+    """Write the weights of a group, or of everybody else, in one stratum or (-1) in all.
+
+    Args:
+        counts: Shape (sensitive codes, legitimate codes, 2, 3).
+        members: Which sensitive codes are in the group, shape (sensitive codes,).
+        inside: Whether the group is meant.
+        stratum: Which legitimate code; -1: all.
+        out: Shape (2, 3).
+    """
+    out[:] = 0.0
+    for code in range(counts.shape[0]):
+        if members[code] == inside:
+            for k in range(counts.shape[1]):
+                if stratum in (-1, k):
+                    for decision in range(2):
+                        for truth in range(3):
+                            out[decision, truth] += counts[code, k, decision, truth]
 
 
-def _false_positive(counts: FloatArray) -> FloatArray:
-    return _quotients((counts[..., 1, NEGATIVE], counts[..., NEGATIVE].sum(-1)))
+@rule
+def apart(one, other):  # type: ignore[no-untyped-def]
+    """Return the larger of two absolute differences, NaN if one is undefined."""
+    first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
+    if np.isnan(first) or np.isnan(second):
+        return np.nan
+    return max(first, second)
 
 
-def _odds(counts: FloatArray) -> FloatArray:
-    return np.concatenate([_false_positive(counts), _true_positive(counts)], axis=-1)
+@functools.cache
+def kernels() -> Mapping[str, Callable[..., Any]]:
+    """Return the compiled loops over lanes, strata and groups."""
 
+    def rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
+        for b in range(counts.shape[0]):
+            for s, stratum in enumerate(strata):
+                for g in range(members.shape[0]):
+                    total(counts[b], members[g], True, stratum, sums)
+                    rate(code, sums, out[b, s, g])
 
-def _predictive(counts: FloatArray) -> FloatArray:
-    negative = _quotients((counts[..., 0, NEGATIVE], counts[..., 0, (NEGATIVE, POSITIVE)].sum(-1)))
-    return np.concatenate([negative, _positive_predictive(counts)], axis=-1)
+    def gaps(counts, members, strata, code, rest, out, sums, values):  # type: ignore[no-untyped-def]
+        groups = members.shape[0]
+        for b in range(counts.shape[0]):
+            largest = np.nan
+            for stratum in strata:
+                for g in range(groups):
+                    total(counts[b], members[g], True, stratum, sums)
+                    rate(code, sums, values[g])
+                for g in range(groups):
+                    if rest:
+                        total(counts[b], members[g], False, stratum, sums)
+                        rate(code, sums, values[groups])
+                    for other in range(groups, groups + 1) if rest else range(g):
+                        gap = apart(values[g], values[other])
+                        if np.isnan(largest) or gap > largest:
+                            largest = gap
+            out[b] = largest
 
-
-def _error_share(counts: FloatArray) -> FloatArray:
-    missed, wrong = counts[..., 0, POSITIVE], counts[..., 1, NEGATIVE]
-    return _quotients((missed, missed + wrong))
-
-
-def _error_ratio(counts: FloatArray) -> FloatArray:
-    """False negatives over false positives; infinite without false positives."""
-    missed, wrong = counts[..., 0, POSITIVE], counts[..., 1, NEGATIVE]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (missed / wrong)[..., np.newaxis]
-
-
-def _quotients(*parts: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Return each numerator over its denominator along a new last axis, NaN where the denominator is 0."""
-    quotients = np.full((*parts[0][0].shape, len(parts)), np.nan)
-    for k, (numerator, denominator) in enumerate(parts):
-        np.divide(numerator, denominator, out=quotients[..., k], where=denominator > 0)
-    return quotients
+    source = source_hash(GroupNotion)
+    return {
+        loop.__name__: compile_kernel(loop, name=f"{__name__}.{loop.__name__}", source=source) for loop in (rates, gaps)
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,29 +144,31 @@ class Definition:
     """What a notion compares.
 
     Attributes:
-        rate: From weights of shape (..., 2, 3) to the compared numbers, shape (..., components).
+        code: Of the rate, see `rate`.
+        components: How many rates; the larger gap counts.
         feedback: Whether it needs the correct decisions.
         conditional: Whether groups are compared within each value of the legitimate factors.
         worst: The largest gap there can be.
     """
 
-    rate: Callable[[FloatArray], FloatArray]
+    code: int
+    components: int = 1
     feedback: bool = True
     conditional: bool = False
     worst: float = 1.0
 
 
 DEFINITIONS: Mapping[str, Definition] = {
-    "statistical_parity": Definition(rate=_selected, feedback=False),
-    "equal_opportunity": Definition(rate=_true_positive),
-    "overall_accuracy_equality": Definition(rate=_accuracy),
-    "predictive_parity": Definition(rate=_positive_predictive),
-    "predictive_equality": Definition(rate=_false_positive),
-    "equalised_odds": Definition(rate=_odds),
-    "conditional_use_accuracy_equality": Definition(rate=_predictive),
-    "treatment_equality": Definition(rate=_error_share),
-    "treatment_equality_raw": Definition(rate=_error_ratio, worst=np.inf),
-    "conditional_statistical_parity": Definition(rate=_selected, feedback=False, conditional=True),
+    "statistical_parity": Definition(code=SELECTED, feedback=False),
+    "equal_opportunity": Definition(code=TRUE_POSITIVE),
+    "overall_accuracy_equality": Definition(code=ACCURACY),
+    "predictive_parity": Definition(code=POSITIVE_VALUE),
+    "predictive_equality": Definition(code=FALSE_POSITIVE),
+    "equalised_odds": Definition(code=ODDS, components=2),
+    "conditional_use_accuracy_equality": Definition(code=VALUES, components=2),
+    "treatment_equality": Definition(code=ERROR_SHARE),
+    "treatment_equality_raw": Definition(code=ERROR_RATIO, worst=np.inf),
+    "conditional_statistical_parity": Definition(code=SELECTED, feedback=False, conditional=True),
 }
 """The group notions by name, as Cimpean et al. (2025) and Verma and Rubin (2018) define them."""
 
@@ -215,6 +278,7 @@ class GroupNotion:
     across: Across = "pairs"
     undefined: Undefined = "nan"
     current_step: bool = False
+    _known: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)  # of the last environment
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -244,12 +308,10 @@ class GroupNotion:
 
     def rates(self, history: History) -> dict[str, FloatArray]:
         """Return each group's compared numbers, shape (B, components), or (B, strata, components) if conditional."""
-        self.check(history.spec)
-        members = group_members(history.spec, self.groups)
-        rates = self.definition.rate(self._counts(history, list(members.values())))
+        rates = self._rates(history)
         if not self.definition.conditional:
             rates = rates[:, 0]
-        return {name: rates[..., g, :] for g, name in enumerate(members)}
+        return {name: rates[..., g, :] for g, name in enumerate(group_members(history.spec, self.groups))}
 
     def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest (infinite for the raw treatment equality).
@@ -261,64 +323,56 @@ class GroupNotion:
         Raises:
             ValueError: The environment cannot tell what the notion needs, or has no such groups.
         """
-        self.check(history.spec)
-        members = list(group_members(history.spec, self.groups).values())
-        counts = self._counts(history, members)
-        rates = self.definition.rate(counts)
         if self.undefined == "paper":
-            return _largest(_paper_gap(rates, counts), axis=-1)
-        if self.across == "pairs":
-            gap = _pairwise(rates)
-        else:
-            gap = _difference(rates, self.definition.rate(self._counts(history, [~own for own in members])))
-        gap = _largest(gap.reshape(history.lanes, -1), axis=-1)
-        filled = {"fair": 0.0, "unfair": self.definition.worst}.get(self.undefined, np.nan)
-        if self.undefined == "last" and last is not None:
-            return np.where(np.isnan(gap), last, gap)
-        return np.where(np.isnan(gap), filled, gap)
+            return _paper_gap(self._rates(history), self._sizes(history))
+        members, strata, counts = self._bound(history)
+        gap, values = np.empty(history.lanes), np.empty((len(members) + 1, 2))
+        kernels()["gaps"](
+            counts, members, strata, self.definition.code, self.across == "rest", gap, np.empty((2, 3)), values
+        )
+        filled = {"fair": 0.0, "unfair": self.definition.worst, "last": last}.get(self.undefined)
+        return gap if filled is None else np.where(np.isnan(gap), filled, gap)
 
-    def _counts(self, history: History, members: Sequence[NDArray[np.bool_]]) -> FloatArray:
-        """Return the weights of each stratum and group, shape (B, strata, groups, 2, 3); else one stratum of all."""
-        counts = history.counts(current_step=self.current_step)
-        by_codes = counts.reshape(history.lanes, members[0].size, -1, 2, 3)  # sensitive codes, legitimate codes
-        if not self.definition.conditional:
-            by_codes = by_codes.sum(2, keepdims=True)
-        belongs = np.stack([own.ravel() for own in members]).astype(float)
-        grouped: FloatArray = np.einsum("gc,bcsad->bsgad", belongs, by_codes)
-        return grouped
+    def _rates(self, history: History) -> FloatArray:
+        """Return the rates, shape (B, strata, groups, components)."""
+        members, strata, counts = self._bound(history)
+        rates = np.empty((history.lanes, len(strata), len(members), 2))
+        kernels()["rates"](counts, members, strata, self.definition.code, rates, np.empty((2, 3)))
+        return rates[..., : self.definition.components]
 
+    def _sizes(self, history: History) -> FloatArray:
+        """Return the weight of each group's decisions, shape (B, groups)."""
+        members, _, counts = self._bound(history)
+        sizes: FloatArray = counts.sum((2, 3, 4)) @ members.T.astype(float)
+        return sizes
 
-def _pairwise(rates: FloatArray) -> FloatArray:
-    """Return the gaps between all pairs of groups, shape (B, strata, groups, groups), NaN between one and itself."""
-    gaps = _difference(rates[..., :, np.newaxis, :], rates[..., np.newaxis, :, :])
-    return np.where(np.eye(rates.shape[-2], dtype=bool), np.nan, gaps)
-
-
-def _difference(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the largest component of the absolute differences, NaN if one is undefined."""
-    with np.errstate(invalid="ignore"):  # infinite less infinite is undefined
-        return np.asarray(np.abs(first - second).max(axis=-1))
-
-
-def _largest(gaps: FloatArray, *, axis: int) -> FloatArray:
-    """Return the largest defined gap along an axis, NaN if none is."""
-    largest = np.max(np.where(np.isnan(gaps), -np.inf, gaps), axis=axis)
-    return np.where(np.isneginf(largest), np.nan, largest)
+    def _bound(self, history: History) -> tuple[NDArray[np.bool_], NDArray[np.int64], FloatArray]:
+        """Return who is in which group, the strata, and the weights by sensitive and by legitimate codes."""
+        if not self._known or self._known[0] is not history.spec:
+            self.check(history.spec)
+            members = np.stack([own.ravel() for own in group_members(history.spec, self.groups).values()])
+            values = math.prod(len(names) for names in history.spec.legitimate.values())
+            strata = np.arange(values) if self.definition.conditional else np.array([-1])
+            self._known[:] = [history.spec, members, strata]
+        _, members, strata = self._known
+        counts = history.counts(current_step=self.current_step).reshape(history.lanes, members.shape[1], -1, 2, 3)
+        return members, strata, counts
 
 
-def _paper_gap(rates: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return what the published code of FAReL gives for two groups, shape (B, strata).
+def _paper_gap(rates: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return what the published code of FAReL gives for two groups, shape (B,).
 
     Nobody at all is the largest gap; one empty group, or a denominator of 0, is none. Of two components Python's
-    ``max`` keeps an undefined first one, which then counts as 0, and passes over an undefined second one.
+    ``max`` keeps an undefined first one, which then counts as 0, and passes over an undefined second one. The code has
+    no conditional notion; here the largest gap within a stratum counts.
     """
     with np.errstate(invalid="ignore"):
-        apart = np.abs(rates[..., 0, :] - rates[..., 1, :])
-    gap = apart[..., 0]
-    for k in range(1, apart.shape[-1]):
-        gap = np.where(apart[..., k] > gap, apart[..., k], gap)
-    sizes = counts.sum((-1, -2))
-    gap = np.where(sizes.min(-1) == 0, 0.0, np.nan_to_num(gap, nan=0.0, posinf=sys.float_info.max))
+        differences = np.abs(rates[..., 0, :] - rates[..., 1, :])
+    gap = differences[..., 0]
+    for k in range(1, differences.shape[-1]):
+        gap = np.where(differences[..., k] > gap, differences[..., k], gap)
+    gap = np.nan_to_num(gap, nan=0.0, posinf=sys.float_info.max).max(axis=1)
+    gap = np.where(sizes.min(-1) == 0, 0.0, gap)
     return np.where(sizes.max(-1) == 0, 1.0, gap)
 
 
