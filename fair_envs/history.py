@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.compilation import COMPILED, compile_kernel, rule, source_hash
-from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec
+from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import Count, Share, checked
 
 Flags = NDArray[np.bool_]
@@ -168,8 +168,7 @@ class History:
 
     def columns(self, lane: int = 0) -> dict[str, NDArray[Any]]:
         """Return a lane's decisions, the oldest first: the columns of `info` without their prefix, and ``weight``."""
-        if not 0 <= lane < self.lanes:
-            raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
+        self._check_lane(lane)
         state = self._state[lane]
         rows = self._rows[lane, np.arange(state["first"], state["end"]) % self._rows.shape[1]]
         sizes = self._shape or (1,)
@@ -181,15 +180,15 @@ class History:
         return told | {"weight": self.memory.weighting.factor ** (state["step"] - rows["step"])}
 
     def frame(self, lane: int = 0) -> Any:
-        """Return a lane's decisions as a pandas DataFrame: attributes by their names' values, features by name."""
+        """Return a lane's decisions as a pandas DataFrame: values of attributes by name, features, probabilities."""
         import pandas
 
         told = self.columns(lane)
         table: dict[str, Any] = {name: told[name] for name in ("individual", "episode")}
         for kind, attributes in (("sensitive", self.spec.sensitive), ("legitimate", self.spec.legitimate)):
             for k, (name, values) in enumerate(attributes.items()):
-                table[name] = np.array(values)[told[kind][:, k]]
-        table |= {name: told["features"][:, k] for k, name in enumerate(self.spec.features)}
+                table[f"{kind}[{name}]"] = np.array(values)[told[kind][:, k]]
+        table |= {f"feature[{name}]": told["features"][:, k] for k, name in enumerate(self.spec.features)}
         table |= {f"probability[{a}]": told["action_probs"][:, a] for a in range(self.spec.actions)}
         return pandas.DataFrame(table | {name: told[name] for name in ("action", "feedback", "outcome", "weight")})
 
@@ -207,11 +206,12 @@ class History:
         if info and all(isinstance(own, Mapping) for own in info.values()):
             info = self._of_agents(info)
         columns = self._columns(info)
-        if "_final_info" in info:  # these lanes decided, and begin anew in the same step
-            self._add_decisions(self._columns(info["final_info"]), np.asarray(info["_final_info"], bool))
         told = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
         decided = columns["decided"].astype(bool)
-        self._add_decisions(columns, told & decided)
+        parts = [(columns, told & decided)]
+        if "_final_info" in info:  # these lanes decided, and begin anew in the same step
+            parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
+        self._add_decisions(*parts)
         self.begin(told & ~decided)
 
     def add_facts(self, facts: NDArray[np.void], action_probs: ArrayLike | None = None) -> None:
@@ -220,12 +220,19 @@ class History:
         Args:
             facts: See `fair_envs.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
             action_probs: What the policy reported, shape (B, M, A), or None.
+
+        Raises:
+            ValueError: Another shape, or what is told lies outside the spec; nothing has changed then.
         """
+        if facts.dtype != facts_dtype(self.spec) or facts.shape != (self.lanes,):
+            raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
         columns = {name: facts[name] for name in facts.dtype.names or ()}
         shape = (self.lanes, self.spec.individuals, self.spec.actions)
         columns["action_probs"] = np.zeros(shape) if action_probs is None else np.asarray(action_probs)
+        if columns["action_probs"].shape != shape:
+            raise ValueError(f"action_probs must have shape {shape}, got {columns['action_probs'].shape}")
         decided = columns["decided"].astype(bool)
-        self._add_decisions(columns, decided)
+        self._add_decisions((columns, decided))
         self.begin(~decided)
 
     def add_rows(
@@ -260,7 +267,7 @@ class History:
         n = len(np.asarray(action))
         given = {"action": action, "sensitive": sensitive, "legitimate": legitimate, "individual": individual}
         given |= {"features": features, "action_probs": action_probs, "feedback": feedback, "outcome": outcome}
-        blank = {"individual": self._state["end"][0] + np.arange(n), "feedback": np.full(n, MISSING)}
+        blank = {"individual": self._state["step"][0] + np.arange(n), "feedback": np.full(n, MISSING)}
         columns = {}
         for name, (kind, width) in self._layout().items():
             shape = (n, *width)
@@ -268,6 +275,8 @@ class History:
             if value.shape != shape:
                 raise ValueError(f"{name} must have shape {shape}, got {value.shape}")
             columns[name] = value.astype(kind)[:, np.newaxis]
+            if kind is np.int64 and (columns[name][:, 0] != value).any():
+                raise ValueError(f"{name} must hold integers, got {value.dtype} values")
         self._check(columns, np.ones(n, bool))
         everyone = np.ones(1, bool)
         for row in range(n):
@@ -284,12 +293,15 @@ class History:
         Raises:
             ValueError: Nobody of that number was decided on in this episode; nothing has changed then.
         """
+        self._check_lane(lane)
         who, what = np.atleast_1d(np.asarray(individual, np.int64)), np.atleast_1d(np.asarray(feedback, np.int64))
         if who.shape != what.shape or who.ndim != 1:
             raise ValueError(f"feedback must have the shape of individual, {who.shape}, got {what.shape}")
         shape = (self.lanes, who.size)
+        late = np.broadcast_to(who, shape), np.broadcast_to(what, shape), np.full(self.lanes, who.size)
         mask = np.arange(self.lanes) == lane
-        self._late(np.broadcast_to(who, shape), np.broadcast_to(what, shape), np.full(self.lanes, who.size), mask)
+        self._check_late(*late, mask)
+        self._take_late(*late, mask)
 
     def begin(self, mask: Flags | None = None) -> None:
         """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
@@ -349,21 +361,28 @@ class History:
             for name, value in several[0].items()
         }
 
-    def _add_decisions(self, columns: Columns, mask: Flags) -> None:
-        if not mask.any():
-            return
-        self._check(columns, mask)
-        late = columns["late_individual"], columns["late_feedback"], columns["late_count"]
-        if (late[2][mask] > 0).any():
-            self._late(*late, mask)
-        self._remember(columns, mask)
+    def _add_decisions(self, *parts: tuple[Columns, Flags]) -> None:
+        """Take in decisions of the masked lanes, all parts or, if one does not fit, none."""
+        told = [(columns, mask) for columns, mask in parts if mask.any()]
+        for columns, mask in told:
+            self._check(columns, mask)
+            self._check_late(*_late_columns(columns), mask)
+        for columns, mask in told:
+            if (columns["late_count"][mask] > 0).any():
+                self._take_late(*_late_columns(columns), mask)
+            self._remember(columns, mask)
+
+    def _check_lane(self, lane: int) -> None:
+        if not 0 <= lane < self.lanes:
+            raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
 
     def _check(self, columns: Columns, mask: Flags) -> None:
         """Raise ValueError for codes, decisions or probabilities that the spec does not know."""
         taken = (columns["action"] >= 0) & mask[:, np.newaxis]
-        for name, high in (("action", self.spec.actions), ("feedback", self.spec.actions)):
-            if (columns[name][taken] < MISSING).any() or (columns[name][taken] >= high).any():
-                raise ValueError(f"{name} must be between -1 and {high - 1}, got {_odd(columns[name][taken], high)}")
+        high = self.spec.actions
+        for name, values in (("action", columns["action"][mask]), ("feedback", columns["feedback"][taken])):
+            if ((values < MISSING) | (values >= high)).any():
+                raise ValueError(f"{name} must be between -1 and {high - 1}, got {_odd(values, high)}")
         for kind in ("sensitive", "legitimate"):
             for k, (name, values) in enumerate(getattr(self.spec, kind).items()):
                 codes = columns[kind][..., k][taken]
@@ -383,9 +402,13 @@ class History:
         ):
             profile = profile * size + np.maximum(codes, 0)
         own = (columns[name] for name in ("individual", "action", "feedback", "features", "action_probs", "outcome"))
-        kernels()["remember"](*_readable(self._state, self._rows), mask, *self.memory.weighting, profile, *own)
+        window = self.memory.capacity is not None
+        kernels()["remember"](*_readable(self._state, self._rows), mask, window, *self.memory.weighting, profile, *own)
 
-    def _late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
+    def _check_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
+        width = who.shape[1]
+        if ((count[mask] < 0) | (count[mask] > width)).any():
+            raise ValueError(f"late_count must be between 0 and {width}, got {_odd(count[mask], width + 1, low=0)}")
         used = np.arange(who.shape[1]) < count[:, np.newaxis]
         odd = what[used & mask[:, np.newaxis]]
         if ((odd < 0) | (odd >= self.spec.actions)).any():
@@ -394,6 +417,8 @@ class History:
         lane, k = kernels()["check_late"](*_readable(self._state, self._rows), mask, who, count)
         if lane >= 0:
             raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
+
+    def _take_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
         kernels()["take_late"](
             *_readable(self._state, self._rows), mask, self.memory.weighting.factor, who, what, count
         )
@@ -408,6 +433,11 @@ class History:
             places = np.arange(state["first"], state["end"])
             larger[lane, places % larger.shape[1]] = self._rows[lane, places % capacity]
         self._rows = larger
+
+
+def _late_columns(columns: Columns) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return who late feedback is for, what it is, and how many of them are used."""
+    return columns["late_individual"], columns["late_feedback"], columns["late_count"]
 
 
 def _odd(values: NDArray[Any], high: int, *, low: int = MISSING) -> int:
@@ -489,9 +519,21 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         return -1
 
     def remember(  # type: ignore[no-untyped-def]
-        state, rows, mask, factor, threshold, minimum, profile, individual, action, feedback, features, probs, outcome
+        state,
+        rows,
+        mask,
+        window,
+        factor,
+        threshold,
+        minimum,
+        profile,
+        individual,
+        action,
+        feedback,
+        features,
+        probs,
+        outcome,
     ):
-        window = threshold == 0.0 and factor == 1.0  # the ring is the window; without one it has been made to fit
         capacity = rows.shape[1]
         for b in range(state.shape[0]):
             if not mask[b]:
@@ -545,8 +587,12 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                 row = rows[b, place]
                 weight = factor ** (lane.step - row.step)
                 count(lane, row, -1, weight)
+                acted, before = int(row.action == 1), known(row.feedback)
                 row.feedback = what[b, k]
                 count(lane, row, 1, weight)
+                if row.step == lane.step:
+                    lane.now[row.profile, acted, before] -= 1.0
+                    lane.now[row.profile, acted, known(row.feedback)] += 1.0
 
     source = source_hash(History)
     return {

@@ -14,7 +14,7 @@ from hypothesis import given
 import fair_envs
 import fair_envs.envs.harvest as harvest
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, Discounted, Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec
+from fair_envs.interactions import FairSpec, blank_facts, columns
 from tests.ferry import Env, Parallel, Vector
 from tests.helpers import assert_same
 
@@ -266,8 +266,9 @@ def test_a_copy_goes_on_alone(copied: Any) -> None:
 def test_it_is_told_as_a_table() -> None:
     pytest.importorskip("pandas")
     table = told(SlidingWindow(5), [(1, 2, 1, -1)]).frame()
-    assert table.iloc[0][["gender", "degree", "action", "feedback"]].tolist() == ["woman", "high", 1, -1]
-    assert {"age", "probability[0]", "probability[1]", "weight"} <= set(table.columns)
+    shown = table.iloc[0][["sensitive[gender]", "legitimate[degree]", "action", "feedback"]]
+    assert shown.tolist() == ["woman", "high", 1, -1]
+    assert {"feature[age]", "probability[0]", "probability[1]", "weight"} <= set(table.columns)
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
@@ -298,6 +299,8 @@ def test_bad_settings_are_named(make: Any, message: str) -> None:
         ({"sensitive": [[2]]}, "sensitive 'gender' must be between 0 and 1, got 2"),
         ({"legitimate": [[-1]]}, "legitimate 'degree' must be between 0 and 2, got -1"),
         ({"action": [2]}, "action must be between -1 and 1, got 2"),
+        ({"action": [-5]}, "action must be between -1 and 1, got -5"),
+        ({"action": [0.9]}, "action must hold integers, got float64 values"),
         ({"feedback": [5]}, "feedback must be between -1 and 1, got 5"),
         ({"sensitive": [0]}, r"sensitive must have shape \(1, 1\), got \(1,\)"),
         ({"features": [[1, 2]]}, r"features must have shape \(1, 1\), got \(1, 2\)"),
@@ -319,3 +322,73 @@ def test_info_without_a_key_or_of_another_size_is_refused() -> None:
         History(Full(), env.fair_spec, lanes=2).add(info)
     with pytest.raises(ValueError, match="add_rows needs a history of 1 lane, got one of 2"):
         History(Full(), SPEC, lanes=2).add_rows(action=[1], sensitive=[[0]])
+
+
+def test_facts_of_another_size_are_refused_and_change_nothing() -> None:
+    history = History(Full(), SPEC, lanes=2)
+    facts = np.repeat(blank_facts(SPEC), 5)
+    with pytest.raises(ValueError, match=r"facts must be 2 records of the spec's layout, got shape \(5,\)"):
+        history.add_facts(facts)
+    with pytest.raises(ValueError, match=r"action_probs must have shape \(2, 1, 2\), got \(2, 2\)"):
+        history.add_facts(facts[:2], np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="lane must be between 0 and 1, got 7"):
+        history.add_feedback([0], [1], lane=7)
+
+
+def info_of(lanes: int, **told: Any) -> dict[str, Any]:
+    """Return ``info`` of a batch in which a woman without a degree is decided for, and what is told else."""
+    facts = np.repeat(blank_facts(SPEC), lanes)
+    facts["decided"] = facts["action"] = 1
+    facts["sensitive"] = facts["individual"] = 1
+    facts["legitimate"] = 0
+    return {**columns(SPEC, facts, None), **{f"fair_{name}": np.asarray(value) for name, value in told.items()}}
+
+
+def test_an_info_of_which_one_part_does_not_fit_changes_nothing() -> None:
+    history = History(Full(), SPEC, lanes=2)
+    bad = info_of(2, action=[1, 9])
+    bad |= {"final_info": info_of(2), "_final_info": np.array([True, False])}
+    with pytest.raises(ValueError, match="action must be between -1 and 1, got 9"):
+        history.add(bad)
+    assert len(history) == 0
+    with pytest.raises(ValueError, match="late_count must be between 0 and 1, got 3"):
+        history.add(info_of(2, late_count=[0, 3]))
+
+
+def test_late_feedback_comes_with_info() -> None:
+    history = History(Full(), SPEC, lanes=2)
+    history.add(info_of(2))
+    late = {"late_count": [0, 1], "late_individual": [[-1], [1]], "late_feedback": [[-1], [1]]}
+    history.add(info_of(2, individual=[2, 2], **late))
+    assert history.counts()[:, 1, 0, 1].tolist() == [[0, 0, 2], [0, 1, 1]]
+
+
+def test_late_feedback_changes_the_current_step_too() -> None:
+    history = told(SlidingWindow(5), [(1, 0, 1, -1)])
+    history.add_feedback([0], [1])
+    assert np.array_equal(history.counts(current_step=True), history.counts())
+
+
+def test_people_are_numbered_on_over_those_not_decided_on() -> None:
+    history = told(Full(), [(1, 0, 1, -1), (1, 0, -1, -1), (1, 0, 1, -1)])
+    add(history, [(0, 0, 0, -1)])
+    assert history.columns()["individual"].tolist() == [0, 2, 3]
+
+
+@given(episodes=st.lists(ROWS, max_size=4))
+def test_cleared_histories_count_the_present_episode_alone(episodes: list[list[Row]]) -> None:
+    history = History(Discounted(0.5, threshold=0.05, minimum=1), SPEC, keep=False)
+    for rows in episodes:
+        history.begin()
+        add(history, rows)
+        alone = told(Discounted(0.5, threshold=0.05, minimum=1), rows)
+        assert history.counts() == pytest.approx(alone.counts(), abs=1e-12)
+        assert np.array_equal(history.counts() > 0, alone.counts() > 0)
+        assert len(history) == len(alone)
+
+
+def test_what_was_forgotten_in_an_earlier_episode_does_not_hide_a_wrong_number() -> None:
+    history = told(SlidingWindow(1), [(1, 0, 1, -1), (0, 0, 1, -1)])
+    history.begin()
+    with pytest.raises(ValueError, match="in this episode, got 9"):
+        history.add_feedback([9], [1])

@@ -293,8 +293,9 @@ class GroupNotion:
 
     @property
     def definition(self) -> Definition:
-        """What is compared."""
-        return DEFINITIONS[self.name]
+        """What is compared; the published code knows the raw treatment equality alone."""
+        raw = self.undefined == "paper" and self.name == "treatment_equality"
+        return DEFINITIONS["treatment_equality_raw" if raw else self.name]
 
     def check(self, spec: FairSpec) -> None:
         """Raise ValueError if an environment cannot tell what the notion needs."""
