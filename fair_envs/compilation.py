@@ -25,6 +25,7 @@ import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
+from numpy.typing import NDArray
 
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 """False under ``NUMBA_DISABLE_JIT=1``: everything runs as plain Python, for debugging and coverage."""
@@ -79,6 +80,18 @@ def compile_kernel(function: Callable[..., Any], *, name: str, source: str | Non
         with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
             kernel._cache = _KernelCache(function, name=name, source=source)  # type: ignore[attr-defined]
     return kernel
+
+
+def compile_kernels(owner: type, *loops: Callable[..., Any]) -> dict[str, Any]:
+    """Return the loops compiled, by name; ``owner`` is what they are made from, its name is theirs on disk too."""
+    source = source_hash(owner)
+    name = f"{owner.__module__}.{owner.__qualname__}"
+    return {loop.__name__: compile_kernel(loop, name=f"{name}.{loop.__name__}", source=source) for loop in loops}
+
+
+def readable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array so that its records, if it has any, read like objects without compilation too."""
+    return array if COMPILED or not array.dtype.names else array.view(np.recarray)
 
 
 def source_hash(rules: type) -> str | None:

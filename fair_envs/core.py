@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
-from fair_envs.compilation import COMPILED, Kernel, compile_kernel, rule, source_hash
+from fair_envs.compilation import COMPILED, Kernel, compile_kernels, readable, rule
 from fair_envs.interactions import Facts, FairSpec, blank_facts
 from fair_envs.parameters import encode, make_params
 
@@ -275,8 +275,8 @@ class Lanes:
     def _run(self, kernel: str, *arrays: NDArray[Any], shared: Any = None) -> None:
         """Run a kernel over all lanes, split among the threads; every array but what is shared has the lanes first."""
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
-        if not COMPILED:  # records read like objects without compilation too
-            arrays = tuple(a.view(np.recarray) if a.dtype.names else a for a in arrays)
+        if not COMPILED:
+            arrays = tuple(map(readable, arrays))
         common = (self.rules.code,) if shared is None else (self.rules.code, shared)
         if self.threads == 1:
             compiled(*common, *arrays)
@@ -412,7 +412,6 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
     """Return the compiled loops over lanes for these rules: the only loops over the batch."""
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
     episode_key = chance.episode_key
-    source = source_hash(rules)
 
     def begin(params, lanes, mask):  # type: ignore[no-untyped-def]
         for b in range(lanes.shape[0]):
@@ -442,12 +441,7 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 fact.decided = 1
                 observe(lane, params, observation[b])
 
-    return {
-        loop.__name__: compile_kernel(
-            loop, name=f"{rules.__module__}.{rules.__qualname__}.{loop.__name__}", source=source
-        )
-        for loop in (begin, show, advance)
-    }
+    return compile_kernels(rules, begin, show, advance)
 
 
 def draws(lanes: Lanes, *, site: int = chance.POLICY) -> NDArray[np.float64]:

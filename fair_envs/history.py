@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.compilation import COMPILED, compile_kernel, rule, source_hash
+from fair_envs.compilation import compile_kernels, readable, rule
 from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import Count, Share, checked
 
@@ -403,7 +403,9 @@ class History:
             profile = profile * size + np.maximum(codes, 0)
         own = (columns[name] for name in ("individual", "action", "feedback", "features", "action_probs", "outcome"))
         window = self.memory.capacity is not None
-        kernels()["remember"](*_readable(self._state, self._rows), mask, window, *self.memory.weighting, profile, *own)
+        kernels()["remember"](
+            readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, profile, *own
+        )
 
     def _check_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
         width = who.shape[1]
@@ -414,13 +416,13 @@ class History:
         if ((odd < 0) | (odd >= self.spec.actions)).any():
             high = self.spec.actions
             raise ValueError(f"feedback must be between 0 and {high - 1}, got {_odd(odd, high, low=0)}")
-        lane, k = kernels()["check_late"](*_readable(self._state, self._rows), mask, who, count)
+        lane, k = kernels()["check_late"](readable(self._state), readable(self._rows), mask, who, count)
         if lane >= 0:
             raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
 
     def _take_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
         kernels()["take_late"](
-            *_readable(self._state, self._rows), mask, self.memory.weighting.factor, who, what, count
+            readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count
         )
 
     def _grow(self, more: int) -> None:
@@ -443,11 +445,6 @@ def _late_columns(columns: Columns) -> tuple[NDArray[Any], NDArray[Any], NDArray
 def _odd(values: NDArray[Any], high: int, *, low: int = MISSING) -> int:
     """Return the first value out of the range."""
     return int(values[(values < low) | (values >= high)][0])
-
-
-def _readable(*records: NDArray[np.void]) -> tuple[NDArray[Any], ...]:
-    """Return records so that plain Python reads them like compiled code."""
-    return records if COMPILED else tuple(r.view(np.recarray) for r in records)
 
 
 def _state_dtype(profiles: int) -> np.dtype[np.void]:
@@ -594,11 +591,7 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     lane.now[row.profile, acted, before] -= 1.0
                     lane.now[row.profile, acted, known(row.feedback)] += 1.0
 
-    source = source_hash(History)
-    return {
-        loop.__name__: compile_kernel(loop, name=f"{__name__}.{loop.__name__}", source=source)
-        for loop in (remember, check_late, take_late)
-    }
+    return compile_kernels(History, remember, check_late, take_late)
 
 
 __all__ = ["NEGATIVE", "POSITIVE", "UNKNOWN", "Discounted", "Full", "History", "Memory", "SlidingWindow"]

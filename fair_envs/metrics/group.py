@@ -8,7 +8,7 @@ notion costs the same over any window.
 import functools
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.compilation import compile_kernel, rule, source_hash
+from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.history import NEGATIVE, POSITIVE, History
 from fair_envs.interactions import FairSpec
 
@@ -105,7 +105,7 @@ def apart(one, other):  # type: ignore[no-untyped-def]
 
 
 @functools.cache
-def kernels() -> Mapping[str, Callable[..., Any]]:
+def kernels() -> Mapping[str, Kernel]:
     """Return the compiled loops over lanes, strata and groups."""
 
     def rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
@@ -133,10 +133,7 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                             largest = gap
             out[b] = largest
 
-    source = source_hash(GroupNotion)
-    return {
-        loop.__name__: compile_kernel(loop, name=f"{__name__}.{loop.__name__}", source=source) for loop in (rates, gaps)
-    }
+    return compile_kernels(GroupNotion, rates, gaps)
 
 
 @dataclass(frozen=True, kw_only=True)
