@@ -116,6 +116,30 @@ class Rules:
             raise ValueError(f"flip needs a sensitive attribute of each agent; {self.name} has none to flip")
         records[self.sensitive_field] ^= who.astype(records[self.sensitive_field].dtype)
 
+    def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
+        """Give those about to be decided on that value of a sensitive attribute, all else equal, in place.
+
+        Args:
+            records: Lanes, shape (B,).
+            attribute: One of ``spec.sensitive``.
+            code: One of its codes.
+
+        Raises:
+            ValueError: The rules do not say how.
+        """
+        raise ValueError(f"assign needs individuals with a sensitive attribute; those of {self.name} cannot be changed")
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return what is hidden from the decision-maker about those to be decided on now, for evaluation alone.
+
+        Args:
+            records: Lanes, shape (B,).
+
+        Returns:
+            Arrays of shape (B, M); ``"feedback"`` is the correct decision. Nothing if nothing is hidden.
+        """
+        return {}
+
     def renderer(self) -> Any:
         """Return what draws a lane: ``frame(lane) -> (height, width, 3) uint8`` and ``text(lane) -> str``."""
         raise NotImplementedError(f"{self.name} has no renderer")

@@ -26,9 +26,12 @@ class FairSpec:
         individuals: How many individuals one step affects (M).
         actions: How many decisions there are (A), the width of ``fair_action_probs``; 0 for continuous actions.
         features: Names of the columns of ``fair_features``.
+        nominal_features: Those whose values are codes without an order: two of them are equal or differ.
+        sensitive_features: Those that show a sensitive attribute, or that should not make people differ.
         sensitive: Each sensitive attribute and the names of its codes 0, 1, ...
         legitimate: Each legitimate factor and the names of its codes.
         groups: Names of the values of ``fair_group``, the intersections of the sensitive attributes.
+        favourable_action: The decision that people want for themselves.
         same_individuals: Whether an episode is about the same individuals throughout (agents), so that who they are is
             reported at the reset too.
         feedback: When the correct decision is revealed.
@@ -39,13 +42,25 @@ class FairSpec:
     individuals: int
     actions: int
     features: tuple[str, ...]
+    nominal_features: tuple[str, ...] = ()
+    sensitive_features: tuple[str, ...] = ()
     sensitive: Mapping[str, tuple[str, ...]]
     legitimate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: tuple[str, ...]
+    favourable_action: int = 1
     same_individuals: bool = False
     feedback: Literal["none", "full", "accepted", "delayed"] = "none"
     delay: int = 0
     late_rows: int = 1
+
+    def __post_init__(self) -> None:
+        """Check that features are spoken of by their names."""
+        for kind in ("nominal_features", "sensitive_features"):
+            unknown = [name for name in getattr(self, kind) if name not in self.features]
+            if unknown:
+                raise ValueError(
+                    f"{kind} must be among {', '.join(self.features) or 'no features'}, got {unknown[0]!r}"
+                )
 
     @property
     def one_person(self) -> bool:

@@ -10,6 +10,7 @@ from fair_envs.core import Rules, rule
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
+from fair_envs.feedback import Kind, fields, reveal
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import Range
 from tests.toys import TextRenderer
@@ -23,6 +24,8 @@ class FerryParams(NamedTuple):
 
     seats: Annotated[int, Range(1, 100)] = 4
     horizon: Annotated[int, Range(1, 10_000)] = 50  # steps until truncation
+    feedback: Kind = "full"
+    delay: Annotated[int, Range(1, 1000)] = 3  # steps until delayed feedback
 
 
 @rule
@@ -44,7 +47,7 @@ def start(lane: Any, params: Any) -> None:
 def step(lane: Any, action: Any, params: Any, reward: Any, facts: Any) -> Any:
     """Board or refuse the passenger; a full ferry ends the episode."""
     facts.action[0] = action[0]
-    facts.feedback[0] = lane.ticket
+    reveal(lane, params, facts, lane.ticket)
     if action[0] == BOARD:
         lane.free -= 1
         facts.outcome[0] = 1
@@ -78,17 +81,27 @@ class Ferry(Rules):
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def lane(self, params: FerryParams) -> list[tuple[Any, ...]]:
-        return [("free", np.int32), ("passenger", np.int32), ("foreign", np.int8), ("ticket", np.int8)]
+        own = [("free", np.int32), ("passenger", np.int32), ("foreign", np.int8), ("ticket", np.int8)]
+        return own + fields(params)
+
+    def assign(self, records: Any, attribute: str, code: int) -> None:
+        records["foreign"] = code
+
+    def oracle(self, records: Any) -> dict[str, Any]:
+        return {"feedback": records["ticket"][:, np.newaxis].astype(np.int64)}
 
     def fair_spec(self, params: FerryParams) -> FairSpec:
         return FairSpec(
             individuals=1,
             actions=2,
             features=("free", "foreign", "ticket"),
+            nominal_features=("foreign", "ticket"),
+            sensitive_features=("foreign",),
             sensitive={"dialect": ("local", "foreign")},
             legitimate={"ticket": ("unpaid", "paid")},
             groups=("local", "foreign"),
-            feedback="full",
+            feedback=params.feedback,
+            delay=params.delay if params.feedback == "delayed" else 0,
         )
 
     def observation_space(self, params: FerryParams) -> gym.spaces.Box:

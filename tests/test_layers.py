@@ -20,7 +20,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "parameters": (),
     "core": ("chance", "compilation", "interactions", "parameters"),
     "faces": ("core",),
-    "envs": ("faces",),
+    "feedback": ("compilation",),
+    "envs": ("faces", "feedback"),
     "registration": ("envs",),
     "fair_envs": ("registration",),  # the package's own __init__.py
     "history": ("compilation", "interactions", "parameters"),

@@ -33,6 +33,14 @@ class OfLanes:
         records: NDArray[np.void] = self.lanes.snapshot()
         return records
 
+    def oracle(self) -> dict[str, NDArray[Any]]:
+        """Return what is hidden about those to be decided on now, for evaluation alone: arrays of shape (B, M).
+
+        ``"feedback"`` is the correct decision; an environment that hides nothing returns nothing.
+        """
+        hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.snapshot())
+        return hidden
+
 
 class NotReset(gym.error.ResetNeeded):
     """Raised by a step before the first reset or after the end of an episode."""

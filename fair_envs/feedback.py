@@ -1,0 +1,42 @@
+"""When a decision-maker learns which decision was correct, for environments that decide on one person a step.
+
+The person of step t has the number t within the episode, which late feedback is told by. An environment's parameters
+have the fields ``feedback`` (of `Kind`) and ``delay``; its lanes have `fields`.
+"""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from fair_envs.compilation import rule
+
+Kind = Literal["none", "full", "accepted", "delayed"]
+"""Never; at once; at once, but only about those for whom the decision was 1; ``delay`` steps later."""
+
+FULL, ACCEPTED, DELAYED = (get_args(Kind).index(kind) for kind in ("full", "accepted", "delayed"))
+
+
+def fields(params: Any) -> list[tuple[Any, ...]]:
+    """Return the fields of a lane that hold what is not revealed yet."""
+    return [("to_reveal", np.int8, (params.delay if params.feedback == "delayed" else 1,))]
+
+
+@rule
+def reveal(lane, params, facts, correct):  # type: ignore[no-untyped-def]
+    """Write what is learnt in this step, whose decision is in ``facts.action`` already.
+
+    Args:
+        lane: Holds `fields`.
+        params: With ``feedback`` and ``delay``.
+        facts: The step's record.
+        correct: The correct decision for the person of this step.
+    """
+    if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[0] == 1):
+        facts.feedback[0] = correct
+    elif params.feedback == DELAYED:
+        place = lane.time % params.delay
+        if lane.time >= params.delay:
+            facts.late_individual[0] = lane.time - params.delay
+            facts.late_feedback[0] = lane.to_reveal[place]
+            facts.late_count = 1
+        lane.to_reveal[place] = correct
