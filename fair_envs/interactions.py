@@ -119,6 +119,42 @@ def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | No
     return info
 
 
+def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
+    """Return one step's record as keys of ``info``, for an environment that is not made of this package's rules.
+
+    Args:
+        spec: The environment's static facts.
+        facts: Columns without their prefix, each of its shape in ``info``; what is left out is missing. None at all
+            (after a reset): nobody was decided on.
+
+    Raises:
+        TypeError: No such column.
+        ValueError: A value of another shape or kind.
+
+    Example:
+        >>> who = ("woman", "man")
+        >>> loans = FairSpec(individuals=1, actions=2, features=("income",), sensitive={"gender": who}, groups=who)
+        >>> info = record(loans, individual=7, features=[0.4], sensitive=[1], group=1, action=1, feedback=0)
+        >>> int(info["fair_decided"]), int(info["fair_sensitive"][0]), float(info["fair_outcome"])
+        (1, 1, 0.0)
+    """
+    told = columns(spec, blank_facts(spec), None)
+    told = {name: np.array(column) for name, column in told.items()}
+    told[PREFIX + "decided"][0] = bool(facts)
+    for name, value in facts.items():
+        column = told.get(PREFIX + name)
+        if column is None or name == "decided":
+            known = ", ".join(own.removeprefix(PREFIX) for own in told)
+            raise TypeError(f"{name} must be one of {known}; it is unknown")
+        given = np.asarray(value)
+        if given.shape != column.shape[1:]:
+            raise ValueError(f"{name} must have shape {column.shape[1:]}, got {given.shape}")
+        if not np.can_cast(given.dtype, column.dtype, casting="same_kind"):
+            raise ValueError(f"{name} must hold {column.dtype} values, got {given.dtype}")
+        column[0] = given
+    return {name: column[0] for name, column in told.items()}
+
+
 def rows(info: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     """Yield one dictionary for each row of the columns, zero-dimensional values as NumPy scalars."""
     names = list(info)

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from fair_envs.interactions import FairSpec, blank_facts, columns, facts_dtype, personal_columns, rows
+from fair_envs.interactions import FairSpec, blank_facts, columns, facts_dtype, personal_columns, record, rows
 
 AGENTS = FairSpec(
     individuals=3,
@@ -105,3 +105,32 @@ def test_static_facts_cannot_be_changed_nor_given_by_position() -> None:
         AGENTS.delay = 3  # type: ignore[misc]
     with pytest.raises(TypeError):
         FairSpec(3, 2)  # type: ignore[call-arg]
+
+
+def test_a_record_has_the_keys_shapes_and_types_of_an_environments_info() -> None:
+    told = record(APPLICANT, individual=3, features=[0.5], sensitive=[1], action=1, action_probs=[0.2, 0.8])
+    ours = {name: column[0] for name, column in columns(APPLICANT, blank_facts(APPLICANT), None).items()}
+    assert told.keys() == ours.keys()
+    assert all(told[name].shape == ours[name].shape and told[name].dtype == ours[name].dtype for name in told)
+    assert [int(told[f"fair_{name}"]) for name in ("decided", "individual", "feedback")] == [1, 3, -1]
+    np.testing.assert_allclose(told["fair_action_probs"], [0.2, 0.8])
+
+
+def test_a_record_without_facts_is_that_of_a_reset() -> None:
+    told = record(APPLICANT)
+    assert told["fair_decided"] == 0
+    assert told["fair_individual"] == told["fair_action"] == -1
+
+
+@pytest.mark.parametrize(
+    ("facts", "error", "words"),
+    [
+        ({"sensitive": 1}, ValueError, r"sensitive must have shape \(1,\), got \(\)"),
+        ({"action": 0.5}, ValueError, "action must hold int64 values, got float64"),
+        ({"gender": 1}, TypeError, "gender must be one of .*sensitive"),
+        ({"decided": 1}, TypeError, "decided must be one of"),
+    ],
+)
+def test_a_record_refuses_what_is_no_column(facts: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        record(APPLICANT, **facts)

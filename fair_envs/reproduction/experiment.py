@@ -1,4 +1,8 @@
-"""A cell: one training and its evaluation, named by a hash of all that it depends on."""
+"""A cell: one training and its evaluation, named by a hash of all that it depends on.
+
+A `Job` is what every study's cells have in common: a name and a result that appears whole or not at all. `Cell` is that
+of a multi-agent training.
+"""
 
 import functools
 import hashlib
@@ -37,8 +41,27 @@ def sources() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One training and its evaluation; equal cells have equal results.
+class Job:
+    """Work with a result; equal jobs have equal results. A subclass's fields are all that it depends on."""
+
+    @property
+    def key(self) -> str:
+        """A hash of the job and of the code that runs it."""
+        content = {"sources": sources(), **self.as_dict()}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the job as plain data for JSON."""
+        return asdict(self)
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write files into an empty folder and return what else the record should hold."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Job):
+    """One training and its evaluation.
 
     Attributes:
         training: What is trained, and how.
@@ -48,15 +71,16 @@ class Cell:
     training: Training
     episodes: int
 
-    @property
-    def key(self) -> str:
-        """A hash of the cell and of the code that runs it."""
-        content = {"sources": sources(), **self.as_dict()}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the cell as plain data for JSON."""
-        return asdict(self)
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write the test's arrays and the model; return how long the training took."""
+        started = time.perf_counter()
+        curve = LearningCurve()
+        model = train(self.training, callback=curve)
+        seconds = time.perf_counter() - started
+        arrays = {**evaluate_cell(self, model), "learning": np.array(curve.rows)}
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        model.save(part / "model.zip")
+        return {"seconds": seconds}
 
 
 @dataclass(frozen=True)
@@ -88,7 +112,7 @@ class Result:
     seconds: float
 
 
-def run_cell(cell: Cell, folder: Path) -> Path:
+def run_cell(cell: Job, folder: Path) -> Path:
     """Run a cell unless its result is there; return the result's folder, which appears whole or not at all."""
     done = folder / cell.key
     if (done / "cell.json").exists():
@@ -96,15 +120,8 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{cell.key}-", dir=folder))
     try:
-        started = time.perf_counter()
-        curve = LearningCurve()
-        model = train(cell.training, callback=curve)
-        seconds = time.perf_counter() - started
-        arrays = {**evaluate_cell(cell, model), "learning": np.array(curve.rows)}
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        record = {"cell": cell.as_dict(), "key": cell.key, "seconds": seconds, "version": fair_envs.__version__}
+        record = {"cell": cell.as_dict(), "key": cell.key, "version": fair_envs.__version__, **cell.work(part)}
         (part / "cell.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
-        model.save(part / "model.zip")
         if not done.exists():
             os.replace(part, done)
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fair_envs.reproduction.experiment import Cell, run_cell
+from fair_envs.reproduction.experiment import Job, run_cell
 
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -19,7 +19,7 @@ class FailedCellsError(RuntimeError):
     """Raised when every other cell is done and some have failed."""
 
 
-def run_cells(cells: Sequence[Cell], folder: Path, *, jobs: int = 1, progress: bool = True) -> dict[str, Path]:
+def run_cells(cells: Sequence[Job], folder: Path, *, jobs: int = 1, progress: bool = True) -> dict[str, Path]:
     """Run the cells that have no result yet and return each cell's folder by its key.
 
     Each worker process computes on one thread: with as many workers as cores that is faster than sharing them.
@@ -73,7 +73,7 @@ def merge(sources: Sequence[Path], folder: Path) -> int:
     return new
 
 
-def _finished(running: dict["Future[Path]", Cell], pool: ProcessPoolExecutor) -> Iterator["Future[Path]"]:
+def _finished(running: dict["Future[Path]", Job], pool: ProcessPoolExecutor) -> Iterator["Future[Path]"]:
     """Yield the futures as they finish; on an interruption drop those that have not begun."""
     try:
         yield from as_completed(running)
