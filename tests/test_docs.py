@@ -93,8 +93,9 @@ print(HideSensitive(gymnasium.make("FairWell-v0")).reset(seed=0)[0].tolist())
     assert seen == "[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]"
 
 
-def test_every_python_block_of_the_readme_runs(tmp_path: Path) -> None:
-    blocks = [text for kind, text in BLOCK.findall((ROOT / "README.md").read_text()) if kind == "python"]
+@pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md"])
+def test_every_python_block_of_a_page_runs(page: str, tmp_path: Path) -> None:
+    blocks = [text for kind, text in BLOCK.findall((ROOT / page).read_text()) if kind == "python"]
     assert blocks
     for text in blocks:
         program = tmp_path / "block.py"
