@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.metrics import Estimate
+from fair_envs.reproduction import claims
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers import lamalfa2025 as paper
@@ -61,19 +62,19 @@ def estimate(low: float, high: float) -> Estimate:
 
 
 def test_a_claim_holds_only_if_the_whole_interval_says_so() -> None:
-    assert [paper.exceeds(estimate(*e), 50) for e in ((51, 60), (30, 49), (40, 60))] == [True, False, None]
-    assert [paper.within(estimate(*e), 10) for e in ((-9, 9), (11, 20), (-30, -11), (5, 15))] == [
+    assert [claims.exceeds(estimate(*e), 50) for e in ((51, 60), (30, 49), (40, 60))] == [True, False, None]
+    assert [claims.within(estimate(*e), 10) for e in ((-9, 9), (11, 20), (-30, -11), (5, 15))] == [
         True,
         False,
         False,
         None,
     ]
     undefined = estimate(float("nan"), float("nan"))
-    assert paper.exceeds(undefined, 0) is None and paper.within(undefined, 10) is None
+    assert claims.exceeds(undefined, 0) is None and claims.within(undefined, 10) is None
 
 
 def test_all_of_nothing_is_open() -> None:
-    assert [paper.all_of(x) for x in ([True, True], [True, None], [None, False], [])] == [True, None, False, None]
+    assert [claims.all_of(x) for x in ([True, True], [True, None], [None, False], [])] == [True, None, False, None]
 
 
 # ---------------------------------------------------------------------------- claims, on returns made by hand
@@ -106,7 +107,7 @@ def report(results: Mapping[tuple[float, float], Sequence[Result]]) -> paper.Rep
     return paper.Report(name="smoke", scale=scale, arms=arms, out=Path("nowhere"))
 
 
-def outcomes(claim: paper.Claim) -> list[str]:
+def outcomes(claim: claims.Claim) -> list[str]:
     """Return what the claim's verdict says in each metric."""
     return [part.split(" (")[0] for part in claim.verdict.split("; ")]
 

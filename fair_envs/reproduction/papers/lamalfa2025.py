@@ -7,7 +7,7 @@ is therefore looked at in three metrics.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -18,9 +18,10 @@ from fair_envs.baselines.fair_ppo import ModeName
 from fair_envs.baselines.training import Training
 from fair_envs.metrics import Estimate, mean_interval, paired_difference, price_of_fairness
 from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, within
 from fair_envs.reproduction.experiment import Cell, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
-from fair_envs.reproduction.runner import merge, run_cells
+from fair_envs.reproduction.runner import open_study, run_cells
 
 ScaleName = Literal["smoke", "small", "full"]
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
@@ -169,26 +170,9 @@ def main(
             that has none.
         FileExistsError: The folder exists, without ``resume``.
     """
-    if scale not in SCALES:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got {scale!r}")
-    if seeds is not None and seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}")
-    missing = [str(source) for source in merge_from if not (source / "cells").is_dir()]
-    if missing:
-        raise ValueError(
-            f"merge_from (--merge) must name folders of this study, got {', '.join(missing)} without cells"
-        )
-    if out.exists() and not resume:
-        raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
+    folder = open_study(out, scale=scale, scales=SCALES, seeds=seeds, resume=resume, merge_from=merge_from)
     chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
     study = cells(chosen)
-    folder = out / "cells"
-    begun = out / "scale.txt"  # a report of another scale would be written over
-    if begun.is_file() and begun.read_text() != scale:
-        raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
-    folder.mkdir(parents=True, exist_ok=True)
-    begun.write_text(scale)
-    merge([source / "cells" for source in merge_from], folder)
     run_cells([cell for group in study.values() for cell in group], folder, jobs=jobs, progress=progress)
     arms = {
         point: Arm(label_of(point), [read_result(folder / cell.key) for cell in group], chosen.horizon)
@@ -203,15 +187,6 @@ def label_of(point: Point) -> str:
     if (alpha, beta) == (0.0, 0.0):
         return "PPO"
     return f"({alpha:g}, {beta:g})" if variant == "shaped" else f"{variant} ({alpha:g}, {beta:g})"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper and what our runs say of it."""
-
-    text: str
-    verdict: str
-    evidence: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,7 +360,7 @@ class Report:
         best = {form: max(values.values(), key=lambda e: e.value) for form, values in found.items()}
         return Claim(
             "Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
-            _verdict({form: exceeds(e, 50) for form, e in best.items()}),
+            verdict({form: exceeds(e, 50) for form, e in best.items()}),
             _evidence(found),
         )
 
@@ -393,7 +368,7 @@ class Report:
         found = {form: self._reductions("csp", form) for form in FORMS}
         return Claim(
             "Conditional statistical parity improves in both preference groups, everywhere on the grid.",
-            _verdict(
+            verdict(
                 {
                     f"{form}, at the {len(self.fair('csp'))} points run": all_of(exceeds(e, 0) for e in values.values())
                     for form, values in found.items()
@@ -411,7 +386,7 @@ class Report:
             low = [ok for weights, ok in improves.items() if min(weights) < HIGH]
             both_sides = bool(high and low) or None
             holds[form] = all_of([both_sides, *high, *(None if ok is None else not ok for ok in low)])
-        return Claim("Counterfactual fairness improves only at high weights.", _verdict(holds), _evidence(found))
+        return Claim("Counterfactual fairness improves only at high weights.", verdict(holds), _evidence(found))
 
     def _price_claim(self) -> Claim:
         gaps = {
@@ -422,7 +397,7 @@ class Report:
         metric = f"within {MARGIN} percentage points"
         return Claim(
             "The price of fairness is similar for both groups.",
-            _verdict({metric: all_of(within(gap, MARGIN) for gap in gaps.values())}),
+            verdict({metric: all_of(within(gap, MARGIN) for gap in gaps.values())}),
             "Price for N minus price for S, in percentage points: " + _listed(gaps, unit=""),
         )
 
@@ -497,33 +472,6 @@ class Report:
             *[f"![{path.stem}]({path.name})" for path in sorted(self.out.glob("*.png"))],
         ]
         return "\n\n".join(parts) + "\n"
-
-
-def exceeds(estimate: Estimate, bound: float) -> bool | None:
-    """Return whether the whole interval is above the bound, False if it is below, None if neither is shown."""
-    if estimate.low > bound:
-        return True
-    return False if estimate.high < bound else None
-
-
-def within(estimate: Estimate, margin: float) -> bool | None:
-    """Return whether the whole interval is within the margin of 0, False if outside, None if neither is shown."""
-    if -margin < estimate.low and estimate.high < margin:
-        return True
-    return False if estimate.low > margin or estimate.high < -margin else None
-
-
-def all_of(outcomes: Iterable[bool | None]) -> bool | None:
-    """Return whether all are so: False if one is not, None if one is open or there are none."""
-    known = list(outcomes)
-    if False in known:
-        return False
-    return None if None in known or not known else True
-
-
-def _verdict(holds: Mapping[str, bool | None]) -> str:
-    words = {True: "Holds", False: "Does not hold", None: "Undecided"}
-    return "; ".join(f"{words[outcome]} ({metric})" for metric, outcome in holds.items()) + "."
 
 
 def _evidence(found: Mapping[str, Mapping[str, Estimate]]) -> str:

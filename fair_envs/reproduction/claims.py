@@ -1,0 +1,43 @@
+"""A paper's claims, and what estimates with intervals say of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fair_envs.metrics import Estimate
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and what our runs say of it."""
+
+    text: str
+    verdict: str
+    evidence: str
+
+
+def exceeds(estimate: Estimate, bound: float) -> bool | None:
+    """Return whether the whole interval is above the bound, False if it is below, None if neither is shown."""
+    if estimate.low > bound:
+        return True
+    return False if estimate.high < bound else None
+
+
+def within(estimate: Estimate, margin: float) -> bool | None:
+    """Return whether the whole interval is within the margin of 0, False if outside, None if neither is shown."""
+    if -margin < estimate.low and estimate.high < margin:
+        return True
+    return False if estimate.low > margin or estimate.high < -margin else None
+
+
+def all_of(outcomes: Iterable[bool | None]) -> bool | None:
+    """Return whether all are so: False if one is not, None if one is open or there are none."""
+    known = list(outcomes)
+    if False in known:
+        return False
+    return None if None in known or not known else True
+
+
+def verdict(holds: Mapping[str, bool | None]) -> str:
+    """Return what is to be said of a claim that was looked at in several ways."""
+    words = {True: "Holds", False: "Does not hold", None: "Undecided"}
+    return "; ".join(f"{words[outcome]} ({metric})" for metric, outcome in holds.items()) + "."
