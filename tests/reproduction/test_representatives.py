@@ -16,7 +16,7 @@ def test_the_best_in_each_objective_are_shown_even_if_they_are_more_than_the_siz
 
 
 def test_of_equally_good_policies_the_one_that_is_best_in_more_objectives_is_shown() -> None:
-    values = [[1, 0, 0], [1, 1, 0], [0, 0, 1], [0.2, 0, 0]]
+    values = [[5, 0, 0], [5, 5, 0], [0, 0, 5], [1, 0, 0]]
     np.testing.assert_array_equal(representative_subset(values, size=2), [1, 2])
 
 
