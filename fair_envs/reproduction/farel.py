@@ -136,7 +136,7 @@ def _plain(number: float) -> str:
 @functools.cache
 def printed() -> Mapping[int, Mapping[str, Mapping[str, Any]]]:
     """Return the paper's numbers by table and group of rows: ``n``, ``best``, ``mean`` (not in all) and ``worst``."""
-    text = files(__package__).joinpath("data", "cimpean2025.json").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("data/cimpean2025.json").read_text(encoding="utf-8")
     return {int(number): groups for number, groups in json.loads(text)["tables"].items()}
 
 
