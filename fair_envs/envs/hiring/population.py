@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-FEATURES = ("age", "gender", "degree", "extra_degree", "nationality", "married", "experience")
-FEATURES += ("dutch", "french", "english", "german")
+FEATURES = (
+    *("age", "gender", "degree", "extra_degree", "nationality", "married", "experience"),
+    *("dutch", "french", "english", "german"),
+)
 AGE, GENDER, DEGREE, EXTRA, NATIONALITY, MARRIED, EXPERIENCE, DUTCH, FRENCH, ENGLISH, GERMAN = range(len(FEATURES))
 TRAITS = FEATURES[:EXPERIENCE]  # the columns of a population; the rest is drawn given these
 
@@ -48,6 +50,8 @@ SKEWED: Mapping[str, tuple[tuple[int, int], Targets]] = {
     ),
 }
 """Other populations: two traits, and the share that each combination of their values has in place of its own."""
+
+POPULATIONS = ("belgian", *SKEWED)
 
 
 class People(NamedTuple):
@@ -126,7 +130,10 @@ def read(path: str | Path) -> dict[str, list[str]]:
         with open(path, newline="", encoding="utf-8") as file:
             header, *lines = csv.reader(file)
     except (OSError, ValueError) as error:
-        raise ValueError(f"population must be a table or the path of a CSV file, got {str(path)!r}") from error
+        options = ", ".join(map(repr, POPULATIONS))
+        raise ValueError(
+            f"population must be one of {options}, a table, or the path of a CSV file, got {str(path)!r}"
+        ) from error
     return dict(zip(header, map(list, zip(*lines, strict=True)), strict=True))
 
 
@@ -165,7 +172,8 @@ def _weights(column: NDArray[Any]) -> Floats:
         wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
         got = wrong[0] if wrong.size else "a sum of 0"
         raise ValueError(f"population must have weights of at least 0 with a positive sum, got {got}")
-    return weights / weights.sum()
+    shares: Floats = weights / weights.sum()
+    return shares
 
 
 # ------------------------------------------------------------------------------------------- from the public counts

@@ -31,7 +31,7 @@ from fair_envs.envs.hiring.population import (
     NATIONALITIES,
     NATIONALITY,
     OWN,
-    SKEWED,
+    POPULATIONS,
     YEARS,
     YOUNGEST,
     checked_people,
@@ -48,16 +48,18 @@ ACTION_NAMES = ("reject", "hire")
 # Sites of chance
 PERSON, YEARS_WORKED, SPOKEN, CANDIDATE_NOISE, REWARD_NOISE, TEAM_NOISE, LEAVING = range(7)
 
-COMPANY = ("team_potential", "team_degrees", "team_extra_degrees", "team_experience")
-COMPANY += ("team_dutch", "team_french", "team_english", "team_german")
-COMPANY += ("team_men", "team_women", "team_belgian", "team_foreign")
+COMPANY = (
+    *("team_potential", "team_degrees", "team_extra_degrees", "team_experience"),
+    *("team_dutch", "team_french", "team_english", "team_german"),
+    *("team_men", "team_women", "team_belgian", "team_foreign"),
+)
 SHARED_LANGUAGES, SHARED_GENDERS, SHARED_NATIONALITIES = 4, 8, 10  # where these begin among COMPANY
 TERMS = 5  # of the skills
 DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
 NEVER = 2**31 - 1
 LARGEST_NORMAL = 9.0  # no normal number of `chance` is larger
 
-KNOWN: Mapping[str, tuple[str, ...]] = {"population": ("belgian", *SKEWED), "reward_bias": tuple(BIASES)}
+KNOWN: Mapping[str, tuple[str, ...]] = {"population": POPULATIONS, "reward_bias": tuple(BIASES)}
 GROUPS = tuple(f"{nationality} {gender}" for gender in GENDERS for nationality in NATIONALITIES)
 
 
@@ -399,7 +401,7 @@ def kernels() -> Mapping[str, Kernel]:
 
 TABLES = ("people_traits", "people_cumulative", "languages_cumulative", "bias_values", "bias_steps", "bias_first")
 
-Code = namedtuple("Code", (*HiringParams._fields, *TABLES))  # type: ignore[misc]
+Code: Any = namedtuple("Code", (*HiringParams._fields, *TABLES))
 """What compiled rules are given: the parameters as numbers, and tables.
 
 Attributes:
@@ -425,7 +427,94 @@ def code_of(params: HiringParams, *, population: Any, reward_bias: Any) -> Any:
 
 
 class Hiring(Rules):
-    """TODO."""
+    """A company that decides on one applicant after another, after Cimpean et al. (2025).
+
+    **Description.** A company looks for a team of 100. In each step one applicant comes to the door, drawn anew from a
+    population: age, gender, education, nationality and marriage together, then years of experience and languages.
+    The company hires or rejects. What an applicant is worth to the team, the goodness, depends on skills alone unless
+    ``diversity_weight`` is raised; from a threshold on, hiring is the correct decision. Employees leave now and then.
+
+    **Who decides and who is affected.** The company decides (one agent); the applicants are affected, one a step, each
+    of them once. For an applicant the harm is not to be hired. What can be read off: how much less often one group is
+    hired (statistical parity), also among the qualified (equal opportunity: qualified people turned away), how often
+    decisions are wrong about a group (overall accuracy equality), and how often somebody of it is hired and does not
+    fit (predictive parity and equality). Nothing is said about those who never apply, nor about what being rejected
+    does to a person later.
+
+    **Population.** Shares of 1,120 kinds of people aged 18 to 64, from counts of the Belgian statistical office (see
+    ``data/README.md``). The paper calls it the Belgian population; its totals (712,488 people, 38 % of them foreign)
+    fit the Brussels-Capital Region. Groups differ in it: foreign women hold extra degrees most often (43 %), foreign
+    men least (34 %), and 41 % of these have no degree. A policy without regard to groups does therefore not hire equal
+    shares of them. ``population``: ``"belgian"``; ``"gender"``: 70 % men; ``"nationality_gender"``: 40 % each Belgian
+    men and women, 15 % foreign men, 5 % foreign women; ``"gender_married"``: 25 % unmarried and 30 % married men, 20 %
+    unmarried and 25 % married women; or a table of your own: columns ``age``, ``gender``, ``degree``,
+    ``extra_degree``, ``nationality``, ``married`` and ``weight``, as a mapping, a DataFrame or the path of a CSV file.
+
+    Experience: y years with a weight of y + 1, up to what age and studies leave (age - 18, less 3 for a degree and 2
+    for an extra one). Languages: Dutch, French, English, German, depending on education; everybody speaks Dutch or
+    French.
+
+    **Goodness.** The mean of five terms, each of which compares the team with the applicant to the team without:
+    potential (how many of degree, extra degree, any experience, divided by 3, with noise), degree, extra degree,
+    experience / 47, and the entropy (base 4) of the languages in the team with the applicant. With ``diversity_weight``
+    w it is (1 - w) of this and w of the mean entropy (base 2) of gender and nationality in that team. Between -1 and 1.
+
+    **Sensitive attribute and legitimate factors.** ``gender`` (man, woman) and ``nationality`` (Belgian, foreign);
+    groups are their four combinations. Legitimate factor: ``education`` (none, degree, extra_degree).
+
+    **Action space.** ``Discrete(2)``: 0 reject, 1 hire.
+
+    **Observation space.** ``Box`` of 23 numbers, the company first: potential, degrees, extra degrees, experience of
+    the team (sums divided by ``team_size``); shares of Dutch, French, English, German among the languages spoken in it;
+    shares of men, women, Belgians, foreigners in it. All are 0 in an empty team. Then the applicant: age ((age - 18) /
+    47), gender (1: woman), degree, extra degree, nationality (1: foreign), married, experience (/ 47), Dutch, French,
+    English, German (1: speaks it).
+
+    **Rewards.** Hiring: goodness - ``threshold`` + noise, and ``reward_bias_size`` for those whom the bias favours,
+    between -1 and 1. Rejecting: minus what hiring would have earned. ``reward_bias``: ``"none"``, ``"men"``,
+    ``"belgian_men"``, or a function that takes features by name and returns which share of the size is added, itself or
+    by its import path: ``lambda age, married: age > 50 and married``. The bias changes the reward alone, never the
+    correct decision. The return is no measure of how often decisions are correct: rejecting everybody earns about 39 in
+    1,000 steps, more than correct decisions (33, after which the team is complete), and hiring from a goodness of 0.7
+    on about 45, single episodes above 50. The paper's "maximal" return of 46.53 is no upper bound.
+
+    **Interactions.** One individual a step: the applicant decided on, with the number of the step. ``fair_features``:
+    the eleven numbers of the applicant. ``fair_action``: 1 hired. ``fair_feedback``: 1 if hiring was correct, of all,
+    of the hired, of all but later, or of nobody (``feedback``). ``fair_outcome``: 1 if hired. The oracle knows the
+    goodness too (``"score"``).
+
+    **Starting state.** A company without employees, and the first applicant.
+
+    **Episode end.** Termination when the team is complete; truncation after ``horizon`` steps.
+
+    **Order of a step.** The decision; the hired join the team. Then employees leave (``leaving``), each with the yearly
+    chance of their age divided by ``steps_per_year``, for the first time in the step after they were hired; a complete
+    team has nobody leave. Then the next applicant comes. By default an applicant comes on each of the 250 working days
+    of a year. An employee's age does not change.
+
+    **Arguments.** The fields of `HiringParams`, each with its default and source. ``profile="authors"`` gives the
+    published code's rules.
+
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on (together:
+    ``profile="authors"``):
+
+    * The record of a step describes the applicant decided on. The published code describes the next one, so that the
+      fairness of a policy hardly shows: ``alignment="next_applicant"``.
+    * Employees leave as the paper says. In its experiments nobody did: ``leaving=False``. (The code for it, unused there,
+      applies the yearly chance in each step, to one employee.)
+    * An employee counts once in the entropies of the team with a candidate; there, twice: ``company_counts="double"``.
+    * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``.
+    * The noise of the potential is divided by the team's size, as in the code; the paper adds it undivided, which
+      would give the goodness of every applicant a noise of 0.28, more than applicants differ.
+    * The language term is the entropy itself, as in the code; the paper takes its increase:
+      ``language_term="difference"``.
+    * Goodness biases, which the code has and never uses, are left out.
+
+    **References.** A. Cimpean, C. Orzan, C. Jonker, P. Libin, A. Nowé, "FAReL: A Framework for Fairness-Aware
+    Reinforcement Learning", arXiv 2509.22232, 2025. Statbel, statbel.fgov.be.
+
+    **Version history.** v0: first version.
+    """
 
     name: ClassVar[str] = "hiring"
     Params: ClassVar[type] = HiringParams
