@@ -151,11 +151,8 @@ def _column(columns: Any, name: str) -> NDArray[Any]:
 def _codes(name: str, column: NDArray[Any]) -> NDArray[np.int32]:
     """Return a trait's values as integers."""
     low, high = (YOUNGEST, OLDEST) if name == "age" else (0, 1)
-    names = {word: str(code) for code, word in enumerate(NAMES.get(name, ()))}
-    try:
-        values = np.array([float(names.get(str(value), value)) for value in column.tolist()])
-    except (TypeError, ValueError):
-        values = np.full(len(column), np.nan)
+    names = {word: code for code, word in enumerate(NAMES.get(name, ()))}
+    values = np.array([_number(names.get(str(value), value)) for value in column.tolist()])
     wrong = ~((values >= low) & (values <= high) & (values == np.round(values)))  # NaN too
     if wrong.any():
         options = f"integers between {low} and {high}" + "".join(f" or {word!r}" for word in names)
@@ -163,14 +160,19 @@ def _codes(name: str, column: NDArray[Any]) -> NDArray[np.int32]:
     return values.astype(np.int32)
 
 
-def _weights(column: NDArray[Any]) -> Floats:
+def _number(value: Any) -> float:
+    """Return the value as a number, NaN if it is none."""
     try:
-        weights = column.astype(np.float64)
+        return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"population must have numbers as weight, got {column.tolist()[0]!r}") from None
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
-        got = wrong[0] if wrong.size else "a sum of 0"
+        return float("nan")
+
+
+def _weights(column: NDArray[Any]) -> Floats:
+    weights = np.array([_number(value) for value in column.tolist()])
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any() or weights.sum() == 0:
+        got = repr(column[wrong].tolist()[0]) if wrong.any() else "a sum of 0"
         raise ValueError(f"population must have weights of at least 0 with a positive sum, got {got}")
     shares: Floats = weights / weights.sum()
     return shares

@@ -401,7 +401,7 @@ def kernels() -> Mapping[str, Kernel]:
 
 TABLES = ("people_traits", "people_cumulative", "languages_cumulative", "bias_values", "bias_steps", "bias_first")
 
-Code: Any = namedtuple("Code", (*HiringParams._fields, *TABLES))
+Code = namedtuple("Code", (*HiringParams._fields, *TABLES))  # type: ignore[misc]
 """What compiled rules are given: the parameters as numbers, and tables.
 
 Attributes:
@@ -412,18 +412,22 @@ Attributes:
 """
 
 
-def code_of(params: HiringParams, *, population: Any, reward_bias: Any) -> Any:
+def is_known(name: str, value: Any) -> bool:
+    """Return whether the value of that parameter is the name of something that comes with the package."""
+    return isinstance(value, str) and value in KNOWN[name]
+
+
+def code_of(params: HiringParams, own: Mapping[str, Any]) -> Any:
     """Return what compiled rules are given.
 
     Args:
         params: The parameters.
-        population: A table of one's own, or None for the one that ``params`` names.
-        reward_bias: A function of one's own, or None for the one that ``params`` names.
+        own: A ``"population"`` or ``"reward_bias"`` of the user's, if there is one.
     """
-    applicants = people(params.population) if population is None else checked_people(population)
-    bias = tabulated(BIASES[params.reward_bias] if reward_bias is None else find_bias(reward_bias))
+    applicants = checked_people(own["population"]) if "population" in own else people(params.population)
+    bias = tabulated(find_bias(own["reward_bias"]) if "reward_bias" in own else BIASES[params.reward_bias])
     languages = cumulated(language_shares())
-    return Code(*encode(params), applicants.traits, applicants.cumulative(), languages, *bias)
+    return Code._make((*encode(params), applicants.traits, applicants.cumulative(), languages, *bias))
 
 
 class Hiring(Rules):
@@ -500,7 +504,7 @@ class Hiring(Rules):
 
     * The record of a step describes the applicant decided on. The published code describes the next one, so that the
       fairness of a policy hardly shows: ``alignment="next_applicant"``.
-    * Employees leave as the paper says. In its experiments nobody did: ``leaving=False``. (The code for it, unused there,
+    * Employees leave as the paper says. In its experiments nobody did: ``leaving=False``. (Its unused code for it
       applies the yearly chance in each step, to one employee.)
     * An employee counts once in the entropies of the team with a candidate; there, twice: ``company_counts="double"``.
     * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``.
@@ -524,12 +528,9 @@ class Hiring(Rules):
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def __init__(self, **given: Any) -> None:
-        own: dict[str, Any] = {name: None for name in KNOWN}
-        for name in KNOWN.keys() & given.keys():
-            if not (isinstance(given[name], str) and given[name] in KNOWN[name]):
-                own[name], given[name] = given[name], OWN
-        super().__init__(**given)
-        self.code = code_of(self.params, **own)
+        own = {name: given[name] for name in KNOWN.keys() & given.keys() if not is_known(name, given[name])}
+        super().__init__(**{**given, **dict.fromkeys(own, OWN)})
+        self.code = code_of(self.params, own)
 
     def lane(self, params: HiringParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
