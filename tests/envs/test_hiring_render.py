@@ -68,8 +68,8 @@ def test_everybody_in_the_team_has_a_seat_and_the_other_seats_are_empty() -> Non
     figures = dict(renderer.figures(lane))
     assert len(figures) == 12
     seated = [figure for (figure,) in figures.values() if isinstance(figure, render.Person)]
-    assert seated == [render.person_of(row) for row in lane["team"][: lane["size"]].tolist()]
-    assert len(seated) == lane["size"] == 6
+    assert seated == [render.person_of(row) for row in lane["team"][: lane["employees"]].tolist()]
+    assert len(seated) == lane["employees"] == 6
 
 
 def test_the_text_says_who_is_at_the_door_and_how_each_group_fared() -> None:

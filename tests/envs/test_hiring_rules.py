@@ -265,6 +265,20 @@ def test_the_tally_counts_groups_by_truth_and_decision() -> None:
     assert tally.sum() == 2 and tally[0, 1, HIRE] == 1 and tally[3, 0, REJECT] == 1
 
 
+@pytest.mark.nojit
+def test_the_first_applicants_of_a_seed_are_these_with_and_without_compilation() -> None:
+    """What changes them raises the environment's version."""
+    lanes, seen = company(noise=0.01, steps_per_year=1.0), []
+    for time in range(12):
+        seen.append(lanes.records["applicant"][0].tolist())
+        step = act(lanes, int(time % 3 > 0))
+    assert seen[0] == [47, 1, 0, 0, 1, 0, 22, 1, 0, 1, 0]
+    assert seen[-1] == [36, 0, 1, 1, 1, 0, 13, 1, 1, 1, 0]
+    assert lanes.records["departures"][0] == 2
+    assert float(step.reward[0, 0]) == pytest.approx(0.31435559484250597, abs=1e-12)
+    assert float(step.observation[0].sum()) == pytest.approx(8.301115036010742, abs=1e-5)
+
+
 # ------------------------------------------------------------------------------------------------- leaving
 
 
@@ -277,7 +291,7 @@ def survivors(age: int, lanes: int = 4000, steps: int = 30, **parameters: Any) -
     act(batch, HIRE)
     there = []
     for _ in range(steps):
-        there.append(batch.records["size"].mean())
+        there.append(batch.records["employees"].mean())
         act(batch, REJECT)
     return np.array(there)
 
@@ -306,13 +320,13 @@ def test_employees_leave_independently_of_each_other() -> None:
         act(lanes, HIRE)
     stay = 1 - 0.257 / 5
     expected = stay ** np.arange(10)
-    assert lanes.records["size"].mean() == pytest.approx(expected.sum(), abs=0.12)
-    assert lanes.records["size"].var() == pytest.approx((expected * (1 - expected)).sum(), rel=0.12)
+    assert lanes.records["employees"].mean() == pytest.approx(expected.sum(), abs=0.12)
+    assert lanes.records["employees"].var() == pytest.approx((expected * (1 - expected)).sum(), rel=0.12)
 
 
 def recounted(records: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sums over the teams and how many employees have experience."""
-    there = np.arange(records["team"].shape[1]) < records["size"][:, np.newaxis]
+    there = np.arange(records["team"].shape[1]) < records["employees"][:, np.newaxis]
     team = records["team"].astype(np.int64) * there[..., np.newaxis]
     return team.sum(axis=1), (team[..., FEATURES.index("experience")] > 0).sum(axis=1)
 
@@ -328,9 +342,9 @@ def test_the_sums_are_those_of_the_team_whoever_came_and_went() -> None:
         np.testing.assert_array_equal(lanes.records["sums"], sums)
         np.testing.assert_array_equal(lanes.records["experienced"], experienced)
         hired = lanes.records["tally"][..., HIRE].sum(axis=(1, 2))
-        np.testing.assert_array_equal(hired - lanes.records["departures"], lanes.records["size"])
+        np.testing.assert_array_equal(hired - lanes.records["departures"], lanes.records["employees"])
         for lane in lanes.records:
-            leaves = lane["leaves_at"][: lane["size"]]
+            leaves = lane["leaves_at"][: lane["employees"]]
             assert lane["next_departure"] == min(leaves.tolist(), default=NEVER)
             assert (leaves >= lane["time"]).all()
     assert (lanes.records["departures"] > 20).all()

@@ -34,12 +34,13 @@ def from_goodness(threshold: float) -> Policy:
 
 def correctly(records: NDArray[np.void]) -> NDArray[np.bool_]:
     """Hire the qualified."""
-    return np.asarray(records["qualified"] == 1)
+    hires: NDArray[np.bool_] = records["qualified"] == 1
+    return hires
 
 
 def correctly_up_to_99(records: NDArray[np.void]) -> NDArray[np.bool_]:
     """Hire the qualified, but never complete the team."""
-    return correctly(records) & np.asarray(records["size"] < 99)
+    return correctly(records) & np.asarray(records["employees"] < 99)
 
 
 def nobody(records: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -52,7 +53,8 @@ def everybody(records: NDArray[np.void]) -> NDArray[np.bool_]:
 
 def qualified_men(records: NDArray[np.void]) -> NDArray[np.bool_]:
     """Hire the qualified men and no woman."""
-    return correctly(records) & np.asarray(records["applicant"][:, GENDER] == MAN)
+    hires: NDArray[np.bool_] = correctly(records) & (records["applicant"][:, GENDER] == MAN)
+    return hires
 
 
 def at_random(records: NDArray[np.void]) -> NDArray[np.bool_]:

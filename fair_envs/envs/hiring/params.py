@@ -27,14 +27,16 @@ class HiringParams(NamedTuple):
     at_horizon: Literal["truncate", "terminate"] = "truncate"  # how the episode ends there; C terminates
     company_counts: Literal["single", "double"] = "single"  # weight of employees beside a candidate; C: double
     # The applicants
-    population: Literal["belgian", "gender", "nationality_gender", "gender_married", "own"] = "belgian"  # or a table; P
+    population: Literal["belgian", "gender", "nationality_gender", "gender_married", "own"] = (
+        "belgian"  # or a table, which is your own; P
+    )
     # Which decision is correct
     threshold: Annotated[float, Range(-1, 1)] = 0.5  # goodness from which on hiring is correct; P
     diversity_weight: Share = 0.0  # of diversity in the goodness, against skills; P
-    language_term: Literal["level", "difference"] = "level"  # of the team's entropy of languages; C, P
+    language_term: Literal["level", "difference"] = "level"  # of the team's entropy of languages; C; P: difference
     noise: Annotated[float, Range(0, 10)] = 0.01  # standard deviation, of the reward and of the team's potential; P, C
     # Rewards
-    reward_bias: Literal["none", "men", "belgian_men", "own"] = "none"  # or a function of features; P
+    reward_bias: Literal["none", "men", "belgian_men", "own"] = "none"  # or a function, which is your own; P
     reward_bias_size: Annotated[float, Range(-2, 2)] = 0.1  # is added to the reward of hiring them; P
     # Leaving
     leaving: bool = True  # whether employees leave; P: they do, C: nobody does

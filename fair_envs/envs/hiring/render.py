@@ -251,7 +251,7 @@ class HiringRenderer(GridRenderer):
 
     def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:
         """Yield the employees and the empty seats."""
-        team = [person_of(employee) for employee in lane["team"][: lane["size"]].tolist()]
+        team = [person_of(employee) for employee in lane["team"][: lane["employees"]].tolist()]
         for place in range(self._params.team_size):
             figure: Figure = team[place] if place < len(team) else Seat()
             yield (place % self.width, place // self.width), (figure,)
@@ -262,7 +262,7 @@ class HiringRenderer(GridRenderer):
             Title("FairHiring", int(lane["time"]), self._params.horizon),
             Applicant(person_of(lane["applicant"].tolist()), words_of(lane)),
             Records(records_of(lane)),
-            Team(int(lane["size"]), self._params.team_size, int(lane["departures"])),
+            Team(int(lane["employees"]), self._params.team_size, int(lane["departures"])),
         ]
 
 

@@ -164,7 +164,7 @@ def skill_of(lane, params):
 def diversity_of(lane, params):
     """Return the mean of the entropies of gender and nationality in the team with the applicant."""
     weight = weight_of_team(params)
-    total = weight * lane.size + 1
+    total = weight * lane.employees + 1
     women = weight * lane.sums[GENDER] + lane.applicant[GENDER]
     foreign = weight * lane.sums[NATIONALITY] + lane.applicant[NATIONALITY]
     return (binary_entropy(women, total) + binary_entropy(foreign, total)) / 2
@@ -215,7 +215,7 @@ def bias_of(lane, params):
 def step(lane, action, params, reward, facts):
     """Decide on the applicant, let employees leave, and let the next applicant come; return whether it terminates."""
     decide(lane, action[0], params, reward, facts)
-    complete = lane.size >= params.team_size
+    complete = lane.employees >= params.team_size
     if lane.time >= lane.next_departure and not complete:
         leave(lane, params)
     meet(lane, params, lane.time + 1)
@@ -243,12 +243,12 @@ def decide(lane, action, params, reward, facts):
 def hire(lane, params):
     """Add the applicant to the team."""
     for feature in range(len(FEATURES)):
-        lane.team[lane.size, feature] = lane.applicant[feature]
-    count_employee(lane, lane.size, 1)
+        lane.team[lane.employees, feature] = lane.applicant[feature]
+    count_employee(lane, lane.employees, 1)
     departure = departure_of(lane, params)
-    lane.leaves_at[lane.size] = departure
+    lane.leaves_at[lane.employees] = departure
     lane.next_departure = min(lane.next_departure, departure)
-    lane.size += 1
+    lane.employees += 1
     lane.team_noise = params.noise * normal(lane.key, lane.time, TEAM_NOISE, 0)
 
 
@@ -296,14 +296,14 @@ def leave(lane, params):
     """Take those whose time has come out of the team; note when the next one goes."""
     lane.next_departure = NEVER
     employee = 0
-    while employee < lane.size:
+    while employee < lane.employees:
         if lane.leaves_at[employee] <= lane.time:
             remove(lane, employee)
         else:
             lane.next_departure = min(lane.next_departure, lane.leaves_at[employee])
             employee += 1
     lane.team_noise = 0.0
-    if lane.size > 0:
+    if lane.employees > 0:
         lane.team_noise = params.noise * normal(lane.key, lane.time, TEAM_NOISE, 0)
 
 
@@ -311,11 +311,11 @@ def leave(lane, params):
 def remove(lane, employee):
     """Take an employee out of the team; the last one takes the place."""
     count_employee(lane, employee, -1)
-    lane.size -= 1
+    lane.employees -= 1
     lane.departures += 1
-    lane.leaves_at[employee] = lane.leaves_at[lane.size]
+    lane.leaves_at[employee] = lane.leaves_at[lane.employees]
     for feature in range(len(FEATURES)):
-        lane.team[employee, feature] = lane.team[lane.size, feature]
+        lane.team[employee, feature] = lane.team[lane.employees, feature]
 
 
 @rule
@@ -349,8 +349,8 @@ def write_company(lane, params, out):
         spoken += lane.sums[k]
     for k in range(LANGUAGES):
         out[SHARED_LANGUAGES + k] = lane.sums[DUTCH + k] / max(spoken, 1)
-    write_shares(lane.sums[GENDER], lane.size, out[SHARED_GENDERS:])
-    write_shares(lane.sums[NATIONALITY], lane.size, out[SHARED_NATIONALITIES:])
+    write_shares(lane.sums[GENDER], lane.employees, out[SHARED_GENDERS:])
+    write_shares(lane.sums[NATIONALITY], lane.employees, out[SHARED_NATIONALITIES:])
 
 
 @rule
@@ -478,9 +478,10 @@ class Hiring(Rules):
     between -1 and 1. Rejecting: minus what hiring would have earned. ``reward_bias``: ``"none"``, ``"men"``,
     ``"belgian_men"``, or a function that takes features by name and returns which share of the size is added, itself or
     by its import path: ``lambda age, married: age > 50 and married``. The bias changes the reward alone, never the
-    correct decision. The return is no measure of how often decisions are correct: rejecting everybody earns about 39 in
-    1,000 steps, more than correct decisions (33, after which the team is complete), and hiring from a goodness of 0.7
-    on about 45, single episodes above 50. The paper's "maximal" return of 46.53 is no upper bound.
+    correct decision. The return is no measure of how often decisions are correct. With nobody leaving, rejecting
+    everybody earns about 39 in 1,000 steps, more than correct decisions do (33, after which the team is complete), and
+    hiring from a goodness of 0.7 on about 45, single episodes above 50. The 46.53 that the paper names as the maximum
+    is no upper bound.
 
     **Interactions.** One individual a step: the applicant decided on, with the number of the step. ``fair_features``:
     the eleven numbers of the applicant. ``fair_action``: 1 hired. ``fair_feedback``: 1 if hiring was correct, of all,
@@ -543,8 +544,8 @@ class Hiring(Rules):
             ("hire_reward", np.float64),
             ("qualified", np.int8),  # 1: hiring is correct
             ("flipped", np.int8, (1,)),  # 1: every applicant has the other gender, as in a counterfactual twin
-            ("size", np.int32),  # of the team
-            ("team", np.int8, (size, features)),  # the first `size` rows are the employees
+            ("employees", np.int32),  # in the team
+            ("team", np.int8, (size, features)),  # the first `employees` rows are the employees
             ("leaves_at", np.int32, size),  # time at whose end each employee goes
             ("next_departure", np.int32),  # the earliest of these
             ("departures", np.int32),  # so far
