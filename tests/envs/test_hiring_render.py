@@ -76,7 +76,7 @@ def test_the_text_says_who_is_at_the_door_and_how_each_group_fared() -> None:
     renderer, lane = played()
     text = plain(renderer.text(lane))
     assert "FairHiring, step 12 of 1000" in text
-    assert f"team: {lane['size']} of 12, {lane['departures']} have left" in text
+    assert f"team: {lane['employees']} of 12, {lane['departures']} have left" in text
     for line in render.words_of(lane):
         assert line in text
     for group, tally in zip(GROUPS, lane["tally"], strict=True):
