@@ -375,6 +375,10 @@ class Worlds:
             [world.advance(own, mask=part) for (world, part), own in zip(self._split(mask), parts, strict=True)]
         )
 
+    def show(self) -> Step:
+        """Return what the lanes show now."""
+        return self._join([world.show() for world in self.worlds])
+
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it."""
         return np.concatenate([world.snapshot() for world in self.worlds])

@@ -4,6 +4,7 @@
 """
 
 from fair_envs.wrappers.adapters import adapt, wrapper
+from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, ReportActionProbs, ReportedProbs
 from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
 from fair_envs.wrappers.penalty import DisparityTracker, FairnessPenalty, Penalty
 from fair_envs.wrappers.recording import Recorder, RecordFairness
@@ -14,13 +15,17 @@ from fair_envs.wrappers.twin import TwinEpisodes, Twins, choose, counterfactual,
 __all__ = [
     "Batch",
     "DisparityTracker",
+    "FairnessObjectives",
     "FairnessPenalty",
+    "GapObjectives",
     "HiddenAttribute",
     "HideSensitive",
     "Objectives",
     "Penalty",
     "RecordFairness",
     "Recorder",
+    "ReportActionProbs",
+    "ReportedProbs",
     "Setting",
     "SocialReward",
     "SocialUtility",
