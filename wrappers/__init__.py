@@ -4,28 +4,35 @@
 """
 
 from fair_envs.wrappers.adapters import adapt, wrapper
-from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, ReportActionProbs, ReportedProbs
+from fair_envs.wrappers.delayed import DelayedFeedback, LateFeedback
+from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, GapPenalty, ReportActionProbs, ReportedProbs
 from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
 from fair_envs.wrappers.penalty import DisparityTracker, FairnessPenalty, Penalty
 from fair_envs.wrappers.recording import Recorder, RecordFairness
+from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.twin import TwinEpisodes, Twins, choose, counterfactual, from_probabilities, from_sb3
 
 __all__ = [
     "Batch",
+    "DelayedFeedback",
     "DisparityTracker",
     "FairnessObjectives",
     "FairnessPenalty",
     "GapObjectives",
+    "GapPenalty",
     "HiddenAttribute",
     "HideSensitive",
+    "LateFeedback",
     "Objectives",
     "Penalty",
     "RecordFairness",
     "Recorder",
     "ReportActionProbs",
     "ReportedProbs",
+    "Scalarisation",
+    "Scalarise",
     "Setting",
     "SocialReward",
     "SocialUtility",

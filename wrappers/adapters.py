@@ -133,7 +133,8 @@ class Bound:
         self.space = _of_one(space, lanes) if joint else space
         self.transform = copy.deepcopy(transform)
         spec: FairSpec = env.unwrapped.fair_spec
-        self.transform.bind(Setting(lanes=lanes, observation_space=self.space, told=spec))  # type: ignore[arg-type]
+        setting = Setting(lanes=lanes, observation_space=self.space, told=spec, objectives=self.objectives)  # type: ignore[arg-type]
+        self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
         self.personal = {*PERSONAL, *(name for other in below for name in other.transform.personal)}
         face = vars(env.unwrapped)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fair_envs.history import History, Memory
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
-from fair_envs.parameters import checked
+from fair_envs.parameters import Weight, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
 
@@ -146,6 +146,51 @@ class GapObjectives(Transform):
 
 
 FairnessObjectives = wrapper(GapObjectives, name="FairnessObjectives")
+
+
+class GapPenalty(Transform):
+    """Takes from every agent's reward the gaps of notions over a history of decisions, each times its weight.
+
+    ``info`` gains `fair_gaps` and `fair_gaps_defined`, see `GapObjectives`.
+
+    Args:
+        notions: Names or notions.
+        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        alpha: Weight of the gaps, at least 0, or one for each notion.
+        keep: Whether decisions are kept when an episode ends.
+        undefined: What a gap counts as that a notion leaves undefined, see `GapObjectives`.
+
+    Raises:
+        ValueError: An option, or a notion that does not fit the environment.
+    """
+
+    changes_reward = True
+
+    def __init__(
+        self,
+        notions: Sequence[str | DecisionNotion],
+        history: Memory,
+        *,
+        alpha: float | Sequence[float] = 1.0,
+        keep: bool = True,
+        undefined: Undefined = "last",
+    ) -> None:
+        self.settings = tracker_settings(notions, history, keep=keep, undefined=undefined)
+        given = [alpha] * len(notions) if isinstance(alpha, (int, float)) else list(alpha)
+        if len(given) != len(notions):
+            raise ValueError(f"alpha must be one number or one for each of {len(notions)} notions, got {alpha!r}")
+        self.alpha = np.array([checked("alpha", weight, Weight) for weight in given])
+
+    def bind(self, setting: Setting) -> None:
+        """Begin with an empty history."""
+        self._tracker = GapTracker(setting, **self.settings)
+        self.histories = (self._tracker.history,)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Take the gaps from the rewards."""
+        gaps, defined = self._tracker.update(batch)
+        taken = (gaps * self.alpha).sum(axis=1, keepdims=True)
+        return batch._replace(reward=batch.reward - taken, added={"fair_gaps": gaps, "fair_gaps_defined": defined})
 
 
 def tracker_settings(

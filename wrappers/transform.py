@@ -44,6 +44,7 @@ class Setting:
     lanes: Lanes | Worlds
     observation_space: Box  # of one agent
     told: FairSpec | None = None  # the static facts as the layers below change them, if they do
+    objectives: int = 0  # entries of the vector reward that the layers below make; 0: the reward is a number
 
     @property
     def rules(self) -> Rules:

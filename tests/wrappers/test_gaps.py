@@ -20,6 +20,7 @@ from fair_envs.interactions import FairSpec, columns
 from fair_envs.metrics import GroupNotion
 from fair_envs.wrappers import (
     FairnessObjectives,
+    FairnessPenalty,
     GapObjectives,
     HideSensitive,
     ReportActionProbs,
@@ -324,6 +325,54 @@ def test_agents_that_are_affected_have_a_history_too() -> None:
     rewards["agent_0"][:] = 9
     assert rewards["agent_1"][0] == 1
     assert env.unwrapped.histories[0].sizes.tolist() == [2]
+
+
+# ---------------------------------------------------------------------------------------------------- the penalty
+
+
+@pytest.mark.parametrize(
+    ("notion", "alpha", "weights"),
+    [("SP", 2.0, [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
+)
+def test_the_penalty_takes_the_weighted_gaps_from_the_reward(notion: Any, alpha: Any, weights: list[float]) -> None:
+    notions = notion if isinstance(notion, list) else [notion]
+    plain: Any = FairnessObjectives(Vector(LANES, **SIZE), notions, SlidingWindow(9))
+    env: Any = FairnessPenalty(Vector(LANES, **SIZE), notion=notion, alpha=alpha, history=SlidingWindow(9))
+    plain.reset(seed=SEED), env.reset(seed=SEED)
+    for actions in ACTIONS:
+        vector, told = plain.step(actions)[1::3]
+        reward, info = env.step(actions)[1::3]
+        assert reward == pytest.approx(vector[:, 0] - told["fair_gaps"] @ weights)
+        assert np.array_equal(info["fair_gaps"], told["fair_gaps"])
+        assert np.array_equal(info["fair_gaps_defined"], told["fair_gaps_defined"])
+    assert env.unwrapped.histories[0].sizes.tolist() == [9] * LANES
+
+
+def test_the_penalty_of_single_rows_and_agents_is_the_batchs() -> None:
+    settings: dict[str, Any] = {"notion": ["SP", "EO"], "history": Full(), "alpha": [1, 2], "undefined": "unfair"}
+    faces: list[Any] = [Vector(1), Env(), Parallel()]
+    batch, single, agents = (FairnessPenalty(env, **settings) for env in faces)
+    rows: Any = FairnessPenalty(LanesVecEnv(Ferry(), 1), **settings)
+    rows.seed(SEED)
+    rows.reset(), batch.reset(seed=SEED), single.reset(seed=SEED), agents.reset(seed=SEED)
+    for action in (BOARD, REFUSE, BOARD):
+        reward = batch.step(np.array([action]))[1][0]
+        assert single.step(action)[1] == reward
+        assert agents.step({"agent_0": action})[1]["agent_0"] == reward
+        assert rows.step(np.array([action]))[1][0] == np.float32(reward)
+
+
+def test_bad_penalties_are_named() -> None:
+    with pytest.raises(ValueError, match=r"notion must be 'dp' or 'csp' \(others need a history .*\), got 'SP'"):
+        FairnessPenalty(Env(), notion="SP")
+    with pytest.raises(ValueError, match="alpha must be one number or one for each of 1 notions, got"):
+        FairnessPenalty(Env(), notion="SP", history=Full(), alpha=[1, 2])
+    with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
+        FairnessPenalty(Env(), notion=["SP", "EO"], history=Full(), alpha=[1, -1])
+    with pytest.raises(ValueError, match="notions must be a list of at least one name or notion"):
+        FairnessPenalty(Env(), notion=[], history=Full())
+    with pytest.raises(ValueError, match="got 'dp'"):
+        FairnessPenalty(Env(), history=Full())
 
 
 # ------------------------------------------------------------------------------------------------- other libraries
