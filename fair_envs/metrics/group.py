@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.compilation import Kernel, compile_kernels, rule
-from fair_envs.history import NEGATIVE, POSITIVE, History
+from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History
 from fair_envs.interactions import FairSpec
 
 FloatArray = NDArray[np.float64]
@@ -35,38 +35,35 @@ LARGEST = sys.float_info.max  # what the published code of FAReL has for an infi
 
 
 @rule
-def rate(code, counts, out):  # type: ignore[no-untyped-def]
-    """Write a group's rate, or both of two.
+def rate(code, counts, side, g):  # type: ignore[no-untyped-def]
+    """Return a group's rate, or both of two; the second is 0 where there is one.
 
     Args:
         code: Which rate.
-        counts: Weights of the group's decisions, shape (2, 3): decision 1 or another, the correct one.
-        out: Shape (2,); the second is 0 where there is one rate.
+        counts: Weights of decisions, shape (2, groups, 2, 3), the last axes decision 1 or another, the correct one.
+        side: 0: the group; 1: everybody else.
+        g: Which group.
     """
-    selected, refused = counts[1], counts[0]
-    missed, wrong = refused[POSITIVE], selected[NEGATIVE]
-    out[1] = 0.0
+    hit, wrong = counts[side, g, 1, POSITIVE], counts[side, g, 1, NEGATIVE]
+    missed, spared = counts[side, g, 0, POSITIVE], counts[side, g, 0, NEGATIVE]
     if code == SELECTED:  # of all decisions, whatever is known of the correct one
-        out[0] = quotient(selected.sum(), selected.sum() + refused.sum())
-    elif code == TRUE_POSITIVE:
-        out[0] = quotient(selected[POSITIVE], selected[POSITIVE] + missed)
-    elif code == FALSE_POSITIVE:
-        out[0] = quotient(wrong, wrong + refused[NEGATIVE])
-    elif code == ACCURACY:
-        right = selected[POSITIVE] + refused[NEGATIVE]
-        out[0] = quotient(right, right + missed + wrong)
-    elif code == POSITIVE_VALUE:
-        out[0] = quotient(selected[POSITIVE], selected[POSITIVE] + wrong)
-    elif code == ODDS:
-        out[0] = quotient(wrong, wrong + refused[NEGATIVE])
-        out[1] = quotient(selected[POSITIVE], selected[POSITIVE] + missed)
-    elif code == VALUES:
-        out[0] = quotient(refused[NEGATIVE], refused[NEGATIVE] + missed)
-        out[1] = quotient(selected[POSITIVE], selected[POSITIVE] + wrong)
-    elif code == ERROR_SHARE:
-        out[0] = quotient(missed, missed + wrong)
-    else:  # ERROR_RATIO
-        out[0] = np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong)
+        selected = hit + wrong + counts[side, g, 1, UNKNOWN]
+        return quotient(selected, selected + missed + spared + counts[side, g, 0, UNKNOWN]), 0.0
+    if code == TRUE_POSITIVE:
+        return quotient(hit, hit + missed), 0.0
+    if code == FALSE_POSITIVE:
+        return quotient(wrong, wrong + spared), 0.0
+    if code == ACCURACY:
+        return quotient(hit + spared, hit + spared + missed + wrong), 0.0
+    if code == POSITIVE_VALUE:
+        return quotient(hit, hit + wrong), 0.0
+    if code == ODDS:
+        return quotient(wrong, wrong + spared), quotient(hit, hit + missed)
+    if code == VALUES:
+        return quotient(spared, spared + missed), quotient(hit, hit + wrong)
+    if code == ERROR_SHARE:
+        return quotient(missed, missed + wrong), 0.0
+    return np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong), 0.0  # ERROR_RATIO
 
 
 @rule
@@ -76,33 +73,32 @@ def quotient(numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @rule
-def totals(counts, members, stratum, out):  # type: ignore[no-untyped-def]
+def totals(counts, b, members, stratum, out):  # type: ignore[no-untyped-def]
     """Write the weights of each group, then of everybody outside each, in one stratum or (-1) in all.
 
     Args:
-        counts: Shape (sensitive codes, legitimate codes, 2, 3).
+        counts: Shape (lanes, sensitive codes, legitimate codes, 2, 3).
+        b: Which lane.
         members: Which sensitive codes are in each group, shape (groups, sensitive codes).
         stratum: Which legitimate code; -1: all.
         out: Shape (2, groups, 2, 3).
     """
     out[:] = 0.0
-    low, high = (0, counts.shape[1]) if stratum < 0 else (stratum, stratum + 1)
-    for code in range(counts.shape[0]):
+    low, high = (0, counts.shape[2]) if stratum < 0 else (stratum, stratum + 1)
+    for code in range(counts.shape[1]):
         for k in range(low, high):
             for g in range(members.shape[0]):
                 side = 0 if members[g, code] else 1
                 for decision in range(2):
                     for truth in range(3):
-                        out[side, g, decision, truth] += counts[code, k, decision, truth]
+                        out[side, g, decision, truth] += counts[b, code, k, decision, truth]
 
 
 @rule
 def apart(one, other):  # type: ignore[no-untyped-def]
     """Return the larger of two absolute differences, NaN if one is undefined."""
     first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
-    if np.isnan(first) or np.isnan(second):
-        return np.nan
-    return max(first, second)
+    return np.nan if np.isnan(first) or np.isnan(second) else max(first, second)
 
 
 @rule
@@ -123,32 +119,30 @@ def kernels() -> Mapping[str, Kernel]:
     def rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
         for b in range(counts.shape[0]):
             for s, stratum in enumerate(strata):
-                totals(counts[b], members, stratum, sums)
+                totals(counts, b, members, stratum, sums)
                 for g in range(members.shape[0]):
-                    rate(code, sums[0, g], out[b, s, g])
+                    out[b, s, g, 0], out[b, s, g, 1] = rate(code, sums, 0, g)
 
     @rule
-    def largest(code, rest, paper, sums, values, gap):  # type: ignore[no-untyped-def]
-        groups = sums.shape[1]
-        for g in range(groups):
-            rate(code, sums[0, g], values[g])
-            if rest:
-                rate(code, sums[1, g], values[groups])
-            for other in range(groups, groups + 1) if rest else range(g):
-                found = apart_as_published(values[g], values[other]) if paper else apart(values[g], values[other])
+    def largest(code, rest, paper, sums, gap):  # type: ignore[no-untyped-def]
+        for g in range(sums.shape[1]):
+            own = rate(code, sums, 0, g)
+            for k in range(1 if rest else g):
+                other = rate(code, sums, 1, g) if rest else rate(code, sums, 0, k)
+                found = apart_as_published(own, other) if paper else apart(own, other)
                 if np.isnan(gap) or found > gap:
                     gap = found
         return gap
 
-    def gaps(counts, members, codes, conditional, rest, paper, out, sums, values):  # type: ignore[no-untyped-def]
+    def gaps(counts, members, codes, conditional, rest, paper, out, sums):  # type: ignore[no-untyped-def]
         notions, strata = codes.shape[0], counts.shape[2] if conditional.any() else 0
         for b in range(counts.shape[0]):
             out[b] = np.nan
             for stratum in range(strata - 1, -2, -1):  # all people (-1) last: their sums are needed below
-                totals(counts[b], members, stratum, sums)
+                totals(counts, b, members, stratum, sums)
                 for n in range(notions):
                     if conditional[n] == (stratum >= 0):
-                        out[b, n] = largest(codes[n], rest[n], paper[n], sums, values, out[b, n])
+                        out[b, n] = largest(codes[n], rest[n], paper[n], sums, out[b, n])
             for n in range(notions):
                 if paper[n]:  # nobody at all is the largest gap, one empty group none
                     sizes = sums[0, 0].sum(), sums[0, 1].sum()
@@ -421,9 +415,8 @@ class GroupGaps:
 
     def _of_family(self, family: _Family, history: History) -> FloatArray:
         counts = _by_code(history, current_step=family.current_step)
-        groups = len(family.members)
         gaps = np.empty((history.lanes, len(family.places)))
-        kernels()["gaps"](counts, *family[2:], gaps, np.empty((2, groups, 2, 3)), np.empty((groups + 1, 2)))
+        kernels()["gaps"](counts, *family[2:], gaps, np.empty((2, len(family.members), 2, 3)))
         return gaps
 
 
