@@ -102,11 +102,12 @@ class Rules:
     def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
         """Give those agents the other value of the sensitive attribute, in place.
 
-        Override it where `start` derives more from the attribute than its own field.
+        Override it where `start` derives more from the attribute than its own field, and for a decision-maker: then
+        everybody of the episode is flipped, those waiting and those to come, for good.
 
         Args:
             records: Lanes, shape (B,).
-            who: Whether an agent is flipped, shape (B, agents).
+            who: Whether an agent, or everybody whom it decides on, is flipped, shape (B, agents).
 
         Raises:
             ValueError: The lanes do not hold a sensitive attribute of each agent.
