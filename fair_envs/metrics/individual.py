@@ -366,12 +366,7 @@ def treated_apart(between, columns, own, start, stop, out):  # type: ignore[no-u
 
 
 class Pool(NamedTuple):
-    """What is kept of the people in the window, by place in a ring; in compiled code also one lane's, without B.
-
-    The nearest neighbours of each are kept as a list of distances, ascending, with how many people are that far, and
-    how many of these were decided on otherwise. It holds everybody up to the distance ``cut``. It is longer than k, so
-    that it is seldom too short when somebody leaves, and only then made anew.
-    """
+    """What is kept of the people in the window, by place in a ring; in compiled code also one lane's, without B."""
 
     features: NDArray[np.float32]  # (B, features, places)
     probs: FloatArray  # (B, A, places)
@@ -380,15 +375,17 @@ class Pool(NamedTuple):
     action: IntArray  # (B, places)
     step: IntArray  # (B, places)
     late: FloatArray  # (B, fairness notions, places), what counts of the pairs with all who came later
-    distance: FloatArray  # (B, places, L)
-    people: NDArray[np.int32]  # (B, places, L)
-    otherwise: NDArray[np.int32]  # (B, places, L)
-    levels: IntArray  # (B, places), how many of L are used
-    held: IntArray  # (B, places), how many people they are
-    cut: FloatArray  # (B, places)
+    cut: FloatArray  # (B, places), how far the nearest neighbours of each are listed
+    heads: NDArray[np.void]  # (B, places), of their lists
+    lists: NDArray[np.void]  # (B, places, L)
     score: FloatArray  # (B, values of k, places), share of the k nearest who were decided on otherwise
     given: FloatArray  # (B, places, places), what a distance of one's own said
 
+
+# The nearest neighbours of each person are a list of distances, ascending. It is longer than k, so that it is seldom too
+# short when somebody leaves, and only then made anew.
+HEAD = np.dtype([("levels", np.int64), ("held", np.int64)])  # how many distances, how many people
+LEVEL = np.dtype([("distance", np.float64), ("people", np.int32), ("otherwise", np.int32)])  # decided on otherwise
 
 BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # which axis the places are; else 1
 
@@ -422,12 +419,9 @@ def lane_of(pool, b):  # type: ignore[no-untyped-def]
         pool.action[b],
         pool.step[b],
         pool.late[b],
-        pool.distance[b],
-        pool.people[b],
-        pool.otherwise[b],
-        pool.levels[b],
-        pool.held[b],
         pool.cut[b],
+        pool.heads[b],
+        pool.lists[b],
         pool.score[b],
         pool.given[b],
     )
@@ -474,111 +468,133 @@ def settle(lane, plan, row, place):  # type: ignore[no-untyped-def]
 
 
 @rule
-def insert(lane, i, distance, otherwise, keep):  # type: ignore[no-untyped-def]
-    """Put a neighbour who is not beyond the cut on a person's list, and end the list where it is long enough."""
-    far, people, other = lane.distance[i], lane.people[i], lane.otherwise[i]
-    levels = lane.levels[i]
-    at = levels
-    while at > 0 and far[at - 1] > distance:
+def insert(head, levels, distance, otherwise, keep):  # type: ignore[no-untyped-def]
+    """Put a neighbour on a person's list, end it where it is long enough, and return where that is; infinite: nowhere.
+
+    Args:
+        head: Of the list.
+        levels: The list, shape (L,).
+        distance: Of the neighbour, not beyond the cut.
+        otherwise: Whether the neighbour was decided on otherwise.
+        keep: How many people are enough.
+    """
+    at, used = head.levels, head.levels
+    while at > 0 and levels[at - 1].distance > distance:
         at -= 1
-    if at > 0 and far[at - 1] == distance:
-        people[at - 1] += 1
-        other[at - 1] += otherwise
+    if at > 0 and levels[at - 1].distance == distance:
+        levels[at - 1].people += 1
+        levels[at - 1].otherwise += otherwise
     else:
-        for later in range(levels, at, -1):
-            far[later], people[later], other[later] = far[later - 1], people[later - 1], other[later - 1]
-        far[at], people[at], other[at] = distance, 1, otherwise
-        levels += 1
-    held = lane.held[i] + 1
-    while held - people[levels - 1] >= keep:
-        levels -= 1
-        held -= people[levels]
-        lane.cut[i] = far[levels - 1]
-    lane.levels[i], lane.held[i] = levels, held
+        for later in range(used, at, -1):
+            move(levels[later - 1], levels[later])
+        levels[at].distance, levels[at].people, levels[at].otherwise = distance, 1, otherwise
+        used += 1
+    held, cut = head.held + 1, np.inf
+    while held - levels[used - 1].people >= keep:
+        used -= 1
+        held -= levels[used].people
+        cut = levels[used - 1].distance
+    head.levels, head.held = used, held
+    return cut
 
 
 @rule
-def remove(lane, i, distance, otherwise, others):  # type: ignore[no-untyped-def]
-    """Take a neighbour off a person's list, who has so many others left."""
-    far, people, other = lane.distance[i], lane.people[i], lane.otherwise[i]
+def move(level, to):  # type: ignore[no-untyped-def]
+    """Copy an entry of a list."""
+    to.distance, to.people, to.otherwise = level.distance, level.people, level.otherwise
+
+
+@rule
+def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
+    """Take a neighbour who is not beyond the cut off a person's list."""
     at = 0
-    while far[at] != distance:
+    while levels[at].distance != distance:
         at += 1
-    people[at] -= 1
-    other[at] -= otherwise
-    lane.held[i] -= 1
-    if people[at] == 0:
-        lane.levels[i] -= 1
-        for later in range(at, lane.levels[i]):
-            far[later], people[later], other[later] = far[later + 1], people[later + 1], other[later + 1]
-    if lane.held[i] == others:
-        lane.cut[i] = np.inf
+    levels[at].people -= 1
+    levels[at].otherwise -= otherwise
+    head.held -= 1
+    if levels[at].people == 0:
+        head.levels -= 1
+        for later in range(at, head.levels):
+            move(levels[later + 1], levels[later])
+
+
+@rule
+def share(head, levels, k):  # type: ignore[no-untyped-def]
+    """Return which share of a person's k nearest was decided on otherwise, NaN without any.
+
+    Those who are as far as the k-th share the places that are left, so that no order matters.
+    """
+    wanted = min(k, head.held)
+    left, otherwise, at = wanted, 0.0, 0
+    while left > 0:
+        taken = min(left, levels[at].people)
+        otherwise += levels[at].otherwise * (taken / levels[at].people)
+        left -= taken
+        at += 1
+    return otherwise / wanted if wanted > 0 else np.nan
 
 
 @rule
 def fill(lane, plan, i, first, end, far):  # type: ignore[no-untyped-def]
     """Make a person's list anew from the distances to everybody, shape (places,)."""
-    lane.levels[i], lane.held[i], lane.cut[i] = 0, 0, np.inf
-    sign = -1.0 if plan.measure.scaling == SIMILARITY else 1.0
+    head, levels, actions, keep = lane.heads[i], lane.lists[i], lane.action, plan.keep
+    head.levels, head.held = 0, 0
+    cut, own, sign = np.inf, actions[i], sign_of(plan.measure)
     for which in range(2):
-        start, stop = part(first, end, lane.action.shape[0], which)
+        start, stop = part(first, end, actions.shape[0], which)
         for j in range(start, stop):
-            if j != i and sign * far[j] <= lane.cut[i]:
-                insert(lane, i, sign * far[j], int(lane.action[j] != lane.action[i]), plan.keep)
+            if j != i and sign * far[j] <= cut:
+                cut = min(cut, insert(head, levels, sign * far[j], int(actions[j] != own), keep))
+    lane.cut[i] = cut
 
 
 @rule
-def rate(lane, plan, i):  # type: ignore[no-untyped-def]
-    """Write which share of a person's k nearest was decided on otherwise.
-
-    Those who are as far as the k-th share the places that are left, so that no order matters.
-    """
-    for c in range(plan.ks.shape[0]):
-        wanted = min(plan.ks[c], lane.held[i])
-        left, otherwise, level = wanted, 0.0, 0
-        while left > 0:
-            taken = min(left, lane.people[i, level])
-            otherwise += lane.otherwise[i, level] * (taken / lane.people[i, level])
-            left -= taken
-            level += 1
-        lane.score[c, i] = otherwise / wanted if wanted > 0 else np.nan
+def sign_of(measure):  # type: ignore[no-untyped-def]
+    """Return -1 if the farthest count as nearest."""
+    return -1.0 if measure.scaling == SIMILARITY else 1.0
 
 
 @rule
 def meet(lane, plan, place, first, number, far):  # type: ignore[no-untyped-def]
     """Let everybody and a newcomer be neighbours."""
     fill(lane, plan, place, first, number, far)
-    rate(lane, plan, place)
-    sign = -1.0 if plan.measure.scaling == SIMILARITY else 1.0
-    cut = lane.cut
+    for c in range(plan.ks.shape[0]):
+        lane.score[c, place] = share(lane.heads[place], lane.lists[place], plan.ks[c])
+    heads, lists, cut, actions, score, ks = lane.heads, lane.lists, lane.cut, lane.action, lane.score, plan.ks
+    sign, own, keep = sign_of(plan.measure), actions[place], plan.keep
     for which in range(2):
-        start, stop = part(first, number, lane.action.shape[0], which)
+        start, stop = part(first, number, actions.shape[0], which)
         for j in range(start, stop):
             if sign * far[j] <= cut[j]:
-                insert(lane, j, sign * far[j], int(lane.action[j] != lane.action[place]), plan.keep)
-                rate(lane, plan, j)
+                ends = insert(heads[j], lists[j], sign * far[j], int(actions[j] != own), keep)
+                cut[j] = min(cut[j], ends)
+                for c in range(ks.shape[0]):
+                    score[c, j] = share(heads[j], lists[j], ks[c])
 
 
 @rule
 def leave(lane, plan, own, room):  # type: ignore[no-untyped-def]
     """Let the oldest go."""
-    places = lane.action.shape[0]
-    place = own[0] % places
+    place = own[0] % lane.action.shape[0]
     own[0] += 1
     if plan.ks.shape[0] == 0:
         return
-    others, most, cut = own[1] - own[0] - 1, plan.ks.max(), lane.cut
-    sign = -1.0 if plan.measure.scaling == SIMILARITY else 1.0
+    heads, lists, cut, actions, score, ks = lane.heads, lane.lists, lane.cut, lane.action, lane.score, plan.ks
+    others, sign, action, far = own[1] - own[0] - 1, sign_of(plan.measure), actions[place], room[0]
+    enough = min(ks.max(), others)
     for which in range(2):
-        start, stop = part(own[0], own[1], places, which)
+        start, stop = part(own[0], own[1], actions.shape[0], which)
         compare(lane, plan, place, start, stop, room[:2])
         for j in range(start, stop):
-            far = sign * room[0, j]
-            if far <= cut[j]:
-                remove(lane, j, far, int(lane.action[j] != lane.action[place]), others)
-                if lane.held[j] < min(most, others):
+            if sign * far[j] <= cut[j]:
+                remove(heads[j], lists[j], sign * far[j], int(actions[j] != action))
+                if heads[j].held == others:
+                    cut[j] = np.inf
+                elif heads[j].held < enough:
                     look_around(lane, plan, j, own, room[2:])
-                rate(lane, plan, j)
+                for c in range(ks.shape[0]):
+                    score[c, j] = share(heads[j], lists[j], ks[c])
 
 
 @rule
@@ -661,25 +677,58 @@ def forget_as_published(lane, plan, own, room):  # type: ignore[no-untyped-def]
 @rule
 def conclude(lane, plan, own, out):  # type: ignore[no-untyped-def]
     """Write the mean over pairs for each fairness notion, and the mean share of others for each k."""
-    forms, ks, places = plan.forms.shape[0], plan.ks.shape[0], lane.action.shape[0]
+    forms, places = plan.forms.shape[0], lane.action.shape[0]
+    pairs, weights = 0.0, 0.0
     out[:] = 0.0
-    weight, weights, known, pairs = 1.0, 0.0, 0.0, 0.0  # of one person, all, those with probabilities, their pairs
+    if plan.factor != 1.0:
+        pairs, weights = weigh(lane, plan.factor, own, out)
+    else:
+        known = 0.0
+        for which in range(2):
+            start, stop = part(own[0], own[1], places, which)
+            known += total(lane.known[start:stop])
+            for form in range(forms):
+                out[form] += total(lane.late[form, start:stop])
+            for c in range(plan.ks.shape[0]):
+                out[forms + c] += total(lane.score[c, start:stop])
+        pairs, weights = known * (known - 1.0) / 2.0, float(own[1] - own[0])
+    out[:forms] /= pairs if pairs > 0.0 else np.nan
+    out[forms:] /= weights if weights > 0.0 else np.nan
+
+
+@rule
+def total(values):  # type: ignore[no-untyped-def]
+    """Return the sum, in four strands so that additions need not wait for each other."""
+    one = two = three = four = 0.0
+    whole = values.shape[0] // 4 * 4
+    for j in range(0, whole, 4):
+        one += values[j]
+        two += values[j + 1]
+        three += values[j + 2]
+        four += values[j + 3]
+    for j in range(whole, values.shape[0]):
+        one += values[j]
+    return (one + two) + (three + four)
+
+
+@rule
+def weigh(lane, factor, own, out):  # type: ignore[no-untyped-def]
+    """Add to the sums by weight, and return the weights of all pairs whose treatment is known, and of all people."""
+    forms, places = lane.late.shape[0], lane.action.shape[0]
+    weight, weights, known, pairs = 1.0, 0.0, 0.0, 0.0
     for number in range(own[1] - 1, own[0] - 1, -1):
         i = number % places
-        if plan.factor != 1.0 and number < own[1] - 1:
-            weight *= plan.factor ** (lane.step[(number + 1) % places] - lane.step[i])
+        if number < own[1] - 1:
+            weight *= factor ** (lane.step[(number + 1) % places] - lane.step[i])
         mine = weight * lane.known[i]
         pairs += mine * known
         known += mine
         weights += weight
         for form in range(forms):
             out[form] += weight * lane.late[form, i]
-        for c in range(ks):
+        for c in range(lane.score.shape[0]):
             out[forms + c] += weight * lane.score[c, i]
-    for form in range(forms):
-        out[form] = out[form] / pairs if pairs > 0.0 else np.nan
-    for c in range(ks):
-        out[forms + c] = out[forms + c] / weights if weights > 0.0 else np.nan
+    return pairs, weights
 
 
 @functools.cache
@@ -727,7 +776,7 @@ def kernels() -> Mapping[str, Kernel]:
     def first_neighbours(own, pool, plan, k, room, out):  # type: ignore[no-untyped-def]
         for b in range(own.shape[0]):
             lane, places, size = lane_of(pool, b), pool.action.shape[1], own[b, 1] - own[b, 0]
-            sign = -1.0 if plan.measure.scaling == SIMILARITY else 1.0
+            sign = sign_of(plan.measure)
             total = 0.0
             for number in range(own[b, 0], own[b, 1]):
                 i = number % places
@@ -859,12 +908,9 @@ class Comparisons:
             action=np.zeros((lanes, places), np.int64),
             step=np.zeros((lanes, places), np.int64),
             late=np.zeros((lanes, len(self.forms), places)),
-            distance=np.zeros((lanes, listed, length)),
-            people=np.zeros((lanes, listed, length), np.int32),
-            otherwise=np.zeros((lanes, listed, length), np.int32),
-            levels=np.zeros((lanes, listed), np.int64),
-            held=np.zeros((lanes, listed), np.int64),
             cut=np.zeros((lanes, listed)),
+            heads=readable(np.zeros((lanes, listed), HEAD)),
+            lists=readable(np.zeros((lanes, listed, length), LEVEL)),
             score=np.zeros((lanes, len(self.ks), places)),
             given=np.zeros((lanes, given, given)),
         )
