@@ -869,7 +869,7 @@ class Comparisons:
 
     def _begin(self, history: History) -> None:
         """Begin anew with what is asked for now."""
-        keep = 3 * max(self.ks, default=1) + 5
+        keep = 2 * max(self.ks, default=1) + 4
         self._plan = Plan(
             measure=self.distance.measure,
             columns=self._columns,
