@@ -1,6 +1,17 @@
 """Measures of fairness and welfare, functions of arrays: they know no environment."""
 
+from fair_envs.metrics.distances import (
+    HEOM,
+    HMOM,
+    BrayCurtis,
+    Distance,
+    Given,
+    Minkowski,
+    hellinger,
+    total_variation,
+)
 from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.individual import Consistency, IndividualFairness
 from fair_envs.metrics.intervals import (
     Estimate,
     bootstrap_interval,
@@ -38,11 +49,19 @@ from fair_envs.metrics.welfare import (
 )
 
 __all__ = [
+    "HEOM",
+    "HMOM",
     "NOTIONS",
+    "BrayCurtis",
+    "Consistency",
+    "Distance",
     "Estimate",
     "FairnessReport",
+    "Given",
     "GroupNotion",
+    "IndividualFairness",
     "MaxAbs",
+    "Minkowski",
     "Notion",
     "Returns",
     "atkinson",
@@ -58,6 +77,7 @@ __all__ = [
     "gini",
     "group_prices",
     "group_returns",
+    "hellinger",
     "jain",
     "largest_gap",
     "largest_gap_interval",
@@ -72,5 +92,6 @@ __all__ = [
     "price_of_fairness",
     "scale_by_max_abs",
     "sensitive_returns",
+    "total_variation",
     "utilitarian",
 ]
