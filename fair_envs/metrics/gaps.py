@@ -1,6 +1,7 @@
 """Several notions over one history at once: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -8,7 +9,9 @@ from numpy.typing import NDArray
 
 from fair_envs.history import History
 from fair_envs.interactions import FairSpec
+from fair_envs.metrics import individual
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion
+from fair_envs.metrics.individual import INDIVIDUAL
 
 FloatArray = NDArray[np.float64]
 
@@ -28,8 +31,11 @@ class DecisionNotion(Protocol):
         """Return the gap in each lane, shape (B,): 0 is fair; NaN where there is none."""
 
 
-BY_NAME: dict[str, Callable[[], DecisionNotion]] = {}
-"""Further notions by name, in their default form."""
+BY_NAME: dict[str, Callable[[], DecisionNotion]] = {
+    **{name: partial(GroupNotion, name=name) for name in (*DEFINITIONS, *SHORT)},
+    **{name: INDIVIDUAL[own] for name, own in {**{own: own for own in INDIVIDUAL}, **individual.SHORT}.items()},
+}
+"""The notions by their names and abbreviations, in their default form."""
 
 
 def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
@@ -41,11 +47,9 @@ def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
     if isinstance(notion, str):
         if notion in BY_NAME:
             return BY_NAME[notion]()
-        if SHORT.get(notion, notion) in DEFINITIONS:
-            return GroupNotion(name=notion)
     elif isinstance(notion, DecisionNotion):
         return notion
-    known = ", ".join([*DEFINITIONS, *SHORT, *BY_NAME])
+    known = ", ".join(BY_NAME)
     raise ValueError(f"notions must be objects with check and gap or names ({known}), got {notion!r}")
 
 
