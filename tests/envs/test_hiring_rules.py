@@ -355,6 +355,7 @@ def test_a_complete_team_ends_the_episode_before_anybody_leaves() -> None:
     hire(lanes, age=40)
     let_in(lanes, age=40)
     assert act(lanes, HIRE).terminated[0]
+    assert (lanes.records["employees"][0], lanes.records["departures"][0]) == (2, 0)
 
 
 def test_always_hiring_takes_little_longer_when_employees_leave() -> None:
