@@ -68,6 +68,7 @@ class Plan(NamedTuple):
     forms: IntArray  # (fairness notions, 2): form, how treatments are compared
     bounds: FloatArray  # (fairness notions,): how differently people may be treated for each unit of distance
     ks: IntArray  # (values of k,)
+    most: int  # the largest
     keep: int  # how many neighbours are listed for each person
     factor: float  # each later step multiplies the weight by this
     published: bool  # whether the history forgets as in the published code
@@ -130,7 +131,8 @@ def settle(lane, plan, row, place):  # type: ignore[no-untyped-def]
     lane.known[place] = known
     lane.action[place] = row.action
     lane.step[place] = row.step
-    lane.late[:, place] = 0.0
+    for form in range(plan.forms.shape[0]):
+        lane.late[form, place] = 0.0
 
 
 # Neighbours
@@ -251,10 +253,10 @@ def leave(lane, plan, own, room):  # type: ignore[no-untyped-def]
         return
     heads, lists, cut, actions, score, ks = lane.heads, lane.lists, lane.cut, lane.action, lane.score, plan.ks
     others, sign, action, far = own[1] - own[0] - 1, sign_of(plan.measure), actions[place], room[0]
-    enough = min(ks.max(), others)
+    enough = min(plan.most, others)
     for which in range(2):
         start, stop = part(own[0], own[1], actions.shape[0], which)
-        compare(lane, plan, place, start, stop, room[:2])
+        compare(lane, plan, place, start, stop, room)
         for j in range(start, stop):
             if sign * far[j] <= cut[j]:
                 remove(heads[j], lists[j], sign * far[j], int(actions[j] != action))
@@ -298,6 +300,13 @@ def pair(lane, plan, place, start, stop, room):  # type: ignore[no-untyped-def]
 
 
 @rule
+def fade(values, factor):  # type: ignore[no-untyped-def]
+    """Multiply all by a factor."""
+    for j in range(values.shape[0]):
+        values[j] *= factor
+
+
+@rule
 def enter(lane, plan, row, number, own, room):  # type: ignore[no-untyped-def]
     """Compare a newcomer with everybody."""
     places = lane.action.shape[0]
@@ -308,9 +317,9 @@ def enter(lane, plan, row, number, own, room):  # type: ignore[no-untyped-def]
         decay = plan.factor ** (lane.step[place] - lane.step[before])
     for which in range(2):
         start, stop = part(own[0], number, places, which)
-        compare(lane, plan, place, start, stop, room[:2])
-        if decay != 1.0:
-            lane.late[:, start:stop] *= decay
+        compare(lane, plan, place, start, stop, room)
+        for form in range(plan.forms.shape[0] if decay != 1.0 else 0):
+            fade(lane.late[form, start:stop], decay)
         if plan.forms.shape[0] > 0 and lane.known[place] == 1.0:
             pair(lane, plan, place, start, stop, room)
     if plan.ks.shape[0] > 0:
@@ -361,8 +370,9 @@ def conclude(lane, plan, own, out):  # type: ignore[no-untyped-def]
             for c in range(plan.ks.shape[0]):
                 out[forms + c] += total(lane.score[c, start:stop])
         pairs, weights = known * (known - 1.0) / 2.0, float(own[1] - own[0])
-    out[:forms] /= pairs if pairs > 0.0 else np.nan
-    out[forms:] /= weights if weights > 0.0 else np.nan
+    for column in range(out.shape[0]):
+        divisor = pairs if column < forms else weights
+        out[column] = out[column] / divisor if divisor > 0.0 else np.nan
 
 
 @rule
@@ -533,7 +543,7 @@ class Comparisons:
 
     def _begin(self, history: History) -> None:
         """Begin anew with what is asked for now."""
-        keep = 2 * max(self.ks, default=1) + 4
+        most = max(self.ks, default=1)
         self._plan = Plan(
             measure=self.distance.measure,
             columns=self._columns,
@@ -541,7 +551,8 @@ class Comparisons:
             forms=np.array([form[:2] for form in self.forms], np.int64).reshape(-1, 2),
             bounds=np.array([form[2] for form in self.forms], np.float64),
             ks=np.array(self.ks, np.int64),
-            keep=keep,
+            most=most,
+            keep=2 * most + 4,
             factor=self._factor,
             published=self._published,
             minimum=self._memory.minimum,
