@@ -56,6 +56,12 @@ class Pool(NamedTuple):
 HEAD = np.dtype([("levels", np.int64), ("held", np.int64)])  # how many distances, how many people
 LEVEL = np.dtype([("distance", np.float64), ("people", np.int32), ("otherwise", np.int32)])  # decided on otherwise
 
+SLACK = 1e-12
+"""How much two computations of one distance may differ, relatively.
+
+They are the same bit for bit with differences and squares; with other powers that depends on the machine's library.
+"""
+
 BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # which axis the places are; else 1
 
 
@@ -177,10 +183,12 @@ def move(level, to):  # type: ignore[no-untyped-def]
 
 @rule
 def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
-    """Take a neighbour who is not beyond the cut off a person's list."""
+    """Take a neighbour off a person's list, and return whether one was there."""
     at = 0
-    while levels[at].distance != distance:
+    while at < head.levels and levels[at].distance != distance:
         at += 1
+    if at == head.levels:
+        return False
     levels[at].people -= 1
     levels[at].otherwise -= otherwise
     head.held -= 1
@@ -188,6 +196,7 @@ def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
         head.levels -= 1
         for later in range(at, head.levels):
             move(levels[later + 1], levels[later])
+    return True
 
 
 @rule
@@ -258,11 +267,11 @@ def leave(lane, plan, own, room):  # type: ignore[no-untyped-def]
         start, stop = part(own[0], own[1], actions.shape[0], which)
         compare(lane, plan, place, start, stop, room)
         for j in range(start, stop):
-            if sign * far[j] <= cut[j]:
-                remove(heads[j], lists[j], sign * far[j], int(actions[j] != action))
-                if heads[j].held == others:
+            if sign * far[j] <= cut[j] + SLACK * abs(cut[j]):
+                found = remove(heads[j], lists[j], sign * far[j], int(actions[j] != action))
+                if found and heads[j].held == others:
                     cut[j] = np.inf
-                elif heads[j].held < enough:
+                elif not found or heads[j].held < enough:
                     look_around(lane, plan, j, own, room[2:])
                 for c in range(ks.shape[0]):
                     score[c, j] = share(heads[j], lists[j], ks[c])
@@ -533,13 +542,19 @@ class Comparisons:
         kernels()["first_neighbours"](self.own, self._pool, self._plan, k, self._room, out)
         return out
 
-    def people(self, history: History) -> tuple[IntArray, IntArray]:
-        """Return how many people are compared, and of how many the probabilities are known, shapes (B,)."""
+    def sizes(self, history: History) -> IntArray:
+        """Return how many people of each lane are compared, shape (B,)."""
+        self._follow(history)
+        sizes: IntArray = self.own[:, 1] - self.own[:, 0]
+        return sizes
+
+    def known(self, history: History) -> IntArray:
+        """Return of how many of them the probabilities are known, shape (B,)."""
         self._follow(history)
         known = np.zeros(len(self.own), np.int64)
         for b, (first, end) in enumerate(self.own):
             known[b] = self._pool.known[b, np.arange(first, end) % self._pool.known.shape[1]].sum()
-        return self.own[:, 1] - self.own[:, 0], known
+        return known
 
     def _begin(self, history: History) -> None:
         """Begin anew with what is asked for now."""
