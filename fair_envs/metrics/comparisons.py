@@ -56,6 +56,12 @@ class Pool(NamedTuple):
 HEAD = np.dtype([("levels", np.int64), ("held", np.int64)])  # how many distances, how many people
 LEVEL = np.dtype([("distance", np.float64), ("people", np.int32), ("otherwise", np.int32)])  # decided on otherwise
 
+SLACK = 1e-12
+"""How much two computations of one distance may differ, relatively.
+
+They are the same bit for bit with differences and squares; with other powers that depends on the machine's library.
+"""
+
 BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # which axis the places are; else 1
 
 
@@ -68,6 +74,7 @@ class Plan(NamedTuple):
     forms: IntArray  # (fairness notions, 2): form, how treatments are compared
     bounds: FloatArray  # (fairness notions,): how differently people may be treated for each unit of distance
     ks: IntArray  # (values of k,)
+    most: int  # the largest
     keep: int  # how many neighbours are listed for each person
     factor: float  # each later step multiplies the weight by this
     published: bool  # whether the history forgets as in the published code
@@ -130,7 +137,8 @@ def settle(lane, plan, row, place):  # type: ignore[no-untyped-def]
     lane.known[place] = known
     lane.action[place] = row.action
     lane.step[place] = row.step
-    lane.late[:, place] = 0.0
+    for form in range(plan.forms.shape[0]):
+        lane.late[form, place] = 0.0
 
 
 # Neighbours
@@ -175,10 +183,12 @@ def move(level, to):  # type: ignore[no-untyped-def]
 
 @rule
 def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
-    """Take a neighbour who is not beyond the cut off a person's list."""
+    """Take a neighbour off a person's list, and return whether one was there."""
     at = 0
-    while levels[at].distance != distance:
+    while at < head.levels and levels[at].distance != distance:
         at += 1
+    if at == head.levels:
+        return False
     levels[at].people -= 1
     levels[at].otherwise -= otherwise
     head.held -= 1
@@ -186,6 +196,7 @@ def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
         head.levels -= 1
         for later in range(at, head.levels):
             move(levels[later + 1], levels[later])
+    return True
 
 
 @rule
@@ -251,16 +262,16 @@ def leave(lane, plan, own, room):  # type: ignore[no-untyped-def]
         return
     heads, lists, cut, actions, score, ks = lane.heads, lane.lists, lane.cut, lane.action, lane.score, plan.ks
     others, sign, action, far = own[1] - own[0] - 1, sign_of(plan.measure), actions[place], room[0]
-    enough = min(ks.max(), others)
+    enough = min(plan.most, others)
     for which in range(2):
         start, stop = part(own[0], own[1], actions.shape[0], which)
-        compare(lane, plan, place, start, stop, room[:2])
+        compare(lane, plan, place, start, stop, room)
         for j in range(start, stop):
-            if sign * far[j] <= cut[j]:
-                remove(heads[j], lists[j], sign * far[j], int(actions[j] != action))
-                if heads[j].held == others:
+            if sign * far[j] <= cut[j] + SLACK * abs(cut[j]):
+                found = remove(heads[j], lists[j], sign * far[j], int(actions[j] != action))
+                if found and heads[j].held == others:
                     cut[j] = np.inf
-                elif heads[j].held < enough:
+                elif not found or heads[j].held < enough:
                     look_around(lane, plan, j, own, room[2:])
                 for c in range(ks.shape[0]):
                     score[c, j] = share(heads[j], lists[j], ks[c])
@@ -298,6 +309,13 @@ def pair(lane, plan, place, start, stop, room):  # type: ignore[no-untyped-def]
 
 
 @rule
+def fade(values, factor):  # type: ignore[no-untyped-def]
+    """Multiply all by a factor."""
+    for j in range(values.shape[0]):
+        values[j] *= factor
+
+
+@rule
 def enter(lane, plan, row, number, own, room):  # type: ignore[no-untyped-def]
     """Compare a newcomer with everybody."""
     places = lane.action.shape[0]
@@ -308,9 +326,9 @@ def enter(lane, plan, row, number, own, room):  # type: ignore[no-untyped-def]
         decay = plan.factor ** (lane.step[place] - lane.step[before])
     for which in range(2):
         start, stop = part(own[0], number, places, which)
-        compare(lane, plan, place, start, stop, room[:2])
-        if decay != 1.0:
-            lane.late[:, start:stop] *= decay
+        compare(lane, plan, place, start, stop, room)
+        for form in range(plan.forms.shape[0] if decay != 1.0 else 0):
+            fade(lane.late[form, start:stop], decay)
         if plan.forms.shape[0] > 0 and lane.known[place] == 1.0:
             pair(lane, plan, place, start, stop, room)
     if plan.ks.shape[0] > 0:
@@ -361,8 +379,9 @@ def conclude(lane, plan, own, out):  # type: ignore[no-untyped-def]
             for c in range(plan.ks.shape[0]):
                 out[forms + c] += total(lane.score[c, start:stop])
         pairs, weights = known * (known - 1.0) / 2.0, float(own[1] - own[0])
-    out[:forms] /= pairs if pairs > 0.0 else np.nan
-    out[forms:] /= weights if weights > 0.0 else np.nan
+    for column in range(out.shape[0]):
+        divisor = pairs if column < forms else weights
+        out[column] = out[column] / divisor if divisor > 0.0 else np.nan
 
 
 @rule
@@ -523,17 +542,23 @@ class Comparisons:
         kernels()["first_neighbours"](self.own, self._pool, self._plan, k, self._room, out)
         return out
 
-    def people(self, history: History) -> tuple[IntArray, IntArray]:
-        """Return how many people are compared, and of how many the probabilities are known, shapes (B,)."""
+    def sizes(self, history: History) -> IntArray:
+        """Return how many people of each lane are compared, shape (B,)."""
+        self._follow(history)
+        sizes: IntArray = self.own[:, 1] - self.own[:, 0]
+        return sizes
+
+    def known(self, history: History) -> IntArray:
+        """Return of how many of them the probabilities are known, shape (B,)."""
         self._follow(history)
         known = np.zeros(len(self.own), np.int64)
         for b, (first, end) in enumerate(self.own):
             known[b] = self._pool.known[b, np.arange(first, end) % self._pool.known.shape[1]].sum()
-        return self.own[:, 1] - self.own[:, 0], known
+        return known
 
     def _begin(self, history: History) -> None:
         """Begin anew with what is asked for now."""
-        keep = 2 * max(self.ks, default=1) + 4
+        most = max(self.ks, default=1)
         self._plan = Plan(
             measure=self.distance.measure,
             columns=self._columns,
@@ -541,7 +566,8 @@ class Comparisons:
             forms=np.array([form[:2] for form in self.forms], np.int64).reshape(-1, 2),
             bounds=np.array([form[2] for form in self.forms], np.float64),
             ks=np.array(self.ks, np.int64),
-            keep=keep,
+            most=most,
+            keep=2 * most + 4,
             factor=self._factor,
             published=self._published,
             minimum=self._memory.minimum,

@@ -46,7 +46,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Individual:
+class IndividualNotion:
     """What individual notions have in common."""
 
     distance: Any = field(default_factory=HEOM)
@@ -70,9 +70,21 @@ class _Individual:
         """Raise ValueError if an environment cannot tell what the notion needs."""
         self._columns(spec)
 
+    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+        """Return the gap in each lane, shape (B,): 0 is fair.
+
+        Args:
+            history: What was decided.
+            last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
+
+        Raises:
+            ValueError: The environment cannot tell what the notion needs.
+        """
+        raise NotImplementedError
+
     def sizes(self, history: History) -> IntArray:
         """Return how many people of each lane are compared, shape (B,); the published discount forgets for itself."""
-        return self._comparisons(history).people(history)[0]
+        return self._comparisons(history).sizes(history)
 
     def _columns(self, spec: FairSpec) -> IntArray:
         """Return which features are compared."""
@@ -100,7 +112,7 @@ class _Individual:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndividualFairness(_Individual):
+class IndividualFairness(IndividualNotion):
     """Individual fairness (Dwork et al. 2012): people who are alike are to be treated alike.
 
     The gap is the mean over all pairs of people of ``max(0, D - lipschitz * d)``: how much further apart their
@@ -166,18 +178,19 @@ class IndividualFairness(_Individual):
         else:
             gap = comparisons.mean(history, VIOLATION, between, lipschitz=self.lipschitz)
         if self.undefined == "paper" and not published:
-            gap = np.where(comparisons.people(history)[0] <= 2, np.nan, gap)
+            gap = np.where(comparisons.sizes(history) <= 2, np.nan, gap)
         return self._filled(gap, last)
 
     def pairs(self, history: History) -> Pairs:
         """Return how many pairs are compared, and how many are left out for want of action probabilities."""
-        people, known = self._comparisons(history).people(history)
+        comparisons = self._comparisons(history)
+        people, known = comparisons.sizes(history), comparisons.known(history)
         compared = known * (known - 1) // 2
         return Pairs(compared, people * (people - 1) // 2 - compared)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consistency(_Individual):
+class Consistency(IndividualNotion):
     """Consistency score complement (Zemel et al. 2013): the nearest of each person are to be decided on alike.
 
     The gap is the mean over people, by their weights in the history, of the share of their k nearest neighbours who
@@ -246,6 +259,7 @@ __all__ = [
     "Distance",
     "Given",
     "IndividualFairness",
+    "IndividualNotion",
     "Minkowski",
     "Pairs",
     "hellinger",

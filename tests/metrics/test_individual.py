@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, facts_dtype
+from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.individual import (
     HEOM,
     HMOM,
@@ -427,6 +428,49 @@ def test_no_order_within_the_window_matters(order: list[int], levels: int) -> No
     for notion in (IndividualFairness(), Consistency(k=3)):
         assert notion.gap(one) == pytest.approx(notion.gap(other), abs=1e-12)
         assert 0 <= notion.gap(one)[0] <= 1
+
+
+@given(group=st.lists(st.integers(0, 1), min_size=12, max_size=12))
+def test_the_names_of_groups_do_not_matter(group: list[int]) -> None:
+    one, other = (random_history(SlidingWindow(20), 0) for _ in range(2))
+    rng = np.random.default_rng(5)
+    p, features, truth = rng.random(12), rng.random((12, 3)), rng.integers(0, 2, 12)
+    for history, codes in ((one, np.array(group)), (other, 1 - np.array(group))):
+        probs = np.stack([1 - p, p], 1)
+        history.add_rows(
+            action=(p > 0.5).astype(int),
+            features=features,
+            action_probs=probs,
+            feedback=truth,
+            sensitive=codes[:, np.newaxis],
+        )
+    notions: list[Any] = [GroupNotion(name=name) for name in ("SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE")]
+    for notion in (*notions, IndividualFairness(), Consistency()):
+        assert np.array_equal(notion.gap(one), notion.gap(other), equal_nan=True)
+
+
+def test_notions_of_one_distance_share_the_comparison() -> None:
+    notions = [
+        *(Consistency(k=k) for k in (2, 7, 1)),
+        *(IndividualFairness(lipschitz=slope) for slope in (1, 0.5)),
+        IndividualFairness(between="total_variation"),
+        IndividualFairness(form="paper"),
+    ]
+    history = random_history(SlidingWindow(9), 5)
+    for n in range(30):
+        add(
+            history, np.random.default_rng(n).integers(0, 3, (1, 3)) / 2, [n % 2], [(0.2, 0.8) if n % 3 else (0.6, 0.4)]
+        )
+        for notion in notions:
+            alone = notion.gap(bare(history))
+            assert notion.gap(history) == pytest.approx(alone, abs=1e-12)
+            assert 0 < alone[0] < 2
+    assert len(history._followers) == 1
+
+
+def test_a_treatment_of_opposites_by_total_variation() -> None:
+    history = told(SlidingWindow(9), [(1, 0)] * 2, [1, 0], [(0.1, 0.9), (0.8, 0.2)])
+    assert fairness(between="total_variation").gap(history) == pytest.approx(0.7)
 
 
 # ----------------------------------------------------------------------------------------------- lanes and copies
