@@ -9,6 +9,8 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random 
 Its published known-answer vectors are among the tests.
 """
 
+import math
+
 import numba
 import numpy as np
 
@@ -25,6 +27,7 @@ _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _ROUNDS = 10
 _53_BITS = np.uint64(11)
 _UNIT = 1.0 / 9007199254740992.0  # 2 ** -53
+_UNIT_OF_WORD = 1.0 / 4294967296.0  # 2 ** -32
 
 
 @rule
@@ -43,13 +46,31 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 
 @rule
+def words(key, time, site, index):
+    """Return the four random 32-bit words that belong to this place; its `bits` are the first two."""
+    key = np.uint64(key)
+    return philox(np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF)
+
+
+@rule
 def bits(key, time, site, index):
     """Return the 64 random bits that belong to this place."""
-    key = np.uint64(key)
-    word_0, word_1, _, _ = philox(
-        np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF
-    )
+    word_0, word_1, _, _ = words(key, time, site, index)
     return (word_0 << _HALF) | word_1
+
+
+@rule
+def share(word):
+    """Return a 32-bit word as a number in [0, 1): coarser than `uniform`, but there are four of them in a place."""
+    return word * _UNIT_OF_WORD
+
+
+@rule
+def normals(word_0, word_1):
+    """Return two independent standard normal numbers made of two 32-bit words (Box and Muller); at most 6.67."""
+    length = math.sqrt(-2.0 * math.log((word_0 + 1.0) * _UNIT_OF_WORD))
+    angle = 2.0 * math.pi * share(word_1)
+    return length * math.cos(angle), length * math.sin(angle)
 
 
 @rule

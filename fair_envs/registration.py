@@ -22,6 +22,9 @@ class Entry(NamedTuple):
 
 TABLE: dict[str, Entry] = {
     "FairHarvest-v0": Entry("fair_envs.envs.harvest", "A harvest game in which some agents have half the turns."),
+    "FairFraud-v0": Entry(
+        "fair_envs.envs.fraud", "Card payments of which some are frauds; checks drive customers away."
+    ),
 }
 
 

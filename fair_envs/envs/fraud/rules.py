@@ -1,0 +1,595 @@
+"""The rules of FairFraud on one lane, in the order in which an hour passes."""
+
+from collections import namedtuple
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.chance import share, words
+from fair_envs.core import Rules, rule
+from fair_envs.envs.fraud.params import (
+    ALWAYS,
+    BY_AMOUNT,
+    EUROPE_MERCHANT_0,
+    MONEY,
+    NO_BIAS,
+    PROFILES,
+    FraudParams,
+)
+from fair_envs.envs.fraud.people import (
+    DECISION,
+    FRAUDSTER,
+    GENUINE,
+    HOURS_DRAWN,
+    LARGEST_NORMAL,
+    NONE,
+    PURCHASE,
+    collect_those_who_pay,
+    expected_newcomers,
+    join,
+    leave,
+    mean_satisfaction,
+    migrate,
+    pick,
+)
+from fair_envs.envs.fraud.tables import (
+    BANK_ZONE,
+    BLOCK,
+    CONTINENTS,
+    DAYS_OF_YEAR,
+    ENTRIES,
+    HOURS,
+    MONTHDAYS,
+    MONTHS,
+    SPREADS,
+    WEEKDAYS,
+    YEAR,
+    Source,
+    Tables,
+    calendar,
+    load,
+    offset,
+)
+from fair_envs.feedback import fields, reveal
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import encode
+
+IGNORE, AUTHENTICATE = range(2)
+
+# What becomes of a transaction
+PAID, CONFIRMED, CANCELLED, CAUGHT, MISSED = range(5)
+OUTCOMES = ("unchecked payment", "confirmed payment", "cancelled payment", "fraud stopped", "fraud missed")
+
+EUROPE_CODE = CONTINENTS.index("EU")
+AMOUNT_BANDS = (10.0, 50.0, 250.0)
+LOCAL_MEAN_TIME = 7 * 60 + 53  # minutes behind UTC; F, M
+RECENT = 64  # transactions that the picture shows
+
+PERSONAL_FEATURES = (
+    "month",
+    "day",
+    "weekday",
+    "hour",
+    "card_id",
+    "merchant",
+    "country",
+    "continent",
+    "amount",
+    "currency",
+)
+OBSERVED = ("satisfaction", "fraud_share", *PERSONAL_FEATURES)
+NOMINAL = ("card_id", "merchant", "country", "continent", "currency")
+SENSITIVE = ("country", "continent", "card_id")
+SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; the largest month is 12/11, day 31/30
+
+FraudCode = namedtuple(  # what compiled rules are given: the parameters as numbers, and the tables
+    "FraudCode",  # type: ignore[misc]
+    (
+        *FraudParams._fields,
+        "continent",  # (C,)
+        "country",  # (2, C) cumulative, as the next three
+        "currency",  # (2, C, K)
+        "merchant",  # (2, K, M)
+        "bins",  # (2, M, BINS)
+        "lowest",  # (2, M)
+        "width",  # (2, M)
+        "largest",  # (M,)
+        "can_be_stolen",  # (C, K) whether a card of this country and currency can
+        "profile_mean",  # (2, ENTRIES)
+        "profile_spread",  # (ENTRIES,) standard deviations of personal profiles
+        "blocks",  # of the entries that the episode needs
+        "hours_ahead",  # (C,) hours from the calendar's midnight to the first hour of the episode
+        "calendar",  # (days, 3) month, day of the month, weekday, all from 0
+    ),
+)
+
+
+# ------------------------------------------------------------------------------------------------ the start
+
+
+@rule
+def start(lane, params):
+    """Let the first customers and fraudsters join, and time pass until one of them makes a transaction."""
+    for which in range(params.customers):
+        join(lane, params, GENUINE, 0, which)
+    for which in range(params.fraudsters):
+        join(lane, params, FRAUDSTER, 0, which)
+    collect_those_who_pay(lane, params)
+    wait_for_transaction(lane, params)
+
+
+@rule
+def wait_for_transaction(lane, params):
+    """Let time pass until somebody makes a transaction, or the last hour is over."""
+    while lane.served == lane.queued:
+        migrate(lane, params)
+        lane.hour += 1
+        if lane.hour >= params.hours:
+            lane.waiting = 0
+            return
+        collect_those_who_pay(lane, params)
+    request(lane, params, lane.queue[lane.served])
+    lane.served += 1
+
+
+# -------------------------------------------------------------------------------------------- a transaction
+
+
+@rule
+def request(lane, params, agent):
+    """Let an agent ask for a transaction: it chooses a card, a merchant and an amount."""
+    _, word_1, word_2, word_3 = words(lane.key, lane.hour, PURCHASE, lane.person[agent])
+    write_time(lane, params, agent)
+    if lane.card[agent] == NONE:
+        take_card(lane, params, agent)
+    kind = lane.kind[agent]
+    merchant = pick(params.merchant[kind, lane.currency[agent]], share(word_1))
+    place = pick(params.bins[kind, merchant], share(word_2))
+    lane.waiting = 1
+    lane.agent = agent
+    lane.fraud = kind
+    lane.card_now = lane.card[agent]
+    lane.merchant_now = merchant
+    lane.country_now = lane.country[agent]
+    lane.continent_now = params.continent[lane.country[agent]]
+    lane.currency_now = lane.currency[agent]
+    lane.amount_now = params.lowest[kind, merchant] + (place + share(word_3)) * params.width[kind, merchant]
+
+
+@rule
+def write_time(lane, params, agent):
+    """Note the customer's local date and hour."""
+    local = lane.hour + params.hours_ahead[lane.country[agent]]
+    month, monthday, weekday = params.calendar[local // 24]
+    lane.month = month + 1
+    lane.day = monthday + 1
+    lane.weekday = weekday
+    lane.hour_now = local % 24
+
+
+@rule
+def take_card(lane, params, agent):
+    """Give an agent its card: a new one, or for some fraudsters one that a customer has used."""
+    if lane.kind[agent] == FRAUDSTER:
+        _, _, word_2, word_3 = words(lane.key, lane.hour, DECISION, lane.person[agent])
+        if share(word_2) < params.steal_probability:
+            victim = find_victim(lane, params, share(word_3))
+            if victim != NONE:
+                lane.owner[agent] = victim
+                lane.card[agent] = lane.card[victim]
+                lane.country[agent] = lane.country[victim]
+                lane.currency[agent] = lane.currency[victim]
+                return
+    lane.card[agent] = lane.cards
+    lane.cards += 1
+
+
+@rule
+def find_victim(lane, params, where):
+    """Return one of the customers whose card can be stolen, each as likely; -1 if there is none.
+
+    Args:
+        lane: The episode.
+        params: Parameters and tables.
+        where: In [0, 1), which of them.
+    """
+    found = 0
+    for agent in range(lane.agents):
+        found += can_be_robbed(lane, params, agent)
+    wanted = int(where * found)
+    for agent in range(lane.agents):
+        if can_be_robbed(lane, params, agent):
+            if wanted == 0:
+                return agent
+            wanted -= 1
+    return NONE
+
+
+@rule
+def can_be_robbed(lane, params, agent):
+    """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
+    if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
+        return False
+    return params.can_be_stolen[lane.country[agent], lane.currency[agent]]
+
+
+# ----------------------------------------------------------------------------------------------- a decision
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Decide on the transaction at hand and wait for the next; return whether the last hour is over."""
+    if not lane.waiting:  # not one transaction in the whole episode: there is nobody to decide on
+        return True
+    outcome = outcome_of(lane, params, action[0])
+    facts.action[0] = action[0]
+    facts.outcome[0] = outcome <= CONFIRMED
+    reveal(lane, params, facts, lane.fraud)
+    remember_revealed(lane, facts)
+    reward[0] = reward_of(lane, params, outcome)
+    if params.post_transaction_update:
+        update(lane, params, outcome)
+    tally(lane, outcome)
+    wait_for_transaction(lane, params)
+    return not lane.waiting
+
+
+@rule
+def outcome_of(lane, params, action):
+    """Return what becomes of the transaction; who is asked to authenticate may cancel it."""
+    if lane.fraud:
+        return CAUGHT if action == AUTHENTICATE else MISSED
+    if action != AUTHENTICATE:
+        return PAID
+    amount = lane.amount_now / params.largest[lane.merchant_now]
+    success = params.patience_weight * lane.patience[lane.agent] + (1.0 - params.patience_weight) * amount
+    luck = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
+    return CONFIRMED if share(luck) < success else CANCELLED
+
+
+@rule
+def remember_revealed(lane, facts):
+    """Count the transactions whose truth is known, and the frauds among them."""
+    if facts.feedback[0] >= 0:
+        lane.known += 1
+        lane.known_frauds += facts.feedback[0]
+    for row in range(facts.late_count):
+        lane.known += 1
+        lane.known_frauds += facts.late_feedback[row]
+
+
+@rule
+def reward_of(lane, params, outcome):
+    """Return the reward of an outcome."""
+    reward = money(lane, params, outcome) if params.reward == MONEY else shaped(outcome)
+    if earns_bias(lane, params) and (outcome <= CONFIRMED or params.bias_on == ALWAYS):
+        reward += params.bias_size
+    return reward
+
+
+@rule
+def shaped(outcome):
+    """Return 1 for a payment that goes through, -1 for a fraud that does, 0 for whatever is stopped."""
+    if outcome <= CONFIRMED:
+        return 1.0
+    return -1.0 if outcome == MISSED else 0.0
+
+
+@rule
+def money(lane, params, outcome):
+    """Return what the card's issuer earns or loses."""
+    if outcome <= CONFIRMED:
+        return params.margin * lane.amount_now + params.fee
+    return -lane.amount_now if outcome == MISSED else 0.0
+
+
+@rule
+def earns_bias(lane, params):
+    """Return whether the transaction is one of those whose reward is biased."""
+    if params.bias == NO_BIAS or lane.continent_now != EUROPE_CODE:
+        return False
+    return params.bias != EUROPE_MERCHANT_0 or lane.merchant_now == 0
+
+
+@rule
+def update(lane, params, outcome):
+    """Let the transaction change how satisfied the customer is, who stays, and whose card is known to be corrupted."""
+    agent = lane.agent
+    if outcome == MISSED and lane.owner[agent] != NONE:
+        owner = lane.owner[agent]
+        lane.corrupted[owner] = lane.here[owner]
+    stays = params.fraudster_stays
+    if not lane.fraud:
+        change_satisfaction(lane, params, outcome)
+        stays = params.customer_stays * lane.satisfaction[agent]
+    if share(words(lane.key, lane.hour, DECISION, lane.person[agent])[1]) >= stays:
+        leave(lane, agent)
+
+
+@rule
+def change_satisfaction(lane, params, outcome):
+    """Let the customer's satisfaction rise or fall with what became of the payment."""
+    if outcome == PAID:
+        factor = params.after_unchecked
+    else:
+        factor = params.after_checked if outcome == CONFIRMED else params.after_cancelled
+    before = lane.satisfaction[lane.agent]
+    after = min(1.0, before * factor)
+    lane.satisfaction[lane.agent] = after
+    lane.satisfaction_sum += after - before
+
+
+@rule
+def tally(lane, outcome):
+    """Count the outcome for its continent, and keep it for the picture."""
+    lane.outcomes[lane.continent_now, outcome] += 1
+    place = lane.time % RECENT
+    lane.recent_outcome[place] = outcome
+    lane.recent_continent[place] = lane.continent_now
+
+
+# -------------------------------------------------------------------------------------------- what is seen
+
+
+@rule
+def observe(lane, params, observation):
+    """Write the mean satisfaction, the share of frauds known so far, and the transaction at hand."""
+    observation[0, 0] = mean_satisfaction(lane)
+    observation[0, 1] = lane.known_frauds / lane.known if lane.known > 0 else 0.0
+    write_transaction(lane, observation[0, 2:])
+
+
+@rule
+def write_transaction(lane, out):
+    """Write the ten numbers of the transaction at hand, scaled; zeros if there is none."""
+    if not lane.waiting:
+        out[:] = 0.0
+        return
+    out[0] = lane.month / SCALE[0]
+    out[1] = lane.day / SCALE[1]
+    out[2] = lane.weekday / SCALE[2]
+    out[3] = lane.hour_now / SCALE[3]
+    out[4] = lane.card_now / SCALE[4]
+    out[5] = lane.merchant_now / SCALE[5]
+    out[6] = lane.country_now / SCALE[6]
+    out[7] = lane.continent_now / SCALE[7]
+    out[8] = lane.amount_now / SCALE[8]
+    out[9] = lane.currency_now / SCALE[9]
+
+
+@rule
+def describe(lane, params, facts):
+    """Write whose transaction is at hand; the features are its ten numbers."""
+    if not lane.waiting:
+        return
+    write_transaction(lane, facts.features[0])
+    facts.individual[0] = lane.time
+    facts.sensitive[0, 0] = lane.continent_now
+    facts.group[0] = lane.continent_now
+    facts.legitimate[0, 0] = band(lane.amount_now) if params.legitimate == BY_AMOUNT else lane.merchant_now
+
+
+@rule
+def band(amount):
+    """Return the band that an amount lies in, counted from 0."""
+    found = 0
+    for edge in AMOUNT_BANDS:
+        found += amount >= edge
+    return found
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+
+class Fraud(Rules):
+    """Docstring to come."""
+
+    name: ClassVar[str] = "fraud"
+    Params: ClassVar[type] = FraudParams
+    presets = PROFILES
+    fps = 4
+    sensitive_features: ClassVar[tuple[str, ...]] = SENSITIVE
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def __init__(self, *, tables: Source = None, **given: Any) -> None:
+        self.tables: Tables = load(tables)
+        super().__init__(**given)
+
+    def check(self, params: FraudParams) -> None:
+        """Refuse an episode that leaves the year whose clocks are known."""
+        left = 24 * (DAYS_OF_YEAR + 1 - params.first_day)
+        if params.hours > left:
+            raise ValueError(f"hours must be at most the {left} that are left of {YEAR}, got {params.hours}")
+
+    def encoded(self, params: FraudParams) -> Any:
+        """Return the parameters as numbers, and the tables as arrays."""
+        known = self.tables
+        ahead = hours_ahead(known, params)
+        dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
+        return FraudCode(
+            *encode(params),
+            continent=known.continent,
+            country=known.country,
+            currency=known.currency,
+            merchant=known.merchant,
+            bins=known.bins,
+            lowest=known.lowest,
+            width=known.width,
+            largest=known.largest,
+            can_be_stolen=np.outer(known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER].any(axis=-1)),
+            profile_mean=known.profile,
+            profile_spread=profile_spread(params.noise_level),
+            blocks=needed_blocks(dates),
+            hours_ahead=ahead,
+            calendar=dates,
+        )
+
+    def lane(self, params: FraudParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        agents = largest_population(self.code)
+        days = len(self.code.calendar)
+        return [
+            # Customers and fraudsters, in the order in which they joined; the first `agents` entries are in use
+            ("person", np.uint32, agents),  # what their luck is indexed by
+            ("kind", np.int8, agents),  # GENUINE or FRAUDSTER
+            ("here", np.int8, agents),  # 0: has left for good
+            ("corrupted", np.int8, agents),  # 1: the card was used in a fraud that nobody stopped
+            ("country", np.int16, agents),
+            ("currency", np.int16, agents),
+            ("card", np.int32, agents),  # -1: none yet
+            ("owner", np.int32, agents),  # the agent whose card a fraudster uses; -1: nobody's
+            ("rate", np.float64, agents),  # transactions in an average hour
+            ("patience", np.float64, agents),
+            ("satisfaction", np.float64, agents),  # 1 for fraudsters
+            ("by_hour", np.float32, (24, agents)),  # activity in the hours of a day; 1 is the average
+            ("by_day", np.float32, (days, agents)),  # on the dates of the calendar
+            ("drawn", np.uint32, (HOURS_DRAWN, agents)),  # the luck of being active, four hours of it
+            ("scratch", np.float64, ENTRIES),
+            # Those who make a transaction in this hour, in the order of their turns
+            ("queue", np.int32, agents),
+            ("priority", np.uint32, agents),
+            ("queued", np.int32),
+            ("served", np.int32),
+            # The bank
+            ("agents", np.int32),  # who have joined
+            ("customers", np.int32),  # who are here
+            ("lost", np.int32),  # customers who have left
+            ("cards", np.int32),  # the next card's number
+            ("hour", np.int32),  # since the start
+            ("satisfaction_sum", np.float64),  # of the customers who are here
+            ("known", np.int32),  # transactions whose truth has been revealed
+            ("known_frauds", np.int32),
+            # The transaction at hand
+            ("waiting", np.int8),  # 0: there is none, the last hour is over
+            ("fraud", np.int8),  # the truth
+            ("agent", np.int32),  # who asks
+            ("month", np.int8),  # of the customer's local date; January 1
+            ("day", np.int8),  # the first 1
+            ("weekday", np.int8),  # Monday 0
+            ("hour_now", np.int8),  # local
+            ("card_now", np.int32),
+            ("merchant_now", np.int16),
+            ("country_now", np.int16),
+            ("continent_now", np.int8),
+            ("currency_now", np.int16),
+            ("amount_now", np.float64),
+            # For the picture
+            ("outcomes", np.int32, (len(CONTINENTS), len(OUTCOMES))),  # how often
+            ("recent_outcome", np.int8, RECENT),  # of transaction t at t % RECENT
+            ("recent_continent", np.int8, RECENT),
+            *fields(params),
+        ]
+
+    def fair_spec(self, params: FraudParams) -> FairSpec:
+        """Return who is affected: who asks for the transaction."""
+        factors = {"merchant": tuple(map(str, range(len(self.tables.largest)))), "amount": bands()}
+        return FairSpec(
+            individuals=1,
+            actions=2,
+            features=PERSONAL_FEATURES,
+            nominal_features=NOMINAL,
+            sensitive_features=SENSITIVE,
+            sensitive={"continent": CONTINENTS},
+            legitimate={params.legitimate: factors[params.legitimate]},
+            groups=CONTINENTS,
+            favourable_action=IGNORE,
+            feedback=params.feedback,
+            delay=params.delay if params.feedback == "delayed" else 0,
+        )
+
+    def observation_space(self, params: FraudParams) -> gym.spaces.Box:
+        """Return the bounds of the twelve numbers."""
+        known, cards = self.tables, largest_population(self.code)
+        largest = [12, 31, 6, 23, cards, len(known.largest) - 1, len(known.countries) - 1, len(CONTINENTS) - 1]
+        largest += [known.largest.max(), len(known.currencies) - 1]
+        high = np.maximum(1.0, np.array(largest) / SCALE)
+        return gym.spaces.Box(np.zeros(12, np.float32), np.append([1.0, 1.0], high).astype(np.float32))
+
+    def observed_features(self, params: FraudParams) -> tuple[str, ...]:
+        """Return the names of the twelve numbers."""
+        return OBSERVED
+
+    def action_space(self, params: FraudParams) -> gym.spaces.Discrete:
+        """Return ignore and authenticate."""
+        return gym.spaces.Discrete(2)
+
+    def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
+        """Let the transactions at hand come from that continent; the country follows, all else stays equal.
+
+        A country lies in one continent, so that a transaction from another continent comes from another country: the
+        one of that continent with the most payments. Who is of that continent already stays where they are.
+
+        Raises:
+            ValueError: Another attribute than ``"continent"``, or a code that no continent has.
+        """
+        if attribute != "continent":
+            raise ValueError(f"attribute must be 'continent', got {attribute!r}")
+        if not isinstance(code, (int, np.integer)) or not 0 <= code < len(CONTINENTS):
+            raise ValueError(f"code must be between 0 and {len(CONTINENTS) - 1}, got {code!r}")
+        inside = np.flatnonzero(self.tables.continent == code)
+        if not inside.size:
+            raise ValueError(f"code must be of a continent that the tables have, got {code} ({CONTINENTS[code]})")
+        moved = (records["continent_now"] != code) & (records["waiting"] == 1)
+        records["country_now"][moved] = inside[np.argmax(self.tables.country_share[GENUINE, inside])]
+        records["continent_now"][moved] = code
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return whether the transactions at hand are frauds: ``"feedback"`` of shape (B, 1), -1 where there is none."""
+        fraud = np.where(records["waiting"] == 1, records["fraud"], -1)
+        return {"feedback": fraud.astype(np.int64)[:, np.newaxis]}
+
+    def renderer(self) -> Any:
+        """Return what draws the transactions."""
+        from fair_envs.envs.fraud.render import FraudRenderer
+
+        return FraudRenderer(self)
+
+
+def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:
+    """Return the hours from the calendar's first midnight to the episode's first hour, in each country: shape (C,).
+
+    The calendar begins a day early, for those west of the bank. Clocks stay as they are when the episode begins.
+    """
+    midnight = (params.first_day - 1) * 24 * 60
+    behind = -offset(BANK_ZONE, midnight + 8 * 60) if params.clock == "pacific" else LOCAL_MEAN_TIME
+    ahead = np.array([offset(zone, midnight + behind) for zone in known.zones])
+    return (24 * 60 + behind + ahead) // 60
+
+
+def profile_spread(noise_level: float) -> NDArray[np.float64]:
+    """Return the standard deviations of personal profiles, shape (ENTRIES,)."""
+    spread = np.zeros(ENTRIES)
+    for first, count, divisor in SPREADS:
+        spread[first : first + count] = np.sqrt(noise_level / divisor)
+    return spread
+
+
+def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the blocks of profile entries that these dates need, shape (N,)."""
+    months, monthdays, weekdays = dates.T
+    entries = [HOURS + np.arange(24), WEEKDAYS + weekdays, MONTHDAYS + monthdays, MONTHS + months]
+    return np.unique(np.concatenate(entries) // BLOCK)
+
+
+def largest_population(code: Any) -> int:
+    """Return the most agents that can join in an episode; their number cannot exceed it.
+
+    An hour brings one newcomer at most where one or fewer are expected, else the expected number and a normal number.
+    """
+    total = code.customers + code.fraudsters
+    for kind in (GENUINE, FRAUDSTER):
+        by_month = [expected_newcomers(code, kind, month) for month in range(12)]
+        for hour in range(code.hours):
+            expected = by_month[code.calendar[1 + hour // 24, 0]]
+            total += 1 if expected <= 1 else int(expected + LARGEST_NORMAL + 1)
+    return total
+
+
+def bands() -> tuple[str, ...]:
+    """Return the names of the bands of amounts."""
+    edges = [f"{edge:g}" for edge in AMOUNT_BANDS]
+    between = (f"{low} to {high}" for low, high in pairwise(edges))
+    return (f"below {edges[0]}", *between, f"{edges[-1]} and more")
