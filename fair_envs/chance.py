@@ -66,11 +66,27 @@ def share(word):
 
 
 @rule
-def normals(word_0, word_1):
-    """Return two independent standard normal numbers made of two 32-bit words (Box and Muller); at most 6.67."""
-    length = math.sqrt(-2.0 * math.log((word_0 + 1.0) * _UNIT_OF_WORD))
-    angle = 2.0 * math.pi * share(word_1)
-    return length * math.cos(angle), length * math.sin(angle)
+def normal(word):
+    """Return a 32-bit word as a standard normal number, between -6.4 and 6.4; a larger word gives a larger number.
+
+    The inverse of the normal distribution by Wichura (1988), "Algorithm AS 241", its variant PPND7: right to about
+    seven digits.
+    """
+    centred = (word + 0.5) * _UNIT_OF_WORD - 0.5
+    if abs(centred) <= 0.425:
+        r = 0.180625 - centred * centred
+        above = ((59.109374720 * r + 159.29113202) * r + 50.434271938) * r + 3.3871327179
+        return centred * above / (((67.187563600 * r + 78.757757664) * r + 17.895169469) * r + 1.0)
+    r = math.sqrt(-math.log(0.5 - abs(centred)))
+    if r <= 5.0:
+        r -= 1.6
+        above = ((0.17023821103 * r + 1.3067284816) * r + 2.7568153900) * r + 1.4234372777
+        size = above / ((0.12021132975 * r + 0.73700164250) * r + 1.0)
+    else:
+        r -= 5.0
+        above = ((0.017337203997 * r + 0.42868294337) * r + 3.0812263860) * r + 6.6579051150
+        size = above / ((0.012258202635 * r + 0.24197894225) * r + 1.0)
+    return math.copysign(size, centred)
 
 
 @rule

@@ -23,7 +23,6 @@ from fair_envs.envs.fraud.people import (
     DECISION,
     FRAUDSTER,
     GENUINE,
-    HOURS_DRAWN,
     LARGEST_NORMAL,
     NONE,
     PURCHASE,
@@ -31,9 +30,11 @@ from fair_envs.envs.fraud.people import (
     expected_newcomers,
     join,
     leave,
+    live_in,
     mean_satisfaction,
     migrate,
     pick,
+    plan,
 )
 from fair_envs.envs.fraud.tables import (
     BANK_ZONE,
@@ -85,26 +86,8 @@ NOMINAL = ("card_id", "merchant", "country", "continent", "currency")
 SENSITIVE = ("country", "continent", "card_id")
 SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; the largest month is 12/11, day 31/30
 
-FraudCode = namedtuple(  # what compiled rules are given: the parameters as numbers, and the tables
-    "FraudCode",  # type: ignore[misc]
-    (
-        *FraudParams._fields,
-        "continent",  # (C,)
-        "country",  # (2, C) cumulative, as the next three
-        "currency",  # (2, C, K)
-        "merchant",  # (2, K, M)
-        "bins",  # (2, M, BINS)
-        "lowest",  # (2, M)
-        "width",  # (2, M)
-        "largest",  # (M,)
-        "can_be_stolen",  # (C, K) whether a card of this country and currency can
-        "profile_mean",  # (2, ENTRIES)
-        "profile_spread",  # (ENTRIES,) standard deviations of personal profiles
-        "blocks",  # of the entries that the episode needs
-        "hours_ahead",  # (C,) hours from the calendar's midnight to the first hour of the episode
-        "calendar",  # (days, 3) month, day of the month, weekday, all from 0
-    ),
-)
+FraudCode = namedtuple("FraudCode", (*FraudParams._fields, "tables"))  # type: ignore[misc]
+"""What compiled rules are given: the parameters as numbers, and the tables as one record; see `tables_record`."""
 
 
 # ------------------------------------------------------------------------------------------------ the start
@@ -146,24 +129,26 @@ def request(lane, params, agent):
     if lane.card[agent] == NONE:
         take_card(lane, params, agent)
     kind = lane.kind[agent]
-    merchant = pick(params.merchant[kind, lane.currency[agent]], share(word_1))
-    place = pick(params.bins[kind, merchant], share(word_2))
+    merchant = pick(params.tables.merchant[kind, lane.currency[agent]], share(word_1))
+    place = pick(params.tables.bins[kind, merchant], share(word_2))
     lane.waiting = 1
     lane.agent = agent
     lane.fraud = kind
     lane.card_now = lane.card[agent]
     lane.merchant_now = merchant
     lane.country_now = lane.country[agent]
-    lane.continent_now = params.continent[lane.country[agent]]
+    lane.continent_now = params.tables.continent[lane.country[agent]]
     lane.currency_now = lane.currency[agent]
-    lane.amount_now = params.lowest[kind, merchant] + (place + share(word_3)) * params.width[kind, merchant]
+    lane.amount_now = (
+        params.tables.lowest[kind, merchant] + (place + share(word_3)) * params.tables.width[kind, merchant]
+    )
 
 
 @rule
 def write_time(lane, params, agent):
     """Note the customer's local date and hour."""
-    local = lane.hour + params.hours_ahead[lane.country[agent]]
-    month, monthday, weekday = params.calendar[local // 24]
+    local = lane.hour + lane.hours_ahead[agent]
+    month, monthday, weekday = params.tables.calendar[local // 24]
     lane.month = month + 1
     lane.day = monthday + 1
     lane.weekday = weekday
@@ -180,7 +165,7 @@ def take_card(lane, params, agent):
             if victim != NONE:
                 lane.owner[agent] = victim
                 lane.card[agent] = lane.card[victim]
-                lane.country[agent] = lane.country[victim]
+                live_in(lane, params, agent, lane.country[victim])
                 lane.currency[agent] = lane.currency[victim]
                 return
     lane.card[agent] = lane.cards
@@ -213,7 +198,7 @@ def can_be_robbed(lane, params, agent):
     """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
     if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
         return False
-    return params.can_be_stolen[lane.country[agent], lane.currency[agent]]
+    return params.tables.can_be_stolen[lane.country[agent], lane.currency[agent]]
 
 
 # ----------------------------------------------------------------------------------------------- a decision
@@ -230,9 +215,11 @@ def step(lane, action, params, reward, facts):
     reveal(lane, params, facts, lane.fraud)
     remember_revealed(lane, facts)
     reward[0] = reward_of(lane, params, outcome)
+    tally(lane, outcome)
     if params.post_transaction_update:
         update(lane, params, outcome)
-    tally(lane, outcome)
+    if lane.here[lane.agent]:
+        plan(lane, params, lane.agent, lane.hour + 1)
     wait_for_transaction(lane, params)
     return not lane.waiting
 
@@ -244,7 +231,7 @@ def outcome_of(lane, params, action):
         return CAUGHT if action == AUTHENTICATE else MISSED
     if action != AUTHENTICATE:
         return PAID
-    amount = lane.amount_now / params.largest[lane.merchant_now]
+    amount = lane.amount_now / params.tables.largest[lane.merchant_now]
     success = params.patience_weight * lane.patience[lane.agent] + (1.0 - params.patience_weight) * amount
     luck = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
     return CONFIRMED if share(luck) < success else CANCELLED
@@ -299,8 +286,8 @@ def update(lane, params, outcome):
     """Let the transaction change how satisfied the customer is, who stays, and whose card is known to be corrupted."""
     agent = lane.agent
     if outcome == MISSED and lane.owner[agent] != NONE:
-        owner = lane.owner[agent]
-        lane.corrupted[owner] = lane.here[owner]
+        lane.corrupted[lane.owner[agent]] = 1
+        lane.to_hear_of_fraud += 1
     stays = params.fraudster_stays
     if not lane.fraud:
         change_satisfaction(lane, params, outcome)
@@ -318,8 +305,8 @@ def change_satisfaction(lane, params, outcome):
         factor = params.after_checked if outcome == CONFIRMED else params.after_cancelled
     before = lane.satisfaction[lane.agent]
     after = min(1.0, before * factor)
-    lane.satisfaction[lane.agent] = after
     lane.satisfaction_sum += after - before
+    lane.satisfaction[lane.agent] = after
 
 
 @rule
@@ -406,31 +393,12 @@ class Fraud(Rules):
 
     def encoded(self, params: FraudParams) -> Any:
         """Return the parameters as numbers, and the tables as arrays."""
-        known = self.tables
-        ahead = hours_ahead(known, params)
-        dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
-        return FraudCode(
-            *encode(params),
-            continent=known.continent,
-            country=known.country,
-            currency=known.currency,
-            merchant=known.merchant,
-            bins=known.bins,
-            lowest=known.lowest,
-            width=known.width,
-            largest=known.largest,
-            can_be_stolen=np.outer(known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER].any(axis=-1)),
-            profile_mean=known.profile,
-            profile_spread=profile_spread(params.noise_level),
-            blocks=needed_blocks(dates),
-            hours_ahead=ahead,
-            calendar=dates,
-        )
+        return FraudCode(*encode(params), tables=tables_record(self.tables, params))
 
     def lane(self, params: FraudParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
         agents = largest_population(self.code)
-        days = len(self.code.calendar)
+        days = len(self.code.tables.calendar)
         return [
             # Customers and fraudsters, in the order in which they joined; the first `agents` entries are in use
             ("person", np.uint32, agents),  # what their luck is indexed by
@@ -441,19 +409,21 @@ class Fraud(Rules):
             ("currency", np.int16, agents),
             ("card", np.int32, agents),  # -1: none yet
             ("owner", np.int32, agents),  # the agent whose card a fraudster uses; -1: nobody's
-            ("rate", np.float64, agents),  # transactions in an average hour
             ("patience", np.float64, agents),
             ("satisfaction", np.float64, agents),  # 1 for fraudsters
-            ("by_hour", np.float32, (24, agents)),  # activity in the hours of a day; 1 is the average
-            ("by_day", np.float32, (days, agents)),  # on the dates of the calendar
-            ("drawn", np.uint32, (HOURS_DRAWN, agents)),  # the luck of being active, four hours of it
+            ("hours_ahead", np.int8, agents),  # of the local clock, see `hours_ahead`
+            ("by_hour", np.float32, (agents, 24)),  # activity in the hours of a day; 1 is the average
+            ("by_day", np.float32, (agents, days)),  # payments an hour on the dates of the calendar
+            ("next_agent", np.int32, agents),  # the next on the same hour's list; 0: none, i + 1: agent i
             ("scratch", np.float64, ENTRIES),
+            ("first_agent", np.int32, params.hours),  # of those who may pay in an hour; 0: none, i + 1: agent i
             # Those who make a transaction in this hour, in the order of their turns
             ("queue", np.int32, agents),
             ("priority", np.uint32, agents),
             ("queued", np.int32),
             ("served", np.int32),
             # The bank
+            ("to_hear_of_fraud", np.int32),  # frauds with customers' cards that they will hear of at the next hour
             ("agents", np.int32),  # who have joined
             ("customers", np.int32),  # who are here
             ("lost", np.int32),  # customers who have left
@@ -537,7 +507,7 @@ class Fraud(Rules):
         records["continent_now"][moved] = code
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return whether the transactions at hand are frauds: ``"feedback"`` of shape (B, 1), -1 where there is none."""
+        """Return whether the transactions at hand are frauds: ``"feedback"``, shape (B, 1); -1 where there is none."""
         fraud = np.where(records["waiting"] == 1, records["fraud"], -1)
         return {"feedback": fraud.astype(np.int64)[:, np.newaxis]}
 
@@ -546,6 +516,33 @@ class Fraud(Rules):
         from fair_envs.envs.fraud.render import FraudRenderer
 
         return FraudRenderer(self)
+
+
+def tables_record(known: Tables, params: FraudParams) -> np.record:
+    """Return all that the compiled rules look up, as one record: arrays one by one would be counted at every call."""
+    ahead = hours_ahead(known, params)
+    dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
+    columns: dict[str, NDArray[Any]] = {
+        "continent": known.continent,  # (C,)
+        "country": known.country,  # (2, C) cumulative, as the next three
+        "currency": known.currency,  # (2, C, K)
+        "merchant": known.merchant,  # (2, K, M)
+        "bins": known.bins,  # (2, M, BINS)
+        "lowest": known.lowest,  # (2, M)
+        "width": known.width,  # (2, M)
+        "largest": known.largest,  # (M,)
+        "can_be_stolen": can_be_stolen(known),  # (C, K)
+        "profile_mean": known.profile,  # (2, ENTRIES)
+        "profile_spread": profile_spread(params.noise_level),  # (ENTRIES,)
+        "is_needed": needed_blocks(dates),  # (ENTRIES // BLOCK,) 0 or 1
+        "hours_ahead": ahead,  # (C,)
+        "calendar": dates,  # (days, 3) month, day of the month, weekday, all from 0
+    }
+    layout = [(name, column.dtype, column.shape) for name, column in columns.items()]
+    record = np.recarray(1, np.dtype(layout, align=True))
+    for name, column in columns.items():
+        record[name][0] = column
+    return record[0]  # type: ignore[no-any-return]
 
 
 def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:
@@ -567,11 +564,19 @@ def profile_spread(noise_level: float) -> NDArray[np.float64]:
     return spread
 
 
-def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the blocks of profile entries that these dates need, shape (N,)."""
+def can_be_stolen(known: Tables) -> NDArray[np.int8]:
+    """Return whether fraudsters use cards of a country and currency: those in which frauds happen, shape (C, K)."""
+    countries, currencies = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER].any(axis=-1)
+    return np.outer(countries, currencies).astype(np.int8)
+
+
+def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Return which blocks of profile entries these dates need, shape (ENTRIES // BLOCK,)."""
     months, monthdays, weekdays = dates.T
     entries = [HOURS + np.arange(24), WEEKDAYS + weekdays, MONTHDAYS + monthdays, MONTHS + months]
-    return np.unique(np.concatenate(entries) // BLOCK)
+    needed = np.zeros(ENTRIES // BLOCK, np.int8)
+    needed[np.concatenate(entries) // BLOCK] = 1
+    return needed
 
 
 def largest_population(code: Any) -> int:
@@ -583,7 +588,7 @@ def largest_population(code: Any) -> int:
     for kind in (GENUINE, FRAUDSTER):
         by_month = [expected_newcomers(code, kind, month) for month in range(12)]
         for hour in range(code.hours):
-            expected = by_month[code.calendar[1 + hour // 24, 0]]
+            expected = by_month[code.tables.calendar[1 + hour // 24, 0]]
             total += 1 if expected <= 1 else int(expected + LARGEST_NORMAL + 1)
     return total
 
