@@ -29,12 +29,12 @@ LARGEST_NORMAL = 6.4
 
 
 @rule
-def join(lane, params, kind, arrival, which):
+def join(lane, world, kind, arrival, which):
     """Let a customer or fraudster join.
 
     Args:
         lane: The episode.
-        params: Parameters and tables.
+        world: Parameters and tables.
         kind: GENUINE or FRAUDSTER.
         arrival: 0 at the start, h at the end of the h-th hour.
         which: Of those of this kind who join then.
@@ -43,36 +43,36 @@ def join(lane, params, kind, arrival, which):
     lane.agents += 1
     person = (2 * arrival + kind) * MOST_AT_ONCE + which
     word_0, word_1, word_2, _ = words(lane.key, 0, PERSON, person)
-    country = pick(params.tables.country[kind], share(word_0))
+    country = pick(world.country[kind], share(word_0))
     lane.person[agent] = person
     lane.kind[agent] = kind
     lane.here[agent] = 1
-    live_in(lane, params, agent, country)
-    lane.currency[agent] = pick(params.tables.currency[kind, country], share(word_1))
+    live_in(lane, world, agent, country)
+    lane.currency[agent] = pick(world.currency[kind, country], share(word_1))
     lane.card[agent] = NONE
     lane.owner[agent] = NONE
     lane.satisfaction[agent] = 1.0
     if kind == GENUINE:
-        join_as_customer(lane, params, agent)
-    write_profile(lane, params, agent, hourly_rate(params, kind, normal(word_2)))
-    plan(lane, params, agent, arrival)
+        join_as_customer(lane, world, agent)
+    write_profile(lane, world, agent, hourly_rate(world, kind, normal(word_2)))
+    plan(lane, world, agent, arrival)
 
 
 @rule
-def join_as_customer(lane, params, agent):
+def join_as_customer(lane, world, agent):
     """Give a customer patience, distributed as Beta(10, 2): the second largest of eleven uniform numbers."""
     word_0, word_1, _, _ = words(lane.key, 1, PERSON, lane.person[agent])
     lane.patience[agent] = share(word_0) ** (1 / 11) * share(word_1) ** (1 / 10)
     lane.customers += 1
-    lane.satisfaction_sum += params.initial_satisfaction
-    lane.satisfaction[agent] = params.initial_satisfaction
+    lane.satisfaction_sum += world.initial_satisfaction
+    lane.satisfaction[agent] = world.initial_satisfaction
 
 
 @rule
-def live_in(lane, params, agent, country):
+def live_in(lane, world, agent, country):
     """Let an agent live by the clock of a country."""
     lane.country[agent] = country
-    lane.hours_ahead[agent] = params.tables.hours_ahead[country]
+    lane.hours_ahead[agent] = world.hours_ahead[country]
 
 
 @rule
@@ -85,62 +85,62 @@ def pick(cumulative, where):
 
 
 @rule
-def hourly_rate(params, kind, normal):
+def hourly_rate(world, kind, normal):
     """Return how often an agent pays in an average hour; varied by a normal number."""
-    yearly = transactions_of(params, kind)
-    varied = yearly * (1.0 + params.noise_level * normal)
+    yearly = transactions_of(world, kind)
+    varied = yearly * (1.0 + world.noise_level * normal)
     if varied <= 0:
         varied = yearly
-    return varied / (DAYS_OF_YEAR * 24) / (params.customers if kind == GENUINE else params.fraudsters)
+    return varied / (DAYS_OF_YEAR * 24) / (world.customers if kind == GENUINE else world.fraudsters)
 
 
 @rule
-def transactions_of(params, kind):
+def transactions_of(world, kind):
     """Return how many transactions a year a kind is expected to make."""
-    fraud = params.fraud_proportion
-    return params.transactions_per_year * (fraud if kind == FRAUDSTER else 1.0 - fraud)
+    fraud = world.fraud_proportion
+    return world.transactions_per_year * (fraud if kind == FRAUDSTER else 1.0 - fraud)
 
 
 @rule
-def write_profile(lane, params, agent, rate):
+def write_profile(lane, world, agent, rate):
     """Write an agent's own profile: how active it is in the hours of a day, and on each date of the episode.
 
     The product of both is the expected number of payments in an hour.
     """
     own = lane.scratch
     for block in range(ENTRIES // BLOCK):
-        if params.tables.is_needed[block]:
-            draw_block(lane, params, agent, block)
+        if world.is_needed[block]:
+            draw_block(lane, world, agent, block)
     for hour in range(24):
         lane.by_hour[agent, hour] = 24.0 * own[HOURS + hour]
-    for day in range(params.tables.calendar.shape[0]):
-        month, monthday, weekday = params.tables.calendar[day]
+    for day in range(world.calendar.shape[0]):
+        month, monthday, weekday = world.calendar[day]
         months = 12.0 * own[MONTHS + month]
         lane.by_day[agent, day] = rate * months * 30.5 * own[MONTHDAYS + monthday] * 7.0 * own[WEEKDAYS + weekday]
 
 
 @rule
-def draw_block(lane, params, agent, block):
+def draw_block(lane, world, agent, block):
     """Draw four entries of an agent's profile: those of the tables and normal noise, at least 0."""
     kind, first = lane.kind[agent], BLOCK * block
     drawn = words(lane.key, block, PROFILE, lane.person[agent])
     for k in range(BLOCK):
-        noise = params.tables.profile_spread[first + k] * normal(drawn[k])
-        lane.scratch[first + k] = max(0.0, params.tables.profile_mean[kind, first + k] + noise)
+        noise = world.profile_spread[first + k] * normal(drawn[k])
+        lane.scratch[first + k] = max(0.0, world.profile_mean[kind, first + k] + noise)
 
 
 # ----------------------------------------------------------------------------------------------- being active
 
 
 @rule
-def plan(lane, params, agent, hour):
+def plan(lane, world, agent, hour):
     """Put an agent on the list of the first hour, from this one on, in which it may pay; on none if there is none."""
     by_hour, by_day = lane.by_hour[agent], lane.by_day[agent]
     luck = uniform(lane.key, hour, NEXT_HOUR, lane.person[agent])
     local = hour + lane.hours_ahead[agent]
     day, hour_of_day = local // 24, local % 24
     idle = 1.0  # probability that it has not paid until now
-    while hour < params.hours:
+    while hour < world.hours:
         idle *= 1.0 - by_day[day] * by_hour[hour_of_day]
         if idle <= luck:
             lane.next_agent[agent] = lane.first_agent[hour]
@@ -154,10 +154,10 @@ def plan(lane, params, agent, hour):
 
 
 @rule
-def collect_those_who_pay(lane, params):
+def collect_those_who_pay(lane, world):
     """Put the agents who make a transaction in this hour into the queue, in random order."""
     if lane.to_hear_of_fraud > 0:
-        let_them_hear_of_fraud(lane, params)
+        let_them_hear_of_fraud(lane, world)
     lane.queued = lane.served = 0
     listed = lane.first_agent[lane.hour]
     while listed > 0:
@@ -167,7 +167,7 @@ def collect_those_who_pay(lane, params):
             if is_willing(lane, agent):
                 enqueue(lane, agent)
             else:
-                plan(lane, params, agent, lane.hour + 1)
+                plan(lane, world, agent, lane.hour + 1)
 
 
 @rule
@@ -200,14 +200,14 @@ def enqueue(lane, agent):
 
 
 @rule
-def let_them_hear_of_fraud(lane, params):
+def let_them_hear_of_fraud(lane, world):
     """Let the customers whose cards were used in frauds stay or go for good."""
     lane.to_hear_of_fraud = 0
     for agent in range(lane.agents):
         if lane.corrupted[agent]:
             lane.corrupted[agent] = 0
             luck = uniform(lane.key, lane.hour, LEAVING, lane.person[agent])
-            if lane.here[agent] and luck >= params.stays_after_fraud:
+            if lane.here[agent] and luck >= world.stays_after_fraud:
                 leave(lane, agent)
 
 
@@ -222,12 +222,12 @@ def leave(lane, agent):
 
 
 @rule
-def migrate(lane, params):
+def migrate(lane, world):
     """Let newcomers of both kinds join at the end of an hour."""
-    month = params.tables.calendar[1 + lane.hour // 24, 0]
+    month = world.calendar[1 + lane.hour // 24, 0]
     drawn = words(lane.key, lane.hour, NEWCOMERS, 0)
     for kind in range(2):
-        expected = expected_newcomers(params, kind, month)
+        expected = expected_newcomers(world, kind, world.profile_mean[kind, MONTHS + month])
         if kind == GENUINE:
             expected *= mean_satisfaction(lane)
         if expected > 1.0:
@@ -235,16 +235,22 @@ def migrate(lane, params):
         else:
             count = 1 if share(drawn[kind]) < expected else 0
         for which in range(count):
-            join(lane, params, kind, lane.hour + 1, which)
+            join(lane, world, kind, lane.hour + 1, which)
 
 
 @rule
-def expected_newcomers(params, kind, month):
-    """Return how many join in an hour of a month if customers are wholly satisfied: as many as are expected to go."""
-    hourly = transactions_of(params, kind) / (DAYS_OF_YEAR * 24)
-    seasonal = 12.0 * params.tables.profile_mean[kind, MONTHS + month]
-    stays = params.customer_stays if kind == GENUINE else params.fraudster_stays
-    return hourly * ((1.0 - params.noise_level) * seasonal + params.noise_level) * (1.0 - stays)
+def expected_newcomers(world, kind, share_of_month):
+    """Return how many join in an hour if customers are wholly satisfied: as many as are expected to go.
+
+    Args:
+        world: Parameters.
+        kind: GENUINE or FRAUDSTER.
+        share_of_month: The present month's share of a year's transactions of that kind.
+    """
+    hourly = transactions_of(world, kind) / (DAYS_OF_YEAR * 24)
+    seasonal = 12.0 * share_of_month
+    stays = world.customer_stays if kind == GENUINE else world.fraudster_stays
+    return hourly * ((1.0 - world.noise_level) * seasonal + world.noise_level) * (1.0 - stays)
 
 
 @rule

@@ -1,14 +1,14 @@
 """The rules of FairFraud on one lane, in the order in which an hour passes."""
 
-from collections import namedtuple
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.chance import share, words
+from fair_envs.compilation import readable
 from fair_envs.core import Rules, rule
 from fair_envs.envs.fraud.params import (
     ALWAYS,
@@ -86,8 +86,12 @@ NOMINAL = ("card_id", "merchant", "country", "continent", "currency")
 SENSITIVE = ("country", "continent", "card_id")
 SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; the largest month is 12/11, day 31/30
 
-FraudCode = namedtuple("FraudCode", (*FraudParams._fields, "tables"))  # type: ignore[misc]
-"""What compiled rules are given: the parameters as numbers, and the tables as one record; see `tables_record`."""
+
+class FraudCode(NamedTuple):
+    """What compiled rules are given."""
+
+    horizon: int
+    world: NDArray[np.void]  # (1,) parameters and tables; one array, since each costs time at every call
 
 
 # ------------------------------------------------------------------------------------------------ the start
@@ -96,25 +100,26 @@ FraudCode = namedtuple("FraudCode", (*FraudParams._fields, "tables"))  # type: i
 @rule
 def start(lane, params):
     """Let the first customers and fraudsters join, and time pass until one of them makes a transaction."""
-    for which in range(params.customers):
-        join(lane, params, GENUINE, 0, which)
-    for which in range(params.fraudsters):
-        join(lane, params, FRAUDSTER, 0, which)
-    collect_those_who_pay(lane, params)
-    wait_for_transaction(lane, params)
+    world = params.world[0]
+    for which in range(world.customers):
+        join(lane, world, GENUINE, 0, which)
+    for which in range(world.fraudsters):
+        join(lane, world, FRAUDSTER, 0, which)
+    collect_those_who_pay(lane, world)
+    wait_for_transaction(lane, world)
 
 
 @rule
-def wait_for_transaction(lane, params):
+def wait_for_transaction(lane, world):
     """Let time pass until somebody makes a transaction, or the last hour is over."""
     while lane.served == lane.queued:
-        migrate(lane, params)
+        migrate(lane, world)
         lane.hour += 1
-        if lane.hour >= params.hours:
+        if lane.hour >= world.hours:
             lane.waiting = 0
             return
-        collect_those_who_pay(lane, params)
-    request(lane, params, lane.queue[lane.served])
+        collect_those_who_pay(lane, world)
+    request(lane, world, lane.queue[lane.served])
     lane.served += 1
 
 
@@ -122,33 +127,31 @@ def wait_for_transaction(lane, params):
 
 
 @rule
-def request(lane, params, agent):
+def request(lane, world, agent):
     """Let an agent ask for a transaction: it chooses a card, a merchant and an amount."""
     _, word_1, word_2, word_3 = words(lane.key, lane.hour, PURCHASE, lane.person[agent])
-    write_time(lane, params, agent)
+    write_time(lane, world, agent)
     if lane.card[agent] == NONE:
-        take_card(lane, params, agent)
+        take_card(lane, world, agent)
     kind = lane.kind[agent]
-    merchant = pick(params.tables.merchant[kind, lane.currency[agent]], share(word_1))
-    place = pick(params.tables.bins[kind, merchant], share(word_2))
+    merchant = pick(world.merchant[kind, lane.currency[agent]], share(word_1))
+    place = pick(world.bins[kind, merchant], share(word_2))
     lane.waiting = 1
     lane.agent = agent
     lane.fraud = kind
     lane.card_now = lane.card[agent]
     lane.merchant_now = merchant
     lane.country_now = lane.country[agent]
-    lane.continent_now = params.tables.continent[lane.country[agent]]
+    lane.continent_now = world.continent[lane.country[agent]]
     lane.currency_now = lane.currency[agent]
-    lane.amount_now = (
-        params.tables.lowest[kind, merchant] + (place + share(word_3)) * params.tables.width[kind, merchant]
-    )
+    lane.amount_now = world.lowest[kind, merchant] + (place + share(word_3)) * world.width[kind, merchant]
 
 
 @rule
-def write_time(lane, params, agent):
+def write_time(lane, world, agent):
     """Note the customer's local date and hour."""
     local = lane.hour + lane.hours_ahead[agent]
-    month, monthday, weekday = params.tables.calendar[local // 24]
+    month, monthday, weekday = world.calendar[local // 24]
     lane.month = month + 1
     lane.day = monthday + 1
     lane.weekday = weekday
@@ -156,16 +159,16 @@ def write_time(lane, params, agent):
 
 
 @rule
-def take_card(lane, params, agent):
+def take_card(lane, world, agent):
     """Give an agent its card: a new one, or for some fraudsters one that a customer has used."""
     if lane.kind[agent] == FRAUDSTER:
         _, _, word_2, word_3 = words(lane.key, lane.hour, DECISION, lane.person[agent])
-        if share(word_2) < params.steal_probability:
-            victim = find_victim(lane, params, share(word_3))
+        if share(word_2) < world.steal_probability:
+            victim = find_victim(lane, world, share(word_3))
             if victim != NONE:
                 lane.owner[agent] = victim
                 lane.card[agent] = lane.card[victim]
-                live_in(lane, params, agent, lane.country[victim])
+                live_in(lane, world, agent, lane.country[victim])
                 lane.currency[agent] = lane.currency[victim]
                 return
     lane.card[agent] = lane.cards
@@ -173,20 +176,20 @@ def take_card(lane, params, agent):
 
 
 @rule
-def find_victim(lane, params, where):
+def find_victim(lane, world, where):
     """Return one of the customers whose card can be stolen, each as likely; -1 if there is none.
 
     Args:
         lane: The episode.
-        params: Parameters and tables.
+        world: Parameters and tables.
         where: In [0, 1), which of them.
     """
     found = 0
     for agent in range(lane.agents):
-        found += can_be_robbed(lane, params, agent)
+        found += can_be_robbed(lane, world, agent)
     wanted = int(where * found)
     for agent in range(lane.agents):
-        if can_be_robbed(lane, params, agent):
+        if can_be_robbed(lane, world, agent):
             if wanted == 0:
                 return agent
             wanted -= 1
@@ -194,11 +197,11 @@ def find_victim(lane, params, where):
 
 
 @rule
-def can_be_robbed(lane, params, agent):
+def can_be_robbed(lane, world, agent):
     """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
     if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
         return False
-    return params.tables.can_be_stolen[lane.country[agent], lane.currency[agent]]
+    return world.can_be_stolen[lane.country[agent], lane.currency[agent]]
 
 
 # ----------------------------------------------------------------------------------------------- a decision
@@ -209,30 +212,31 @@ def step(lane, action, params, reward, facts):
     """Decide on the transaction at hand and wait for the next; return whether the last hour is over."""
     if not lane.waiting:  # not one transaction in the whole episode: there is nobody to decide on
         return True
-    outcome = outcome_of(lane, params, action[0])
+    world = params.world[0]
+    outcome = outcome_of(lane, world, action[0])
     facts.action[0] = action[0]
     facts.outcome[0] = outcome <= CONFIRMED
-    reveal(lane, params, facts, lane.fraud)
+    reveal(lane, world, facts, lane.fraud)
     remember_revealed(lane, facts)
-    reward[0] = reward_of(lane, params, outcome)
+    reward[0] = reward_of(lane, world, outcome)
     tally(lane, outcome)
-    if params.post_transaction_update:
-        update(lane, params, outcome)
+    if world.post_transaction_update:
+        update(lane, world, outcome)
     if lane.here[lane.agent]:
-        plan(lane, params, lane.agent, lane.hour + 1)
-    wait_for_transaction(lane, params)
+        plan(lane, world, lane.agent, lane.hour + 1)
+    wait_for_transaction(lane, world)
     return not lane.waiting
 
 
 @rule
-def outcome_of(lane, params, action):
+def outcome_of(lane, world, action):
     """Return what becomes of the transaction; who is asked to authenticate may cancel it."""
     if lane.fraud:
         return CAUGHT if action == AUTHENTICATE else MISSED
     if action != AUTHENTICATE:
         return PAID
-    amount = lane.amount_now / params.tables.largest[lane.merchant_now]
-    success = params.patience_weight * lane.patience[lane.agent] + (1.0 - params.patience_weight) * amount
+    amount = lane.amount_now / world.largest[lane.merchant_now]
+    success = world.patience_weight * lane.patience[lane.agent] + (1.0 - world.patience_weight) * amount
     luck = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
     return CONFIRMED if share(luck) < success else CANCELLED
 
@@ -249,11 +253,11 @@ def remember_revealed(lane, facts):
 
 
 @rule
-def reward_of(lane, params, outcome):
+def reward_of(lane, world, outcome):
     """Return the reward of an outcome."""
-    reward = money(lane, params, outcome) if params.reward == MONEY else shaped(outcome)
-    if earns_bias(lane, params) and (outcome <= CONFIRMED or params.bias_on == ALWAYS):
-        reward += params.bias_size
+    reward = money(lane, world, outcome) if world.reward == MONEY else shaped(outcome)
+    if earns_bias(lane, world) and (outcome <= CONFIRMED or world.bias_on == ALWAYS):
+        reward += world.bias_size
     return reward
 
 
@@ -266,43 +270,43 @@ def shaped(outcome):
 
 
 @rule
-def money(lane, params, outcome):
+def money(lane, world, outcome):
     """Return what the card's issuer earns or loses."""
     if outcome <= CONFIRMED:
-        return params.margin * lane.amount_now + params.fee
+        return world.margin * lane.amount_now + world.fee
     return -lane.amount_now if outcome == MISSED else 0.0
 
 
 @rule
-def earns_bias(lane, params):
+def earns_bias(lane, world):
     """Return whether the transaction is one of those whose reward is biased."""
-    if params.bias == NO_BIAS or lane.continent_now != EUROPE_CODE:
+    if world.bias == NO_BIAS or lane.continent_now != EUROPE_CODE:
         return False
-    return params.bias != EUROPE_MERCHANT_0 or lane.merchant_now == 0
+    return world.bias != EUROPE_MERCHANT_0 or lane.merchant_now == 0
 
 
 @rule
-def update(lane, params, outcome):
+def update(lane, world, outcome):
     """Let the transaction change how satisfied the customer is, who stays, and whose card is known to be corrupted."""
     agent = lane.agent
     if outcome == MISSED and lane.owner[agent] != NONE:
         lane.corrupted[lane.owner[agent]] = 1
         lane.to_hear_of_fraud += 1
-    stays = params.fraudster_stays
+    stays = world.fraudster_stays
     if not lane.fraud:
-        change_satisfaction(lane, params, outcome)
-        stays = params.customer_stays * lane.satisfaction[agent]
+        change_satisfaction(lane, world, outcome)
+        stays = world.customer_stays * lane.satisfaction[agent]
     if share(words(lane.key, lane.hour, DECISION, lane.person[agent])[1]) >= stays:
         leave(lane, agent)
 
 
 @rule
-def change_satisfaction(lane, params, outcome):
+def change_satisfaction(lane, world, outcome):
     """Let the customer's satisfaction rise or fall with what became of the payment."""
     if outcome == PAID:
-        factor = params.after_unchecked
+        factor = world.after_unchecked
     else:
-        factor = params.after_checked if outcome == CONFIRMED else params.after_cancelled
+        factor = world.after_checked if outcome == CONFIRMED else world.after_cancelled
     before = lane.satisfaction[lane.agent]
     after = min(1.0, before * factor)
     lane.satisfaction_sum += after - before
@@ -356,7 +360,7 @@ def describe(lane, params, facts):
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.continent_now
     facts.group[0] = lane.continent_now
-    facts.legitimate[0, 0] = band(lane.amount_now) if params.legitimate == BY_AMOUNT else lane.merchant_now
+    facts.legitimate[0, 0] = band(lane.amount_now) if params.world[0].legitimate == BY_AMOUNT else lane.merchant_now
 
 
 @rule
@@ -393,12 +397,12 @@ class Fraud(Rules):
 
     def encoded(self, params: FraudParams) -> Any:
         """Return the parameters as numbers, and the tables as arrays."""
-        return FraudCode(*encode(params), tables=tables_record(self.tables, params))
+        return FraudCode(params.horizon, world_of(self.tables, params))
 
     def lane(self, params: FraudParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
-        agents = largest_population(self.code)
-        days = len(self.code.tables.calendar)
+        agents = largest_population(self.code.world)
+        days = self.code.world["calendar"].shape[1]
         return [
             # Customers and fraudsters, in the order in which they joined; the first `agents` entries are in use
             ("person", np.uint32, agents),  # what their luck is indexed by
@@ -472,7 +476,7 @@ class Fraud(Rules):
 
     def observation_space(self, params: FraudParams) -> gym.spaces.Box:
         """Return the bounds of the twelve numbers."""
-        known, cards = self.tables, largest_population(self.code)
+        known, cards = self.tables, largest_population(self.code.world)
         largest = [12, 31, 6, 23, cards, len(known.largest) - 1, len(known.countries) - 1, len(CONTINENTS) - 1]
         largest += [known.largest.max(), len(known.currencies) - 1]
         high = np.maximum(1.0, np.array(largest) / SCALE)
@@ -518,8 +522,8 @@ class Fraud(Rules):
         return FraudRenderer(self)
 
 
-def tables_record(known: Tables, params: FraudParams) -> np.record:
-    """Return all that the compiled rules look up, as one record: arrays one by one would be counted at every call."""
+def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:
+    """Return all that compiled rules look up as one record, shape (1,): the parameters as numbers, and the tables."""
     ahead = hours_ahead(known, params)
     dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
     columns: dict[str, NDArray[Any]] = {
@@ -538,11 +542,12 @@ def tables_record(known: Tables, params: FraudParams) -> np.record:
         "hours_ahead": ahead,  # (C,)
         "calendar": dates,  # (days, 3) month, day of the month, weekday, all from 0
     }
+    columns |= {name: np.asarray(number)[()] for name, number in encode(params)._asdict().items()}
     layout = [(name, column.dtype, column.shape) for name, column in columns.items()]
-    record = np.recarray(1, np.dtype(layout, align=True))
+    world = np.zeros(1, np.dtype(layout, align=True))
     for name, column in columns.items():
-        record[name][0] = column
-    return record[0]  # type: ignore[no-any-return]
+        world[name][0] = column
+    return readable(world)
 
 
 def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:
@@ -579,16 +584,17 @@ def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int8]:
     return needed
 
 
-def largest_population(code: Any) -> int:
+def largest_population(world: NDArray[np.void]) -> int:
     """Return the most agents that can join in an episode; their number cannot exceed it.
 
     An hour brings one newcomer at most where one or fewer are expected, else the expected number and a normal number.
     """
-    total = code.customers + code.fraudsters
+    own = world.view(np.recarray)[0]
+    months = own.calendar[1 + np.arange(own.hours) // 24, 0]
+    total = int(own.customers + own.fraudsters)
     for kind in (GENUINE, FRAUDSTER):
-        by_month = [expected_newcomers(code, kind, month) for month in range(12)]
-        for hour in range(code.hours):
-            expected = by_month[code.tables.calendar[1 + hour // 24, 0]]
+        for share_of_month in own.profile_mean[kind, MONTHS + months]:
+            expected = expected_newcomers(own, kind, share_of_month)
             total += 1 if expected <= 1 else int(expected + LARGEST_NORMAL + 1)
     return total
 
