@@ -62,7 +62,13 @@ IGNORE, AUTHENTICATE = range(2)
 
 # What becomes of a transaction
 PAID, CONFIRMED, CANCELLED, CAUGHT, MISSED = range(5)
-OUTCOMES = ("unchecked payment", "confirmed payment", "cancelled payment", "fraud stopped", "fraud missed")
+OUTCOMES = (
+    "payment, not checked",
+    "payment, authenticated",
+    "payment stopped",
+    "fraud stopped",
+    "fraud went through",
+)
 
 EUROPE_CODE = CONTINENTS.index("EU")
 AMOUNT_BANDS = (10.0, 50.0, 250.0)
@@ -376,7 +382,108 @@ def band(amount):
 
 
 class Fraud(Rules):
-    """Docstring to come."""
+    """Card payments of which some are frauds, and customers who leave when they are checked too often.
+
+    **Description.** Customers and fraudsters of many countries make card transactions, hour by hour through the first
+    week of January 2016 (by default). Each transaction waits for a decision: let it pass, or ask for a second
+    authentication. Customers who are asked may give up, lose patience and leave for good; fraudsters never pass. The
+    simulator is MultiMAuS (Zintgraf et al., 2017) in the form of the FAReL study (Cimpean et al., 2025).
+
+    **Who decides and who is affected.** The card's issuer decides. Those affected are the people whose own payments
+    are stopped: a customer who does not get through an authentication does not get what they wanted to buy
+    (``fair_outcome`` 0). How often that happens to the customers of one continent rather than another is read off
+    ``fair_action`` and ``fair_outcome`` with statistical parity, predictive equality or equal opportunity; with the
+    update on, ``lost`` in the state counts who left. Frauds harm the owners of stolen cards, who leave when they
+    hear of one.
+
+    **Sensitive attribute and legitimate factors.** ``continent`` of the country that a card is used from: EU, AS, NA,
+    AF, OC, SA; groups are the same. Country and card show it too. Legitimate factor: the ``merchant``, or by parameter
+    the ``amount`` in bands. In the default tables fraud is 8 to 10 % of the transactions from Europe and about 20 %
+    of those from North America.
+
+    **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the decision that people want.
+
+    **Observation space.** ``Box`` of 12 numbers: mean satisfaction of the customers; share of frauds among the
+    transactions whose truth has been revealed; then of the transaction at hand, on the customer's local clock:
+    month / 11 and day / 30 (counted from 1, so up to 12/11 and 31/30), weekday / 6 (Monday 0), hour / 23, card
+    number / 10,000, merchant / 6, country / 124, continent / 5, amount / 8000, currency / 4. Countries are numbered
+    in the tables' order, cards from 0 in the order of their first use. After the last transaction the ten are 0.
+
+    **Rewards.** A genuine payment that goes through 1, a fraud that goes through -1, whatever is stopped 0.
+    ``reward="money"``: 0.003 of the amount and 0.01 for a genuine payment, minus the amount for a fraud. ``bias`` adds
+    0.1 for genuine payments from Europe that go through (``"europe"``), or only those at merchant 0.
+
+    **Interactions.** One individual a step, numbered by the step. ``fair_action`` is the action, ``fair_feedback`` 1 if
+    it was a fraud (so 1 is the correct decision), ``fair_outcome`` 1 if a genuine payment went through and 0 otherwise;
+    frauds count 0 either way. ``fair_features`` are the ten numbers of the transaction. ``feedback``: ``"full"``;
+    ``"accepted"``, which here tells about those who were authenticated only; ``"delayed"`` by ``delay`` transactions;
+    ``"none"``. What is not revealed by the end of the episode never is.
+
+    **Starting state.** 100 customers and 10 fraudsters, of countries and currencies by the tables, each with a rate, a
+    profile of hours, weekdays, days and months, and a patience of its own; the clock stands at the first hour in which
+    somebody makes a transaction. Nobody has a card number yet.
+
+    **Order of an hour.** Customers who heard of a fraud with their card leave, but for 9.7 %. Everybody makes a
+    transaction with the probability that rate, profile and satisfaction give, at most one, in random order; each is
+    decided on in turn. A fraudster uses with probability 0.33 the card (and country and currency) of a customer who has
+    one. Authentication succeeds with probability 0.8 patience + 0.2 amount / largest amount at the merchant. Then the
+    customer's satisfaction changes (0.95 if cancelled, 0.99 if authenticated, 1.01 if not asked), and they stay with
+    probability 0.9 times the satisfaction, fraudsters with 0.6. At the end of the hour newcomers join, fewer if the
+    customers are less satisfied.
+
+    **Episode end.** Termination after ``hours`` hours: the week is over and there is nothing left to decide. Truncation
+    after ``horizon`` transactions, the only limit on steps. By default a week has about 450 to 530 transactions,
+    depending on the decisions; with the published dynamics 976 on average without the horizon (956 in the published
+    code, 949 with its tables). If nobody makes a transaction in the whole episode, its only step decides on nothing
+    (``fair_action`` -1).
+
+    **Tables.** ``tables`` is a path to a JSON file or its content: shares by hour, weekday, day and month;
+    countries with continent, time zone, shares and currencies; merchants by currency; histograms of amounts; the
+    layout is that of ``fair_envs/envs/fraud/data/tables.json``. The default tables are made by
+    ``fair_envs.envs.fraud.moments`` from published moments of the real input, which itself is not part of this
+    package; that module says which numbers are published and which are chosen. Probabilities of staying are
+    parameters, not tables.
+
+    **Clocks.** A country has one time zone, the first that the tz database lists, and an episode keeps the offsets of
+    its first hour: no network, no change of clocks in mid-episode. Other weeks of 2016: ``first_day``. No fraudster is
+    active by season from December to February, so that January's frauds (10 % of the transactions though half of the
+    yearly ones are the fraudsters') come from the noise in personal profiles; other months have far more.
+
+    **Luck.** All of it belongs to a person and an hour. In a counterfactual episode everybody meets the same luck,
+    whoever has left. As many slots are held as people can ever join, so nobody is turned away.
+
+    **Counterfactual attribute.** `assign` moves the transaction at hand to another continent; the country follows (the
+    one with the most payments there), everything else stays.
+
+    **Arguments.** ``tables``, and the fields of `FraudParams`, each with its default and source. ``profile="authors"``
+    gives the published code's rules.
+
+    **Differences from the published code**, with the switches that turn its behaviour back on (together:
+    ``profile="authors"``):
+
+    * Transactions have consequences: satisfaction, leaving, corrupted cards. There, satisfaction stays at 1, nobody
+      leaves, and the population grows to about 166 customers and 44 fraudsters: ``post_transaction_update=False``.
+    * Frauds that succeed mark the victim's card, as MultiMAuS describes; in its code and the study's they never do
+      (same switch). A customer decides once on each hearing; who stays keeps the card.
+    * Satisfaction starts at 0.9, which the published code sets and does not use: ``initial_satisfaction=1.0``.
+    * The bias is paid for genuine payments that go through. There, it is added whatever the decision and the outcome: a
+      constant for each transaction, which cannot change any preference between decisions: ``bias_on="always"``.
+    * The bank's midnight is that of US Pacific time; there, 7 min earlier by a mistake with the time zone:
+      ``clock="local_mean"``.
+    * The observed share of frauds counts what has been revealed. There, it is the true share, which is the same with
+      ``feedback="full"``.
+    * Groups are the six named continents; there, "other" is every continent but North America. That is a matter of the
+      notion's groups, not of this environment.
+
+    The study gives 906 as the largest return. It is no upper bound: the most an episode can earn is its number of
+    genuine payments, which varies from episode to episode (906 is one of them).
+
+    **References.** A. Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL): A Framework for Transparent
+    and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M.
+    Zintgraf et al., "MultiMAuS: A Multi-Modal Authentication Simulator for Fraud Detection Research", 2017.
+
+    **Version history.** v0: first version.
+    """
 
     name: ClassVar[str] = "fraud"
     Params: ClassVar[type] = FraudParams

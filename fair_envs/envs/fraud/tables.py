@@ -188,11 +188,11 @@ def _check_that_all_can_pay(
     """Raise ValueError if somebody has no currency, a currency no merchant, or a merchant no amounts."""
     for kind, name in enumerate(KINDS):
         used = np.zeros(len(currencies), bool)
-        for code in np.flatnonzero(share[kind] > 0):
+        for code in np.flatnonzero(share[kind] > 0).tolist():
             if not currency[kind, code].any():
                 raise ValueError(f"countries.{countries[code]} must have currencies of {name}, got none")
             used |= currency[kind, code] > 0
-        for code in np.flatnonzero(used):
+        for code in np.flatnonzero(used).tolist():
             where = f"merchant_per_currency.{name}.{currencies[code]}"
             if not merchant[kind, code].any():
                 raise ValueError(f"{where} must have weights that sum to a positive number, got none")
@@ -233,7 +233,7 @@ def _weights(name: str, weights: Any, count: int, *, may_be_empty: bool = False)
         if may_be_empty:
             return given
         raise ValueError(f"{name} must have weights that sum to a positive number, got {whole:g}")
-    return given / whole
+    return np.asarray(given / whole)
 
 
 def _numbers(name: str, numbers: Any, count: int) -> NDArray[np.float64]:
