@@ -421,7 +421,7 @@ class Fraud(Rules):
 
     **Starting state.** 100 customers and 10 fraudsters, of countries and currencies by the tables, each with a rate, a
     profile of hours, weekdays, days and months, and a patience of its own; the clock stands at the first hour in which
-    somebody makes a transaction. Nobody has a card number yet.
+    somebody makes a transaction.
 
     **Order of an hour.** Customers who heard of a fraud with their card leave, but for 9.7 %. Everybody makes a
     transaction with the probability that rate, profile and satisfaction give, at most one, in random order; each is
@@ -449,8 +449,9 @@ class Fraud(Rules):
     active by season from December to February, so that January's frauds (10 % of the transactions though half of the
     yearly ones are the fraudsters') come from the noise in personal profiles; other months have far more.
 
-    **Luck.** All of it belongs to a person and an hour. In a counterfactual episode everybody meets the same luck,
-    whoever has left. As many slots are held as people can ever join, so nobody is turned away.
+    **Luck.** All of it belongs to a person and an hour: in a counterfactual episode everybody meets the same luck,
+    whoever has left (only whose card a fraudster can steal depends on who is there). As many places are held as people
+    can ever join, so nobody is turned away.
 
     **Counterfactual attribute.** `assign` moves the transaction at hand to another continent; the country follows (the
     one with the most payments there), everything else stays.
@@ -479,8 +480,8 @@ class Fraud(Rules):
     genuine payments, which varies from episode to episode (906 is one of them).
 
     **References.** A. Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL): A Framework for Transparent
-    and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M.
-    Zintgraf et al., "MultiMAuS: A Multi-Modal Authentication Simulator for Fraud Detection Research", 2017.
+    and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M. Zintgraf et al., "MultiMAuS: A
+    Multi-Modal Authentication Simulator for Fraud Detection Research", 2017.
 
     **Version history.** v0: first version.
     """
