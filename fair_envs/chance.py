@@ -27,6 +27,7 @@ _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _ROUNDS = 10
 _53_BITS = np.uint64(11)
 _UNIT = 1.0 / 9007199254740992.0  # 2 ** -53
+_UNIT_OF_WORD = 1.0 / 4294967296.0  # 2 ** -32
 
 
 @rule
@@ -45,13 +46,47 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 
 @rule
+def words(key, time, site, index):
+    """Return the four random 32-bit words that belong to this place; its `bits` are the first two."""
+    key = np.uint64(key)
+    return philox(np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF)
+
+
+@rule
 def bits(key, time, site, index):
     """Return the 64 random bits that belong to this place."""
-    key = np.uint64(key)
-    word_0, word_1, _, _ = philox(
-        np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF
-    )
+    word_0, word_1, _, _ = words(key, time, site, index)
     return (word_0 << _HALF) | word_1
+
+
+@rule
+def share(word):
+    """Return a 32-bit word as a number in [0, 1): coarser than `uniform`, but there are four of them in a place."""
+    return word * _UNIT_OF_WORD
+
+
+@rule
+def normal_of(word):
+    """Return a 32-bit word as a standard normal number, between -6.4 and 6.4; a larger word gives a larger number.
+
+    The inverse of the normal distribution by Wichura (1988), "Algorithm AS 241", its variant PPND7: right to about
+    seven digits.
+    """
+    centred = (word + 0.5) * _UNIT_OF_WORD - 0.5
+    if abs(centred) <= 0.425:
+        r = 0.180625 - centred * centred
+        above = ((59.109374720 * r + 159.29113202) * r + 50.434271938) * r + 3.3871327179
+        return centred * above / (((67.187563600 * r + 78.757757664) * r + 17.895169469) * r + 1.0)
+    r = math.sqrt(-math.log(0.5 - abs(centred)))
+    if r <= 5.0:
+        r -= 1.6
+        above = ((0.17023821103 * r + 1.3067284816) * r + 2.7568153900) * r + 1.4234372777
+        size = above / ((0.12021132975 * r + 0.73700164250) * r + 1.0)
+    else:
+        r -= 5.0
+        above = ((0.017337203997 * r + 0.42868294337) * r + 3.0812263860) * r + 6.6579051150
+        size = above / ((0.012258202635 * r + 0.24197894225) * r + 1.0)
+    return math.copysign(size, centred)
 
 
 @rule
@@ -69,10 +104,7 @@ def integer(key, time, site, index, below):
 @rule
 def normal(key, time, site, index):
     """Return the one standard normal number that belongs to this place (Box and Muller); at most 8.6 in size."""
-    key = np.uint64(key)
-    word_0, word_1, word_2, word_3 = philox(
-        np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF
-    )
+    word_0, word_1, word_2, word_3 = words(key, time, site, index)
     length = 1.0 - (((word_0 << _HALF) | word_1) >> _53_BITS) * _UNIT  # above 0
     turn = (((word_2 << _HALF) | word_3) >> _53_BITS) * _UNIT
     return math.sqrt(-2.0 * math.log(length)) * math.cos(2.0 * math.pi * turn)

@@ -68,9 +68,13 @@ class Rules:
     def __init__(self, **given: Any) -> None:
         self.params: Any = make_params(self.Params, given, presets=self.presets)
         self.check(self.params)
-        self.code: Any = encode(self.params)
+        self.code: Any = self.encoded(self.params)
         self.dtype: np.dtype[np.void] = np.dtype(CLOCK + self.lane(self.params), align=True)
         self.spec: FairSpec = self.fair_spec(self.params)
+
+    def encoded(self, params: Any) -> Any:
+        """Return what compiled rules are given: the parameters as numbers. Override it to add arrays to them."""
+        return encode(params)
 
     def check(self, params: Any) -> None:
         """Raise ValueError if parameters that are fine one by one do not go together."""

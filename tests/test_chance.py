@@ -24,6 +24,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 philox, bits, uniform = compiled(chance.philox), compiled(chance.bits), compiled(chance.uniform)
 integer, shuffle, episode_key = compiled(chance.integer), compiled(chance.shuffle), compiled(chance.episode_key)
+words_of, share, normal_of = compiled(chance.words), compiled(chance.share), compiled(chance.normal_of)
 
 # Random123's file of known answers for philox4x32 with 10 rounds: counter, key, result.
 PUBLISHED = [
@@ -183,3 +184,24 @@ def test_a_normal_number_is_box_and_mullers_of_the_places_four_words(way: Callab
 def test_normal_numbers_are_normal() -> None:
     drawn = [chance.normal(np.uint64(1), 0, 0, index) for index in range(5000)]
     assert scipy.stats.kstest(drawn, "norm").pvalue > 0.01
+
+
+def test_the_words_of_a_place_begin_with_its_bits() -> None:
+    place = (0x123456789ABCDEF, 7, 3, 11)
+    word_0, word_1, word_2, word_3 = (int(word) for word in words_of(*place))
+    assert int(bits(*place)) == (word_0 << 32) | word_1
+    assert len({word_0, word_1, word_2, word_3}) == 4
+
+
+def test_a_word_as_a_share_lies_below_1() -> None:
+    assert (share(np.uint64(0)), share(np.uint64(2**31))) == (0.0, 0.5)
+    assert 1 - 1e-9 < share(np.uint64(2**32 - 1)) < 1
+
+
+def test_normal_numbers_are_the_inverse_of_the_normal_distribution() -> None:
+    luck = np.random.default_rng(0).integers(0, 2**32, 2000)
+    placed = np.unique(np.concatenate([luck, [0, 1, 2, 1000, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]]))
+    found = np.array([normal_of(word) for word in placed.tolist()])
+    assert found == pytest.approx(scipy.stats.norm.ppf((placed + 0.5) / 2**32), rel=3e-7, abs=1e-9)
+    assert (np.diff(found) > 0).all()
+    assert found[0] == -found[-1] and found[-1] < 6.4

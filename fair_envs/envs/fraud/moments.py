@@ -1,0 +1,246 @@
+"""Makes the default tables of FairFraud from published moments: ``python -m fair_envs.envs.fraud.moments``.
+
+The simulator's real input, aggregates of a private data set of card payments, is not part of this package. What is
+here reproduces the moments that its users can see: how payments and frauds spread over continents and the largest
+countries, how payments spread over the hours of a day, the range of each merchant's amounts, the mean amounts, and how
+many payments and frauds a week in January has. Whatever is not among them is chosen here, and says so. Tables of the
+same layout, with other numbers, go to the environment's keyword ``tables``.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fair_envs.envs.fraud.tables import BANK_ZONE, BINS, FOLDER, OFFSETS_FILE, TABLES_FILE, YEAR
+
+PROVENANCE = (
+    "Made by fair_envs.envs.fraud.moments from published moments of the MultiMAuS input (Zintgraf et al., 2017) as "
+    "FAReL (Cimpean et al., 2025) uses it; not that input itself."
+)
+
+# The countries of each continent, each with the first time zone that the tz database lists for it: the simulator knows
+# one zone a country. How many countries a continent has is published; which ones they are, and the order in which they
+# share what is not published, is chosen here.
+COUNTRIES: Mapping[str, str] = {
+    "EU": (
+        "ES Europe/Madrid, FI Europe/Helsinki, IE Europe/Dublin, PL Europe/Warsaw, CZ Europe/Prague, PT "
+        "Europe/Lisbon, GR Europe/Athens, RU Europe/Kaliningrad, HU Europe/Budapest, LU Europe/Luxembourg, RO "
+        "Europe/Bucharest, AD Europe/Andorra, AL Europe/Tirane, AT Europe/Vienna, BA Europe/Sarajevo, BE "
+        "Europe/Brussels, BG Europe/Sofia, CH Europe/Zurich, DE Europe/Berlin, DK Europe/Copenhagen, EE "
+        "Europe/Tallinn, FR Europe/Paris, GB Europe/London, GI Europe/Gibraltar, HR Europe/Zagreb, IS "
+        "Atlantic/Reykjavik, IT Europe/Rome, LI Europe/Vaduz, LT Europe/Vilnius, LV Europe/Riga, MC "
+        "Europe/Monaco, MT Europe/Malta, NL Europe/Amsterdam, NO Europe/Oslo, RS Europe/Belgrade, SE "
+        "Europe/Stockholm, SI Europe/Ljubljana, SK Europe/Bratislava, UA Europe/Simferopol"
+    ),
+    "AS": (
+        "CN Asia/Shanghai, HK Asia/Hong_Kong, SG Asia/Singapore, JP Asia/Tokyo, IN Asia/Kolkata, IL "
+        "Asia/Jerusalem, AE Asia/Dubai, KR Asia/Seoul, AZ Asia/Baku, BH Asia/Bahrain, CY Asia/Nicosia, GE "
+        "Asia/Tbilisi, ID Asia/Jakarta, KW Asia/Kuwait, KZ Asia/Almaty, LB Asia/Beirut, LK Asia/Colombo, MV "
+        "Indian/Maldives, MY Asia/Kuala_Lumpur, OM Asia/Muscat, PH Asia/Manila, PK Asia/Karachi, QA Asia/Qatar, "
+        "SA Asia/Riyadh, TH Asia/Bangkok, TR Europe/Istanbul, TW Asia/Taipei, VN Asia/Ho_Chi_Minh"
+    ),
+    "NA": (
+        "MX America/Mexico_City, PR America/Puerto_Rico, BM Atlantic/Bermuda, AG America/Antigua, AW "
+        "America/Aruba, BB America/Barbados, BS America/Nassau, CA America/St_Johns, CR America/Costa_Rica, CW "
+        "America/Curacao, DO America/Santo_Domingo, GP America/Guadeloupe, GT America/Guatemala, HN "
+        "America/Tegucigalpa, JM America/Jamaica, KY America/Cayman, LC America/St_Lucia, MQ America/Martinique, "
+        "PA America/Panama, TT America/Port_of_Spain, US America/New_York"
+    ),
+    "AF": (
+        "ZA Africa/Johannesburg, EG Africa/Cairo, MA Africa/Casablanca, AO Africa/Luanda, CI Africa/Abidjan, CM "
+        "Africa/Douala, CV Atlantic/Cape_Verde, KE Africa/Nairobi, MG Indian/Antananarivo, MU Indian/Mauritius, "
+        "MZ Africa/Maputo, NG Africa/Lagos, RE Indian/Reunion, SC Indian/Mahe, SN Africa/Dakar, TN Africa/Tunis, "
+        "TZ Africa/Dar_es_Salaam, UG Africa/Kampala"
+    ),
+    "OC": (
+        "NZ Pacific/Auckland, AU Australia/Lord_Howe, CK Pacific/Rarotonga, FJ Pacific/Fiji, GU Pacific/Guam, NC "
+        "Pacific/Noumea, PF Pacific/Tahiti, PW Pacific/Palau, TV Pacific/Funafuti, VU Pacific/Efate, WS "
+        "Pacific/Apia"
+    ),
+    "SA": (
+        "BR America/Noronha, AR America/Argentina/Buenos_Aires, CO America/Bogota, CL America/Santiago, BO "
+        "America/La_Paz, EC America/Guayaquil, PE America/Lima, UY America/Montevideo"
+    ),
+}
+
+# Published: shares of payments and of frauds.
+CONTINENT_SHARES = {
+    "genuine": {"EU": 0.834875, "NA": 0.113809, "AS": 0.023769, "OC": 0.022715, "AF": 0.003094, "SA": 0.001738},
+    "fraud": {"EU": 0.657782, "NA": 0.306105, "AS": 0.028375, "OC": 0.006019, "AF": 0.001720, "SA": 0.0},
+}
+COUNTRY_SHARES = {
+    "genuine": {
+        **{"FR": 0.401, "NO": 0.094, "US": 0.088, "DE": 0.078, "GB": 0.067, "DK": 0.057, "IT": 0.033, "CA": 0.024},
+        **{"AU": 0.021, "SE": 0.020, "CH": 0.018, "AT": 0.013, "TR": 0.012, "BE": 0.011, "NL": 0.010},
+    },
+    "fraud": {
+        **{"FR": 0.551, "US": 0.209, "CA": 0.096, "GB": 0.092, "KR": 0.020, "JP": 0.005, "DK": 0.005, "DE": 0.004},
+        **{"AU": 0.003, "TW": 0.003},
+    },
+}
+# Published: frauds come from 19 countries. Chosen: which ones, beside the ten above.
+SMALLER_FRAUD_COUNTRIES = ("IT", "BE", "NL", "MX", "TR", "NZ", "ZA", "MA", "SE")
+
+# Published: the plateaus (4 to 6 h, 11 to 20 h, 21, 22, 23 and 0 h). Chosen: the slopes between them, and that frauds
+# follow the same hours.
+HOURS = (
+    *(0.049, 0.025, 0.012, 0.009, 0.006, 0.006, 0.006, 0.012, 0.022, 0.034, 0.044),
+    *(0.05,) * 10,
+    *(0.078, 0.086, 0.107),
+)
+# Published: no fraud in January, February and December, and a week in January with 956 payments, 10 % of them frauds.
+# This share of January gives it; chosen: the rest of the year is even.
+JANUARY = 0.062
+FRAUD_MONTHS = range(2, 11)  # March to November
+
+# Published: each merchant's range of amounts, frauds at 6 of the 7 merchants in 3 currencies, mean amounts of about 300
+# to 318 (genuine) and 54 to 76 (fraud). Chosen: each merchant's mean, who pays in what, and where.
+RANGES = ((0.5, 69.0), (0.75, 7835.56), (1.0, 2724.15), (0.44, 37.37), (1.2, 649.83), (0.9, 5965.01), (0.9, 885.71))
+MEAN_AMOUNTS = {"genuine": (25, 650, 300, 12, 80, 560, 150), "fraud": (40, 450, 300, 15, 100, 450, None)}
+MERCHANTS = {
+    "genuine": {
+        "USD": {"3": 0.9, "6": 0.1},
+        "EUR": {"0": 0.5, "1": 0.2, "2": 0.05, "5": 0.25},
+        "GBP": {"1": 0.8, "4": 0.2},
+        "NOK": {"1": 1.0},
+        "DKK": {"1": 1.0},
+    },
+    "fraud": {
+        "USD": {"3": 1.0},
+        "EUR": {"0": 0.88, "1": 0.06, "2": 0.01, "5": 0.05},
+        "GBP": {"1": 0.2, "4": 0.8},
+    },
+}
+EURO_COUNTRIES = ["AD", "AT", "BE", "CY", "DE", "EE", "ES", "FI", "FR", "GP", "GR", "IE"]
+EURO_COUNTRIES += ["IT", "LT", "LU", "LV", "MC", "MQ", "MT", "NL", "PT", "RE", "SI", "SK"]
+OWN_CURRENCY = {"GB": "GBP", "GI": "GBP", "NO": "NOK", "DK": "DKK", **dict.fromkeys(EURO_COUNTRIES, "EUR")}
+
+
+def make_tables() -> dict[str, Any]:
+    """Return the tables: the layout that `fair_envs.envs.fraud.tables.load` reads."""
+    return {
+        "_provenance": PROVENANCE,
+        "hour_frac": dict.fromkeys(("genuine", "fraud"), shares(HOURS)),
+        "month_frac": {
+            "genuine": shares([JANUARY, *[(1 - JANUARY) / 11] * 11]),
+            "fraud": shares([float(month in FRAUD_MONTHS) for month in range(12)]),
+        },
+        "monthday_frac": dict.fromkeys(("genuine", "fraud"), shares([1.0] * 31)),
+        "weekday_frac": dict.fromkeys(("genuine", "fraud"), shares([1.0] * 7)),
+        "countries": make_countries(),
+        "merchant_per_currency": MERCHANTS,
+        "merchant_amount_hist": {kind: histograms(means) for kind, means in MEAN_AMOUNTS.items()},
+    }
+
+
+def make_countries() -> dict[str, list[Any]]:
+    """Return each country's continent, time zone, share of the payments and of the frauds, and currencies of both."""
+    members = {continent: dict(row.split(" ") for row in text.split(", ")) for continent, text in COUNTRIES.items()}
+    rows: dict[str, list[Any]] = {}
+    for continent, zones in members.items():
+        genuine = split(continent, "genuine", [*zones])
+        fraud = split(continent, "fraud", [code for code in SMALLER_FRAUD_COUNTRIES if code in zones])
+        for code, zone in zones.items():
+            share = fraud.get(code, 0.0)
+            rows[code] = [continent, zone, genuine[code], share, currencies(code, "genuine"), {}]
+            if share > 0:
+                rows[code][5] = currencies(code, "fraud")
+    return dict(sorted(rows.items()))
+
+
+def split(continent: str, kind: str, others: Sequence[str]) -> dict[str, float]:
+    """Return the shares of a continent's countries: the published ones, and what is left over, as 1, 1/2, 1/3, ..."""
+    members = COUNTRIES[continent].split(", ")
+    published = {
+        code: share for code, share in COUNTRY_SHARES[kind].items() if any(m.startswith(code) for m in members)
+    }
+    others = [code for code in others if code not in published]
+    left = CONTINENT_SHARES[kind][continent] - sum(published.values())
+    harmonic = shares([1 / (k + 1) for k in range(len(others))]) if others else []
+    return published | {code: round(left * share, 8) for code, share in zip(others, harmonic, strict=True)}
+
+
+def currencies(code: str, kind: str) -> dict[str, float]:
+    """Return what a country pays in: its own currency if there are merchants for it, else US dollars."""
+    own = OWN_CURRENCY.get(code, "USD")
+    return {own if own in MERCHANTS[kind] else "EUR": 1.0}
+
+
+def histograms(means: Sequence[float | None]) -> list[dict[str, Any]]:
+    """Return each merchant's histogram of amounts; all heights are 0 where nobody buys."""
+    found = []
+    for (low, high), mean in zip(RANGES, means, strict=True):
+        heights = [0.0] * BINS if mean is None else falling(low, high, mean)
+        found.append({"min": low, "max": high, "heights": heights})
+    return found
+
+
+def falling(low: float, high: float, mean: float) -> list[float]:
+    """Return the heights of an exponential-like histogram with this mean: its logarithm is a straight line."""
+    middles = [low + (high - low) * (k + 0.5) / BINS for k in range(BINS)]
+    slopes = [-50.0, 50.0]  # a bin
+    for _ in range(80):
+        slope = sum(slopes) / 2
+        heights = shares([math.exp(min(slope * k, slope * (k - BINS + 1))) for k in range(BINS)])
+        too_high = sum(map(float.__mul__, heights, middles)) > mean
+        slopes[too_high] = slope
+    return heights
+
+
+def shares(weights: Sequence[float]) -> list[float]:
+    """Return weights that sum to 1, to eight digits."""
+    whole = sum(weights)
+    return [round(weight / whole, 8) for weight in weights]
+
+
+def make_offsets() -> dict[str, list[list[int]]]:
+    """Return for each time zone since which minute of the year, in UTC, which offset in minutes has applied."""
+    zones = {row.split(" ")[1] for text in COUNTRIES.values() for row in text.split(", ")}
+    return {zone: offsets_of(zone) for zone in sorted(zones | {BANK_ZONE})}
+
+
+def offsets_of(zone: str) -> list[list[int]]:
+    """Return ``[minute of the year, offset]`` for its begin and for every change within it."""
+    clock = ZoneInfo(zone)
+    begin = datetime(YEAR, 1, 1, tzinfo=timezone.utc)
+
+    def offset(minute: int) -> int:
+        there = (begin + timedelta(minutes=minute)).astimezone(clock).utcoffset()
+        return round(there.total_seconds() / 60) if there is not None else 0
+
+    found, end = [[0, offset(0)]], (datetime(YEAR + 1, 1, 1, tzinfo=timezone.utc) - begin) // timedelta(minutes=1)
+    for day in range(0, end, 24 * 60):
+        before, after = day, day + 24 * 60
+        if offset(after) != found[-1][1]:
+            while after - before > 1:
+                middle = (before + after) // 2
+                before, after = (middle, after) if offset(middle) == found[-1][1] else (before, middle)
+            found.append([after, offset(after)])
+    return found
+
+
+def written(table: Mapping[str, Any]) -> str:
+    """Return a table as it stands in its file: an entry of the top two levels a line."""
+    parts = []
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(entry)}" for key, entry in value.items())
+            parts.append(f"{json.dumps(name)}: {{\n{rows}\n}}")
+        else:
+            parts.append(f"{json.dumps(name)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def files() -> dict[Path, str]:
+    """Return the data files and what stands in them."""
+    return {FOLDER / TABLES_FILE: written(make_tables()), FOLDER / OFFSETS_FILE: written(make_offsets())}
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.write_text(text, "utf-8")
+        print(f"{path}: {len(text)} characters")

@@ -1,0 +1,714 @@
+"""The rules of FairFraud on one lane, in the order in which an hour passes."""
+
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.chance import share, words
+from fair_envs.compilation import readable
+from fair_envs.core import Rules, rule
+from fair_envs.envs.fraud.params import (
+    ALWAYS,
+    BY_AMOUNT,
+    EUROPE_MERCHANT_0,
+    MONEY,
+    NO_BIAS,
+    PROFILES,
+    FraudParams,
+)
+from fair_envs.envs.fraud.people import (
+    DECISION,
+    FRAUDSTER,
+    GENUINE,
+    LARGEST_NORMAL,
+    NONE,
+    PURCHASE,
+    collect_those_who_pay,
+    expected_newcomers,
+    join,
+    leave,
+    live_in,
+    mean_satisfaction,
+    migrate,
+    pick,
+    plan,
+)
+from fair_envs.envs.fraud.tables import (
+    BANK_ZONE,
+    BLOCK,
+    CONTINENTS,
+    DAYS_OF_YEAR,
+    ENTRIES,
+    HOURS,
+    MONTHDAYS,
+    MONTHS,
+    SPREADS,
+    WEEKDAYS,
+    YEAR,
+    Source,
+    Tables,
+    calendar,
+    load,
+    offset,
+)
+from fair_envs.feedback import fields, reveal
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import encode
+
+IGNORE, AUTHENTICATE = range(2)
+
+# What becomes of a transaction
+PAID, CONFIRMED, CANCELLED, CAUGHT, MISSED = range(5)
+OUTCOMES = (
+    "payment, not checked",
+    "payment, authenticated",
+    "payment stopped",
+    "fraud stopped",
+    "fraud went through",
+)
+
+EUROPE_CODE = CONTINENTS.index("EU")
+AMOUNT_BANDS = (10.0, 50.0, 250.0)
+LOCAL_MEAN_TIME = 7 * 60 + 53  # minutes behind UTC; F, M
+RECENT = 64  # transactions that the picture shows
+
+PERSONAL_FEATURES = (
+    "month",
+    "day",
+    "weekday",
+    "hour",
+    "card_id",
+    "merchant",
+    "country",
+    "continent",
+    "amount",
+    "currency",
+)
+OBSERVED = ("satisfaction", "fraud_share", *PERSONAL_FEATURES)
+NOMINAL = ("card_id", "merchant", "country", "continent", "currency")
+SENSITIVE = ("country", "continent", "card_id")
+SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; the largest month is 12/11, day 31/30
+
+
+class FraudCode(NamedTuple):
+    """What compiled rules are given."""
+
+    horizon: int
+    world: NDArray[np.void]  # (1,) parameters and tables; one array, since each costs time at every call
+
+
+# ------------------------------------------------------------------------------------------------ the start
+
+
+@rule
+def start(lane, params):
+    """Let the first customers and fraudsters join, and time pass until one of them makes a transaction."""
+    world = params.world[0]
+    for which in range(world.customers):
+        join(lane, world, GENUINE, 0, which)
+    for which in range(world.fraudsters):
+        join(lane, world, FRAUDSTER, 0, which)
+    collect_those_who_pay(lane, world)
+    wait_for_transaction(lane, world)
+
+
+@rule
+def wait_for_transaction(lane, world):
+    """Let time pass until somebody makes a transaction, or the last hour is over."""
+    while lane.served == lane.queued:
+        migrate(lane, world)
+        lane.hour += 1
+        if lane.hour >= world.hours:
+            lane.waiting = 0
+            return
+        collect_those_who_pay(lane, world)
+    request(lane, world, lane.queue[lane.served])
+    lane.served += 1
+
+
+# -------------------------------------------------------------------------------------------- a transaction
+
+
+@rule
+def request(lane, world, agent):
+    """Let an agent ask for a transaction: it chooses a card, a merchant and an amount."""
+    _, word_1, word_2, word_3 = words(lane.key, lane.hour, PURCHASE, lane.person[agent])
+    write_time(lane, world, agent)
+    if lane.card[agent] == NONE:
+        take_card(lane, world, agent)
+    kind = lane.kind[agent]
+    merchant = pick(world.merchant[kind, lane.currency[agent]], share(word_1))
+    place = pick(world.bins[kind, merchant], share(word_2))
+    lane.waiting = 1
+    lane.agent = agent
+    lane.fraud = kind
+    lane.card_now = lane.card[agent]
+    lane.merchant_now = merchant
+    lane.country_now = lane.country[agent]
+    lane.continent_now = world.continent[lane.country[agent]]
+    lane.currency_now = lane.currency[agent]
+    lane.amount_now = world.lowest[kind, merchant] + (place + share(word_3)) * world.width[kind, merchant]
+
+
+@rule
+def write_time(lane, world, agent):
+    """Note the customer's local date and hour."""
+    local = lane.hour + lane.hours_ahead[agent]
+    month, monthday, weekday = world.calendar[local // 24]
+    lane.month = month + 1
+    lane.day = monthday + 1
+    lane.weekday = weekday
+    lane.hour_now = local % 24
+
+
+@rule
+def take_card(lane, world, agent):
+    """Give an agent its card: a new one, or for some fraudsters one that a customer has used."""
+    if lane.kind[agent] == FRAUDSTER:
+        _, _, word_2, word_3 = words(lane.key, lane.hour, DECISION, lane.person[agent])
+        if share(word_2) < world.steal_probability:
+            victim = find_victim(lane, world, share(word_3))
+            if victim != NONE:
+                lane.owner[agent] = victim
+                lane.card[agent] = lane.card[victim]
+                live_in(lane, world, agent, lane.country[victim])
+                lane.currency[agent] = lane.currency[victim]
+                return
+    lane.card[agent] = lane.cards
+    lane.cards += 1
+
+
+@rule
+def find_victim(lane, world, where):
+    """Return one of the customers whose card can be stolen, each as likely; -1 if there is none.
+
+    Args:
+        lane: The episode.
+        world: Parameters and tables.
+        where: In [0, 1), which of them.
+    """
+    found = 0
+    for agent in range(lane.agents):
+        found += can_be_robbed(lane, world, agent)
+    wanted = int(where * found)
+    for agent in range(lane.agents):
+        if can_be_robbed(lane, world, agent):
+            if wanted == 0:
+                return agent
+            wanted -= 1
+    return NONE
+
+
+@rule
+def can_be_robbed(lane, world, agent):
+    """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
+    if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
+        return False
+    return world.can_be_stolen[lane.country[agent], lane.currency[agent]]
+
+
+# ----------------------------------------------------------------------------------------------- a decision
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Decide on the transaction at hand and wait for the next; return whether the last hour is over."""
+    if not lane.waiting:  # not one transaction in the whole episode: there is nobody to decide on
+        return True
+    world = params.world[0]
+    outcome = outcome_of(lane, world, action[0])
+    facts.action[0] = action[0]
+    facts.outcome[0] = outcome <= CONFIRMED
+    reveal(lane, world, facts, lane.fraud)
+    remember_revealed(lane, facts)
+    reward[0] = reward_of(lane, world, outcome)
+    tally(lane, outcome)
+    if world.post_transaction_update:
+        update(lane, world, outcome)
+    if lane.here[lane.agent]:
+        plan(lane, world, lane.agent, lane.hour + 1)
+    wait_for_transaction(lane, world)
+    return not lane.waiting
+
+
+@rule
+def outcome_of(lane, world, action):
+    """Return what becomes of the transaction; who is asked to authenticate may cancel it."""
+    if lane.fraud:
+        return CAUGHT if action == AUTHENTICATE else MISSED
+    if action != AUTHENTICATE:
+        return PAID
+    amount = lane.amount_now / world.largest[lane.merchant_now]
+    success = world.patience_weight * lane.patience[lane.agent] + (1.0 - world.patience_weight) * amount
+    luck = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
+    return CONFIRMED if share(luck) < success else CANCELLED
+
+
+@rule
+def remember_revealed(lane, facts):
+    """Count the transactions whose truth is known, and the frauds among them."""
+    if facts.feedback[0] >= 0:
+        lane.known += 1
+        lane.known_frauds += facts.feedback[0]
+    for row in range(facts.late_count):
+        lane.known += 1
+        lane.known_frauds += facts.late_feedback[row]
+
+
+@rule
+def reward_of(lane, world, outcome):
+    """Return the reward of an outcome."""
+    reward = money(lane, world, outcome) if world.reward == MONEY else shaped(outcome)
+    if earns_bias(lane, world) and (outcome <= CONFIRMED or world.reward_bias_on == ALWAYS):
+        reward += world.reward_bias_size
+    return reward
+
+
+@rule
+def shaped(outcome):
+    """Return 1 for a payment that goes through, -1 for a fraud that does, 0 for whatever is stopped."""
+    if outcome <= CONFIRMED:
+        return 1.0
+    return -1.0 if outcome == MISSED else 0.0
+
+
+@rule
+def money(lane, world, outcome):
+    """Return what the card's issuer earns or loses."""
+    if outcome <= CONFIRMED:
+        return world.margin * lane.amount_now + world.fee
+    return -lane.amount_now if outcome == MISSED else 0.0
+
+
+@rule
+def earns_bias(lane, world):
+    """Return whether the transaction is one of those whose reward is biased."""
+    if world.reward_bias == NO_BIAS or lane.continent_now != EUROPE_CODE:
+        return False
+    return world.reward_bias != EUROPE_MERCHANT_0 or lane.merchant_now == 0
+
+
+@rule
+def update(lane, world, outcome):
+    """Let the transaction change how satisfied the customer is, who stays, and whose card is known to be corrupted."""
+    agent = lane.agent
+    if outcome == MISSED and lane.owner[agent] != NONE:
+        lane.corrupted[lane.owner[agent]] = 1
+        lane.to_hear_of_fraud += 1
+    stays = world.fraudster_stays
+    if not lane.fraud:
+        change_satisfaction(lane, world, outcome)
+        stays = world.customer_stays * lane.satisfaction[agent]
+    if share(words(lane.key, lane.hour, DECISION, lane.person[agent])[1]) >= stays:
+        leave(lane, agent)
+
+
+@rule
+def change_satisfaction(lane, world, outcome):
+    """Let the customer's satisfaction rise or fall with what became of the payment."""
+    if outcome == PAID:
+        factor = world.after_unchecked
+    else:
+        factor = world.after_checked if outcome == CONFIRMED else world.after_cancelled
+    before = lane.satisfaction[lane.agent]
+    after = min(1.0, before * factor)
+    lane.satisfaction_sum += after - before
+    lane.satisfaction[lane.agent] = after
+
+
+@rule
+def tally(lane, outcome):
+    """Count the outcome for its continent, and keep it for the picture."""
+    lane.outcomes[lane.continent_now, outcome] += 1
+    place = lane.time % RECENT
+    lane.recent_outcome[place] = outcome
+    lane.recent_continent[place] = lane.continent_now
+
+
+# -------------------------------------------------------------------------------------------- what is seen
+
+
+@rule
+def observe(lane, params, observation):
+    """Write the mean satisfaction, the share of frauds known so far, and the transaction at hand."""
+    observation[0, 0] = mean_satisfaction(lane)
+    observation[0, 1] = lane.known_frauds / lane.known if lane.known > 0 else 0.0
+    write_transaction(lane, observation[0, 2:])
+
+
+@rule
+def write_transaction(lane, out):
+    """Write the ten numbers of the transaction at hand, scaled; zeros if there is none."""
+    if not lane.waiting:
+        out[:] = 0.0
+        return
+    out[0] = lane.month / SCALE[0]
+    out[1] = lane.day / SCALE[1]
+    out[2] = lane.weekday / SCALE[2]
+    out[3] = lane.hour_now / SCALE[3]
+    out[4] = lane.card_now / SCALE[4]
+    out[5] = lane.merchant_now / SCALE[5]
+    out[6] = lane.country_now / SCALE[6]
+    out[7] = lane.continent_now / SCALE[7]
+    out[8] = lane.amount_now / SCALE[8]
+    out[9] = lane.currency_now / SCALE[9]
+
+
+@rule
+def describe(lane, params, facts):
+    """Write whose transaction is at hand; the features are its ten numbers."""
+    if not lane.waiting:
+        return
+    write_transaction(lane, facts.features[0])
+    facts.individual[0] = lane.time
+    facts.sensitive[0, 0] = lane.continent_now
+    facts.group[0] = lane.continent_now
+    facts.legitimate[0, 0] = band(lane.amount_now) if params.world[0].legitimate == BY_AMOUNT else lane.merchant_now
+
+
+@rule
+def band(amount):
+    """Return the band that an amount lies in, counted from 0."""
+    found = 0
+    for edge in AMOUNT_BANDS:
+        found += amount >= edge
+    return found
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+
+class Fraud(Rules):
+    """Card payments of which some are frauds, and customers who leave when they are checked too often.
+
+    **Description.** Customers and fraudsters of many countries make card transactions, hour by hour through the first
+    week of January 2016 (by default). Each transaction waits for a decision: let it pass, or ask for a second
+    authentication. Customers who are asked may give up, lose patience and leave for good; fraudsters never pass. The
+    simulator is MultiMAuS (Zintgraf et al., 2017) in the form of the FAReL study (Cimpean et al., 2025).
+
+    **Who decides and who is affected.** The card's issuer decides. Those affected are the people whose own payments
+    are stopped: a customer who does not get through an authentication does not get what they wanted to buy
+    (``fair_outcome`` 0). How often that happens to the customers of one continent rather than another is read off
+    ``fair_action`` and ``fair_outcome`` with statistical parity, predictive equality or equal opportunity; with the
+    update on, ``lost`` in the state counts who left. Frauds harm the owners of stolen cards, who leave when they
+    hear of one.
+
+    **Sensitive attribute and legitimate factors.** ``continent`` of the country that a card is used from: EU, AS, NA,
+    AF, OC, SA; groups are the same. Country and card show it too. Legitimate factor: the ``merchant``, or by parameter
+    the ``amount`` in bands. In the default tables fraud is 8 to 10 % of the transactions from Europe and about 20 %
+    of those from North America.
+
+    **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the decision that people want.
+
+    **Observation space.** ``Box`` of 12 numbers: mean satisfaction of the customers; share of frauds among the
+    transactions whose truth has been revealed; then of the transaction at hand, on the customer's local clock:
+    month / 11 and day / 30 (counted from 1, so up to 12/11 and 31/30), weekday / 6 (Monday 0), hour / 23, card
+    number / 10,000, merchant / 6, country / 124, continent / 5, amount / 8000, currency / 4. Countries are numbered
+    in the tables' order, cards from 0 in the order of their first use. After the last transaction the ten are 0.
+
+    **Rewards.** A genuine payment that goes through 1, a fraud that goes through -1, whatever is stopped 0.
+    ``reward="money"``: 0.003 of the amount and 0.01 for a genuine payment, minus the amount for a fraud. ``reward_bias`` adds
+    0.1 for genuine payments from Europe that go through (``"europe"``), or only those at merchant 0.
+
+    **Interactions.** One individual a step, numbered by the step. ``fair_action`` is the action, ``fair_feedback`` 1 if
+    it was a fraud (so 1 is the correct decision), ``fair_outcome`` 1 if a genuine payment went through and 0 otherwise;
+    frauds count 0 either way. ``fair_features`` are the ten numbers of the transaction. ``feedback``: ``"full"``;
+    ``"accepted"``, which here tells about those who were authenticated only; ``"delayed"`` by ``delay`` transactions;
+    ``"none"``. What is not revealed by the end of the episode never is.
+
+    **Starting state.** 100 customers and 10 fraudsters, of countries and currencies by the tables, each with a rate, a
+    profile of hours, weekdays, days and months, and a patience of its own; the clock stands at the first hour in which
+    somebody makes a transaction.
+
+    **Order of an hour.** Customers who heard of a fraud with their card leave, but for 9.7 %. Everybody makes a
+    transaction with the probability that rate, profile and satisfaction give, at most one, in random order; each is
+    decided on in turn. A fraudster uses with probability 0.33 the card (and country and currency) of a customer who has
+    one. Authentication succeeds with probability 0.8 patience + 0.2 amount / largest amount at the merchant. Then the
+    customer's satisfaction changes (0.95 if cancelled, 0.99 if authenticated, 1.01 if not asked), and they stay with
+    probability 0.9 times the satisfaction, fraudsters with 0.6. At the end of the hour newcomers join, fewer if the
+    customers are less satisfied.
+
+    **Episode end.** Termination after ``hours`` hours: the week is over and there is nothing left to decide. Truncation
+    after ``horizon`` transactions, the only limit on steps. By default a week has about 450 to 530 transactions,
+    depending on the decisions; with the published dynamics 976 on average without the horizon (956 in the published
+    code, 949 with its tables). If nobody makes a transaction in the whole episode, its only step decides on nothing
+    (``fair_action`` -1).
+
+    **Tables.** ``tables`` is a path to a JSON file or its content: shares by hour, weekday, day and month;
+    countries with continent, time zone, shares and currencies; merchants by currency; histograms of amounts; the
+    layout is that of ``fair_envs/envs/fraud/data/tables.json``. The default tables are made by
+    ``fair_envs.envs.fraud.moments`` from published moments of the real input, which itself is not part of this
+    package; that module says which numbers are published and which are chosen. Probabilities of staying are
+    parameters, not tables.
+
+    **Clocks.** A country has one time zone, the first that the tz database lists, and an episode keeps the offsets of
+    its first hour: no network, no change of clocks in mid-episode. Other weeks of 2016: ``first_day``. No fraudster is
+    active by season from December to February, so that January's frauds (10 % of the transactions though half of the
+    yearly ones are the fraudsters') come from the noise in personal profiles; other months have far more.
+
+    **Luck.** All of it belongs to a person and an hour: in a counterfactual episode everybody meets the same luck,
+    whoever has left (only whose card a fraudster can steal depends on who is there). As many places are held as people
+    can ever join, so nobody is turned away.
+
+    **Counterfactual attribute.** `assign` moves the transaction at hand to another continent; the country follows (the
+    one with the most payments there), everything else stays.
+
+    **Arguments.** ``tables``, and the fields of `FraudParams`, each with its default and source. ``profile="authors"``
+    gives the published code's rules.
+
+    **Differences from the published code**, with the switches that turn its behaviour back on (together:
+    ``profile="authors"``):
+
+    * Transactions have consequences: satisfaction, leaving, corrupted cards. There, satisfaction stays at 1, nobody
+      leaves, and the population grows to about 166 customers and 44 fraudsters: ``post_transaction_update=False``.
+    * Frauds that succeed mark the victim's card, as MultiMAuS describes; in its code and the study's they never do
+      (same switch). A customer decides once on each hearing; who stays keeps the card.
+    * Satisfaction starts at 0.9, which the published code sets and does not use: ``initial_satisfaction=1.0``.
+    * The bias is paid for genuine payments that go through. There, it is added whatever the decision and the outcome: a
+      constant for each transaction, which cannot change any preference between decisions: ``reward_bias_on="always"``.
+    * The bank's midnight is that of US Pacific time; there, 7 min earlier by a mistake with the time zone:
+      ``clock="local_mean"``.
+    * The observed share of frauds counts what has been revealed. There, it is the true share, which is the same with
+      ``feedback="full"``.
+    * Groups are the six named continents; there, "other" is every continent but North America. That is a matter of the
+      notion's groups, not of this environment.
+
+    The study gives 906 as the largest return. It is no upper bound: the most an episode can earn is its number of
+    genuine payments, which varies from episode to episode (906 is one of them).
+
+    **References.** A. Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL): A Framework for Transparent
+    and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M. Zintgraf et al., "MultiMAuS: A
+    Multi-Modal Authentication Simulator for Fraud Detection Research", 2017.
+
+    **Version history.** v0: first version.
+    """
+
+    name: ClassVar[str] = "fraud"
+    Params: ClassVar[type] = FraudParams
+    presets = PROFILES
+    fps = 4
+    sensitive_features: ClassVar[tuple[str, ...]] = SENSITIVE
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def __init__(self, *, tables: Source = None, **given: Any) -> None:
+        self.tables: Tables = load(tables)
+        super().__init__(**given)
+
+    def check(self, params: FraudParams) -> None:
+        """Refuse an episode that leaves the year whose clocks are known."""
+        left = 24 * (DAYS_OF_YEAR + 1 - params.first_day)
+        if params.hours > left:
+            raise ValueError(f"hours must be at most the {left} that are left of {YEAR}, got {params.hours}")
+
+    def encoded(self, params: FraudParams) -> Any:
+        """Return the parameters as numbers, and the tables as arrays."""
+        return FraudCode(params.horizon, world_of(self.tables, params))
+
+    def lane(self, params: FraudParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        agents = largest_population(self.code.world)
+        days = self.code.world["calendar"].shape[1]
+        return [
+            # Customers and fraudsters, in the order in which they joined; the first `agents` entries are in use
+            ("person", np.uint32, agents),  # what their luck is indexed by
+            ("kind", np.int8, agents),  # GENUINE or FRAUDSTER
+            ("here", np.int8, agents),  # 0: has left for good
+            ("corrupted", np.int8, agents),  # 1: the card was used in a fraud that nobody stopped
+            ("country", np.int16, agents),
+            ("currency", np.int16, agents),
+            ("card", np.int32, agents),  # -1: none yet
+            ("owner", np.int32, agents),  # the agent whose card a fraudster uses; -1: nobody's
+            ("patience", np.float64, agents),
+            ("satisfaction", np.float64, agents),  # 1 for fraudsters
+            ("hours_ahead", np.int8, agents),  # of the local clock, see `hours_ahead`
+            ("by_hour", np.float32, (agents, 24)),  # activity in the hours of a day; 1 is the average
+            ("by_day", np.float32, (agents, days)),  # payments an hour on the dates of the calendar
+            ("next_agent", np.int32, agents),  # the next on the same hour's list; 0: none, i + 1: agent i
+            ("scratch", np.float64, ENTRIES),
+            ("first_agent", np.int32, params.hours),  # of those who may pay in an hour; 0: none, i + 1: agent i
+            # Those who make a transaction in this hour, in the order of their turns
+            ("queue", np.int32, agents),
+            ("priority", np.uint32, agents),
+            ("queued", np.int32),
+            ("served", np.int32),
+            # The bank
+            ("to_hear_of_fraud", np.int32),  # frauds with customers' cards that they will hear of at the next hour
+            ("agents", np.int32),  # who have joined
+            ("customers", np.int32),  # who are here
+            ("lost", np.int32),  # customers who have left
+            ("cards", np.int32),  # the next card's number
+            ("hour", np.int32),  # since the start
+            ("satisfaction_sum", np.float64),  # of the customers who are here
+            ("known", np.int32),  # transactions whose truth has been revealed
+            ("known_frauds", np.int32),
+            # The transaction at hand
+            ("waiting", np.int8),  # 0: there is none, the last hour is over
+            ("fraud", np.int8),  # the truth
+            ("agent", np.int32),  # who asks
+            ("month", np.int8),  # of the customer's local date; January 1
+            ("day", np.int8),  # the first 1
+            ("weekday", np.int8),  # Monday 0
+            ("hour_now", np.int8),  # local
+            ("card_now", np.int32),
+            ("merchant_now", np.int16),
+            ("country_now", np.int16),
+            ("continent_now", np.int8),
+            ("currency_now", np.int16),
+            ("amount_now", np.float64),
+            # For the picture
+            ("outcomes", np.int32, (len(CONTINENTS), len(OUTCOMES))),  # how often
+            ("recent_outcome", np.int8, RECENT),  # of transaction t at t % RECENT
+            ("recent_continent", np.int8, RECENT),
+            *fields(params),
+        ]
+
+    def fair_spec(self, params: FraudParams) -> FairSpec:
+        """Return who is affected: who asks for the transaction."""
+        factors = {"merchant": tuple(map(str, range(len(self.tables.largest)))), "amount": bands()}
+        return FairSpec(
+            individuals=1,
+            actions=2,
+            features=PERSONAL_FEATURES,
+            nominal_features=NOMINAL,
+            sensitive_features=SENSITIVE,
+            sensitive={"continent": CONTINENTS},
+            legitimate={params.legitimate: factors[params.legitimate]},
+            groups=CONTINENTS,
+            favourable_action=IGNORE,
+            feedback=params.feedback,
+            delay=params.delay if params.feedback == "delayed" else 0,
+        )
+
+    def observation_space(self, params: FraudParams) -> gym.spaces.Box:
+        """Return the bounds of the twelve numbers."""
+        known, cards = self.tables, largest_population(self.code.world)
+        largest = [12, 31, 6, 23, cards, len(known.largest) - 1, len(known.countries) - 1, len(CONTINENTS) - 1]
+        largest += [known.largest.max(), len(known.currencies) - 1]
+        high = np.maximum(1.0, np.array(largest) / SCALE)
+        return gym.spaces.Box(np.zeros(12, np.float32), np.append([1.0, 1.0], high).astype(np.float32))
+
+    def observed_features(self, params: FraudParams) -> tuple[str, ...]:
+        """Return the names of the twelve numbers."""
+        return OBSERVED
+
+    def action_space(self, params: FraudParams) -> gym.spaces.Discrete:
+        """Return ignore and authenticate."""
+        return gym.spaces.Discrete(2)
+
+    def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
+        """Let the transactions at hand come from that continent; the country follows, all else stays equal.
+
+        A country lies in one continent, so that a transaction from another continent comes from another country: the
+        one of that continent with the most payments. Who is of that continent already stays where they are.
+
+        Raises:
+            ValueError: Another attribute than ``"continent"``, or a code that no continent has.
+        """
+        if attribute != "continent":
+            raise ValueError(f"attribute must be 'continent', got {attribute!r}")
+        if not isinstance(code, (int, np.integer)) or not 0 <= code < len(CONTINENTS):
+            raise ValueError(f"code must be between 0 and {len(CONTINENTS) - 1}, got {code!r}")
+        inside = np.flatnonzero(self.tables.continent == code)
+        if not inside.size:
+            raise ValueError(f"code must be of a continent that the tables have, got {code} ({CONTINENTS[code]})")
+        moved = (records["continent_now"] != code) & (records["waiting"] == 1)
+        records["country_now"][moved] = inside[np.argmax(self.tables.country_share[GENUINE, inside])]
+        records["continent_now"][moved] = code
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return whether the transactions at hand are frauds: ``"feedback"``, shape (B, 1); -1 where there is none."""
+        fraud = np.where(records["waiting"] == 1, records["fraud"], -1)
+        return {"feedback": fraud.astype(np.int64)[:, np.newaxis]}
+
+    def renderer(self) -> Any:
+        """Return what draws the transactions."""
+        from fair_envs.envs.fraud.render import FraudRenderer
+
+        return FraudRenderer(self)
+
+
+def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:
+    """Return all that compiled rules look up as one record, shape (1,): the parameters as numbers, and the tables."""
+    ahead = hours_ahead(known, params)
+    dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
+    columns: dict[str, NDArray[Any]] = {
+        "continent": known.continent,  # (C,)
+        "country": known.country,  # (2, C) cumulative, as the next three
+        "currency": known.currency,  # (2, C, K)
+        "merchant": known.merchant,  # (2, K, M)
+        "bins": known.bins,  # (2, M, BINS)
+        "lowest": known.lowest,  # (2, M)
+        "width": known.width,  # (2, M)
+        "largest": known.largest,  # (M,)
+        "can_be_stolen": can_be_stolen(known),  # (C, K)
+        "profile_mean": known.profile,  # (2, ENTRIES)
+        "profile_spread": profile_spread(params.noise_level),  # (ENTRIES,)
+        "is_needed": needed_blocks(dates),  # (ENTRIES // BLOCK,) 0 or 1
+        "hours_ahead": ahead,  # (C,)
+        "calendar": dates,  # (days, 3) month, day of the month, weekday, all from 0
+    }
+    columns |= {name: np.asarray(number)[()] for name, number in encode(params)._asdict().items()}
+    layout = [(name, column.dtype, column.shape) for name, column in columns.items()]
+    world = np.zeros(1, np.dtype(layout, align=True))
+    for name, column in columns.items():
+        world[name][0] = column
+    return readable(world)
+
+
+def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:
+    """Return the hours from the calendar's first midnight to the episode's first hour, in each country: shape (C,).
+
+    The calendar begins a day early, for those west of the bank. Clocks stay as they are when the episode begins.
+    """
+    midnight = (params.first_day - 1) * 24 * 60
+    behind = -offset(BANK_ZONE, midnight + 8 * 60) if params.clock == "pacific" else LOCAL_MEAN_TIME
+    ahead = np.array([offset(zone, midnight + behind) for zone in known.zones])
+    return (24 * 60 + behind + ahead) // 60
+
+
+def profile_spread(noise_level: float) -> NDArray[np.float64]:
+    """Return the standard deviations of personal profiles, shape (ENTRIES,)."""
+    spread = np.zeros(ENTRIES)
+    for first, count, divisor in SPREADS:
+        spread[first : first + count] = np.sqrt(noise_level / divisor)
+    return spread
+
+
+def can_be_stolen(known: Tables) -> NDArray[np.int8]:
+    """Return whether fraudsters use cards of a country and currency: those in which frauds happen, shape (C, K)."""
+    countries, currencies = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER].any(axis=-1)
+    return np.outer(countries, currencies).astype(np.int8)
+
+
+def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Return which blocks of profile entries these dates need, shape (ENTRIES // BLOCK,)."""
+    months, monthdays, weekdays = dates.T
+    entries = [HOURS + np.arange(24), WEEKDAYS + weekdays, MONTHDAYS + monthdays, MONTHS + months]
+    needed = np.zeros(ENTRIES // BLOCK, np.int8)
+    needed[np.concatenate(entries) // BLOCK] = 1
+    return needed
+
+
+def largest_population(world: NDArray[np.void]) -> int:
+    """Return the most agents that can join in an episode; their number cannot exceed it.
+
+    An hour brings one newcomer at most where one or fewer are expected, else the expected number and a normal number.
+    """
+    own = world.view(np.recarray)[0]
+    months = own.calendar[1 + np.arange(own.hours) // 24, 0]
+    total = int(own.customers + own.fraudsters)
+    for kind in (GENUINE, FRAUDSTER):
+        for share_of_month in own.profile_mean[kind, MONTHS + months]:
+            expected = expected_newcomers(own, kind, share_of_month)
+            total += 1 if expected <= 1 else int(expected + LARGEST_NORMAL + 1)
+    return total
+
+
+def bands() -> tuple[str, ...]:
+    """Return the names of the bands of amounts."""
+    edges = [f"{edge:g}" for edge in AMOUNT_BANDS]
+    between = (f"{low} to {high}" for low, high in pairwise(edges))
+    return (f"below {edges[0]}", *between, f"{edges[-1]} and more")
