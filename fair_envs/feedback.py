@@ -11,7 +11,7 @@ import numpy as np
 from fair_envs.compilation import rule
 
 Kind = Literal["none", "full", "accepted", "delayed"]
-"""Never; at once; at once, but only about those for whom the decision was 1; ``delay`` steps later."""
+"""Never; at once; at once, but only about those who were decided on favourably; ``delay`` steps later."""
 
 FULL, ACCEPTED, DELAYED = (get_args(Kind).index(kind) for kind in ("full", "accepted", "delayed"))
 
@@ -22,7 +22,7 @@ def fields(params: Any) -> list[tuple[Any, ...]]:
 
 
 @rule
-def reveal(lane, params, facts, correct):  # type: ignore[no-untyped-def]
+def reveal(lane, params, facts, correct, favourable=1):  # type: ignore[no-untyped-def]
     """Write what is learnt in this step, whose decision is in ``facts.action`` already.
 
     Args:
@@ -30,8 +30,9 @@ def reveal(lane, params, facts, correct):  # type: ignore[no-untyped-def]
         params: With ``feedback`` and ``delay``.
         facts: The step's record.
         correct: The correct decision for the person of this step.
+        favourable: The decision that people want, ``favourable_action`` of the static facts.
     """
-    if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[0] == 1):
+    if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[0] == favourable):
         facts.feedback[0] = correct
     elif params.feedback == DELAYED:
         place = lane.time % params.delay

@@ -271,18 +271,22 @@ class History:
         self.begin(told & ~decided)
 
     def add_columns(self, columns: Columns, *, decided: Flags, first: Flags) -> None:
-        """Take in the columns of ``info`` of a batch, for a caller who knows which lanes they speak of.
+        """Take in the columns of a batch's ``info``, for a caller who knows their shapes and which lanes they speak of.
 
         Args:
-            columns: Shape (B, ...), see `fair_envs.interactions.columns`.
+            columns: See `fair_envs.interactions.columns`.
             decided: Lanes that decided, shape (B,).
             first: Lanes that begin an episode, shape (B,).
 
         Raises:
-            ValueError: A key is missing, or what is told lies outside the spec; nothing has changed then.
+            ValueError: What is told lies outside the spec; nothing has changed then.
         """
         if decided.any():
-            self._add_decisions((self._columns(columns), decided))
+            own = {name: columns[PREFIX + name] for name in self._layout()}
+            if self.spec.one_person:
+                own = {name: column[:, np.newaxis] for name, column in own.items()}
+            late = {name: columns[PREFIX + name] for name in ("late_individual", "late_feedback", "late_count")}
+            self._add_decisions(({**own, **late}, decided))
         self.begin(first)
 
     def add_facts(self, facts: NDArray[np.void], action_probs: ArrayLike | None = None) -> None:

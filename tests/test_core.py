@@ -340,6 +340,13 @@ def test_worlds_go_on_from_a_snapshot_as_they_did() -> None:
     assert_same(worlds.advance(actions(4, 0)), first)
 
 
+def test_worlds_show_what_each_of_them_shows() -> None:
+    worlds = Worlds([Harvest(**SMALL), Harvest(**SMALL, sensitive_fraction=1)], 2)
+    worlds.restart()
+    for whole, *parts in zip(worlds.show(), *(world.show() for world in worlds.worlds), strict=True):
+        assert_same(whole, np.concatenate(parts))
+
+
 def test_worlds_need_one_layout() -> None:
     with pytest.raises(ValueError, match="rules must have lanes of one layout"):
         Worlds([Harvest(**SMALL), Harvest(**{**SMALL, "agents": 3})], 2)

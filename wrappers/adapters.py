@@ -151,8 +151,9 @@ class Bound:
         Raises:
             ValueError: Another shape.
         """
-        spec: FairSpec = self._env.unwrapped.fair_spec
-        probs = np.asarray(self.transform.action_probs(seen(self._env, self._env.unwrapped.lanes)))
+        face = self._env.unwrapped
+        spec: FairSpec = face.fair_spec
+        probs = np.asarray(self.transform.action_probs(lambda: seen(self._env, face.lanes)))
         if probs.shape != (self.lanes, spec.individuals, spec.actions):
             shape = (self.lanes, spec.individuals, spec.actions)
             raise ValueError(f"action_probs must have shape {shape}, got {probs.shape}")

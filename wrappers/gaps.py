@@ -1,6 +1,6 @@
 """Fairness notions over a history of decisions, in the reward: as objectives of their own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -69,11 +69,10 @@ class GapTracker:
         found = self.gaps(self.history, last=self._last)
         decided = batch.decided[:, np.newaxis]
         defined = ~np.isnan(found) & decided
-        np.copyto(self._last, found, where=defined)
-        if self._keeps_last:
-            found = np.where(defined | np.isnan(self._last), found, self._last)
-        found = np.where(np.isnan(found), self._start, found)
-        return np.where(decided, found, 0.0), defined.astype(np.int8)
+        self._last = np.where(defined, found, self._last)
+        counted = self._last if self._keeps_last else found
+        counted = np.where(np.isnan(counted), self._start, counted)
+        return np.where(decided, counted, 0.0), defined.astype(np.int8)
 
 
 def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
@@ -235,9 +234,9 @@ class ReportedProbs(Transform):
             raise ValueError(f"env must have discrete actions, those of {setting.rules.name} are continuous")
         self._uniform = np.full((setting.lanes.count, spec.individuals, spec.actions), 1 / spec.actions)
 
-    def action_probs(self, observation: NDArray[Any]) -> NDArray[Any]:
+    def action_probs(self, seen: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Return the policy's probabilities."""
-        return self._uniform if isinstance(self.policy, str) else np.asarray(self.policy(observation))
+        return self._uniform if isinstance(self.policy, str) else np.asarray(self.policy(seen()))
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch as it is."""

@@ -4,7 +4,7 @@ A transform knows no library. It sees what a batch of lanes reports after a step
 it changed. `fair_envs.wrappers.adapters` brings it to every face.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -100,8 +100,8 @@ class Transform:
         """Return the static facts after the transform."""
         return spec
 
-    def action_probs(self, observation: NDArray[Any]) -> NDArray[Any]:
-        """Return the probabilities of the next actions, (B, M, A); what is seen has shape (B, agents, ...)."""
+    def action_probs(self, seen: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Return the probabilities of the next actions, (B, M, A); ``seen()`` gives what is seen, (B, agents, ...)."""
         raise NotImplementedError
 
     def __call__(self, batch: Batch) -> Batch:
