@@ -8,7 +8,7 @@ import pytest
 from tests.envs.fraud_scenes import EU, NA, Episodes, needs_appendix, play, real_tables
 
 PUBLISHED: dict[str, Any] = {"profile": "authors"}
-UNCAPPED = {"horizon": 100_000}
+UNCAPPED: dict[str, Any] = {"horizon": 100_000}
 LANES = 200
 
 default_and_real = pytest.mark.parametrize(
