@@ -70,6 +70,12 @@ def test_reference_returns(policy: str, mean: float, spread: float, own: Any) ->
     assert weeks.returns.std() < 1.3 * spread
 
 
+@pytest.mark.parametrize(("policy", "mean"), [("never", 448), ("always", 295), ("random", 361), ("right", 496)])
+def test_returns_by_the_recommended_rules(policy: str, mean: float) -> None:
+    """The page of the environment gives them; the standard error is about 2."""
+    assert play(policy, lanes=LANES).returns.mean() == pytest.approx(mean, abs=10)
+
+
 def test_906_is_no_upper_bound() -> None:
     """Perfect decisions earn the number of genuine payments, which some episodes have more of."""
     weeks = published("right", {})

@@ -398,8 +398,8 @@ class Fraud(Rules):
 
     **Sensitive attribute and legitimate factors.** ``continent`` of the country that a card is used from: EU, AS, NA,
     AF, OC, SA; groups are the same. Country and card show it too. Legitimate factor: the ``merchant``, or by parameter
-    the ``amount`` in bands. In the default tables fraud is 8 to 10 % of the transactions from Europe and about 20 %
-    of those from North America.
+    the ``amount`` in bands. About 6 % of the transactions from Europe are frauds and 15 % of those from North America;
+    with the published dynamics 9 and 20 %.
 
     **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the decision that people want.
 
@@ -476,8 +476,10 @@ class Fraud(Rules):
     * Groups are the six named continents; there, "other" is every continent but North America. That is a matter of the
       notion's groups, not of this environment.
 
-    The study gives 906 as the largest return. It is no upper bound: the most an episode can earn is its number of
-    genuine payments, which varies from episode to episode (906 is one of them).
+    **Returns of simple policies** (mean of 300 episodes, default tables): never authenticate 448, always 295, at random
+    361, frauds alone 496. With ``profile="authors"`` 765, 618, 692 and 865 (published code: 769, 611, 682, 858). The
+    study gives 906 as the largest return. It is no upper bound: the most that an episode can earn is its number of
+    genuine payments, which varies from episode to episode.
 
     **References.** A. Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL): A Framework for Transparent
     and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M. Zintgraf et al., "MultiMAuS: A
