@@ -9,12 +9,20 @@ import pytest
 
 from fair_envs.core import Lanes
 from fair_envs.envs.fraud import render
-from fair_envs.envs.fraud.rules import CANCELLED, CAUGHT, CONFIRMED, MISSED, OUTCOMES, PAID
+from fair_envs.envs.fraud.rules import CANCELLED, CAUGHT, CONFIRMED, MISSED, OUTCOMES, PAID, RECENT
 from tests.envs.fraud_scenes import NA, decide, scene
 
 pygame = pytest.importorskip("pygame")
 
-US = {"month": 1, "day": 5, "weekday": 1, "hour_now": 14, "card_now": 37, "merchant_now": 3, "country_now": 118}
+US: dict[str, Any] = {
+    "month": 1,
+    "day": 5,
+    "weekday": 1,
+    "hour_now": 14,
+    "card_now": 37,
+    "merchant_now": 3,
+    "country_now": 118,
+}
 US |= {"continent_now": NA, "amount_now": 25.0, "currency_now": 0}
 
 
@@ -94,11 +102,11 @@ def test_looks_differ_in_lightness() -> None:
 def test_only_the_last_transactions_are_kept() -> None:
     env: Any = gym.make("FairFraud-v0", render_mode="rgb_array").unwrapped
     env.reset(seed=0)
-    for _ in range(render.RECENT + 5):
+    for _ in range(RECENT + 5):
         env.step(0)
     renderer = env.lanes.rules.renderer()
     recent = list(renderer.recent(env.lanes.records[0]))
-    assert len(recent) == render.RECENT
+    assert len(recent) == RECENT
     env.step(0)
     assert list(renderer.recent(env.lanes.records[0]))[:-1] == recent[1:]
     assert env.render().shape == (render.HEIGHT, render.WIDTH, 3)

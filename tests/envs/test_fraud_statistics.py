@@ -8,7 +8,7 @@ import pytest
 from tests.envs.fraud_scenes import EU, NA, Episodes, needs_appendix, play, real_tables
 
 PUBLISHED: dict[str, Any] = {"profile": "authors"}
-UNCAPPED = {"horizon": 100_000}
+UNCAPPED: dict[str, Any] = {"horizon": 100_000}
 LANES = 200
 
 default_and_real = pytest.mark.parametrize(
@@ -68,6 +68,12 @@ def test_reference_returns(policy: str, mean: float, spread: float, own: Any) ->
     weeks = published(policy, own)
     assert weeks.returns.mean() == pytest.approx(mean, abs=spread / 3)
     assert weeks.returns.std() < 1.3 * spread
+
+
+@pytest.mark.parametrize(("policy", "mean"), [("never", 448), ("always", 295), ("random", 361), ("right", 496)])
+def test_returns_by_the_recommended_rules(policy: str, mean: float) -> None:
+    """The page of the environment gives them; the standard error is about 2."""
+    assert play(policy, lanes=LANES).returns.mean() == pytest.approx(mean, abs=10)
 
 
 def test_906_is_no_upper_bound() -> None:

@@ -67,8 +67,8 @@ def check_moments(tables: Tables, *, exact: float) -> None:
             share = tables.country_share[kind, tables.continent == code].sum()
             assert share == pytest.approx(expected[continent], rel=exact, abs=1e-6)
     shares = dict(zip(tables.countries, tables.country_share.T.tolist(), strict=True))
-    for code, genuine, fraud in (("FR", 0.401, 0.551), ("US", 0.088, 0.209), ("GB", 0.067, 0.092)):
-        assert shares[code] == pytest.approx([genuine, fraud], abs=6e-4)
+    for country, genuine, fraud in (("FR", 0.401, 0.551), ("US", 0.088, 0.209), ("GB", 0.067, 0.092)):
+        assert shares[country] == pytest.approx([genuine, fraud], abs=6e-4)
     assert len(tables.countries) == 125
     assert (tables.country_share[1] > 0).sum() == 19
     assert np.bincount(tables.continent).tolist() == [39, 28, 21, 18, 11, 8]
@@ -173,6 +173,7 @@ def test_every_maker_takes_tables_as_a_mapping_or_a_path(tmp_path: Path) -> None
             gym.make_vec("FairFraud-v0", num_envs=2, tables=tables).lanes.rules,  # type: ignore[attr-defined]
             fair_envs.make_rules("FairFraud-v0", tables=tables),
         ):
+            assert isinstance(rules, Fraud)
             assert rules.tables.countries == ("FR", "US")
 
 

@@ -93,7 +93,7 @@ HOURS = (
     *(0.078, 0.086, 0.107),
 )
 # Published: no fraud in January, February and December, and a week in January with 956 payments, 10 % of them frauds.
-# This share of January gives it; chosen: the rest of the year is even.
+# Chosen: this share of January, which gives 976 (single weeks differ by 50), and an even rest of the year.
 JANUARY = 0.062
 FRAUD_MONTHS = range(2, 11)  # March to November
 

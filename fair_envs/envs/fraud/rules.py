@@ -222,7 +222,7 @@ def step(lane, action, params, reward, facts):
     outcome = outcome_of(lane, world, action[0])
     facts.action[0] = action[0]
     facts.outcome[0] = outcome <= CONFIRMED
-    reveal(lane, world, facts, lane.fraud)
+    reveal(lane, world, facts, lane.fraud, IGNORE)
     remember_revealed(lane, facts)
     reward[0] = reward_of(lane, world, outcome)
     tally(lane, outcome)
@@ -398,8 +398,8 @@ class Fraud(Rules):
 
     **Sensitive attribute and legitimate factors.** ``continent`` of the country that a card is used from: EU, AS, NA,
     AF, OC, SA; groups are the same. Country and card show it too. Legitimate factor: the ``merchant``, or by parameter
-    the ``amount`` in bands. In the default tables fraud is 8 to 10 % of the transactions from Europe and about 20 %
-    of those from North America.
+    the ``amount`` in bands. About 6 % of the transactions from Europe are frauds and 15 % of those from North America;
+    with the published dynamics 9 and 20 %.
 
     **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the decision that people want.
 
@@ -410,13 +410,14 @@ class Fraud(Rules):
     in the tables' order, cards from 0 in the order of their first use. After the last transaction the ten are 0.
 
     **Rewards.** A genuine payment that goes through 1, a fraud that goes through -1, whatever is stopped 0.
-    ``reward="money"``: 0.003 of the amount and 0.01 for a genuine payment, minus the amount for a fraud. ``reward_bias`` adds
-    0.1 for genuine payments from Europe that go through (``"europe"``), or only those at merchant 0.
+    ``reward="money"``: 0.003 of the amount and 0.01 for a genuine payment, minus the amount for a fraud.
+    ``reward_bias`` adds 0.1 for genuine payments from Europe that go through (``"europe"``), or only those at
+    merchant 0.
 
     **Interactions.** One individual a step, numbered by the step. ``fair_action`` is the action, ``fair_feedback`` 1 if
     it was a fraud (so 1 is the correct decision), ``fair_outcome`` 1 if a genuine payment went through and 0 otherwise;
     frauds count 0 either way. ``fair_features`` are the ten numbers of the transaction. ``feedback``: ``"full"``;
-    ``"accepted"``, which here tells about those who were authenticated only; ``"delayed"`` by ``delay`` transactions;
+    ``"accepted"``, which tells about payments that were let through only; ``"delayed"`` by ``delay`` transactions;
     ``"none"``. What is not revealed by the end of the episode never is.
 
     **Starting state.** 100 customers and 10 fraudsters, of countries and currencies by the tables, each with a rate, a
@@ -476,8 +477,10 @@ class Fraud(Rules):
     * Groups are the six named continents; there, "other" is every continent but North America. That is a matter of the
       notion's groups, not of this environment.
 
-    The study gives 906 as the largest return. It is no upper bound: the most an episode can earn is its number of
-    genuine payments, which varies from episode to episode (906 is one of them).
+    **Returns of simple policies** (mean of 300 episodes, default tables): never authenticate 448, always 295, at random
+    361, frauds alone 496. With ``profile="authors"`` 765, 618, 692 and 865 (published code: 769, 611, 682, 858). The
+    study gives 906 as the largest return. It is no upper bound: the most that an episode can earn is its number of
+    genuine payments, which varies from episode to episode.
 
     **References.** A. Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL): A Framework for Transparent
     and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M. Zintgraf et al., "MultiMAuS: A
