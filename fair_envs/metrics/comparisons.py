@@ -217,7 +217,7 @@ def share(head, levels, k):  # type: ignore[no-untyped-def]
 
 @rule
 def fill(lane, plan, i, first, end, far):  # type: ignore[no-untyped-def]
-    """Make a person's list anew from the distances to everybody, shape (places,)."""
+    """Make a person's list anew from the distances to everybody before root and scaling, which keep the order."""
     head, levels, actions, keep = lane.heads[i], lane.lists[i], lane.action, plan.keep
     head.levels, head.held = 0, 0
     cut, own, sign = np.inf, actions[i], sign_of(plan.measure)
