@@ -217,7 +217,7 @@ def share(head, levels, k):  # type: ignore[no-untyped-def]
 
 @rule
 def fill(lane, plan, i, first, end, far):  # type: ignore[no-untyped-def]
-    """Make a person's list anew from the distances to everybody, shape (places,)."""
+    """Make a person's list anew from the distances to everybody before root and scaling, which keep the order."""
     head, levels, actions, keep = lane.heads[i], lane.lists[i], lane.action, plan.keep
     head.levels, head.held = 0, 0
     cut, own, sign = np.inf, actions[i], sign_of(plan.measure)
@@ -510,7 +510,8 @@ class Comparisons:
         other = object.__new__(Comparisons)
         other.__dict__ |= self.__dict__
         other.forms, other.ks = list(self.forms), list(self.ks)
-        other.own, other._values, other._room = self.own.copy(), self._values.copy(), self._room.copy()
+        for name in ("own", "_values", "_room", "_reached"):
+            setattr(other, name, getattr(self, name).copy())
         other._pool = Pool(*(column.copy() for column in self._pool))
         return other
 
@@ -579,6 +580,7 @@ class Comparisons:
         self._values = np.full((history.lanes, max(1, len(self.forms) + len(self.ks))), np.nan)
         self._pool = self._make_pool(history.lanes, self._places(history))
         self._room = np.zeros((4, self._pool.action.shape[1]))
+        self._reached = np.zeros_like(self.own)
         self._version = -1
 
     def _places(self, history: History) -> int:
@@ -620,7 +622,7 @@ class Comparisons:
     def _reach(self, history: History) -> IntArray:
         """Return which rows of each lane are to be compared, from first up to end, shape (B, 2)."""
         state, rows = history.ring()
-        reach = np.empty((history.lanes, 2), np.int64)
+        reach = self._reached
         if self.current_step:
             kernels()["present"](readable(state), readable(rows), reach)
         else:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, facts_dtype
+from fair_envs.metrics.distances import RAW, Distance
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.individual import (
     HEOM,
@@ -291,7 +292,34 @@ def test_the_published_discount_forgets_no_group_counts() -> None:  # H4
         fairness().gap(history)
 
 
+def test_neighbours_are_among_those_whom_the_published_discount_remembers() -> None:
+    rng = np.random.default_rng(1)
+    features, action, p = rng.random((300, 2)), rng.integers(0, 2, 300), rng.random(300)
+    history = told(discounted(factor=1.0, threshold=0.002, delay=0, minimum=2), np.zeros((0, 2)), [])
+    notion, sizes = Consistency(k=3), []
+    for n in range(300):
+        add(history, features[n : n + 1], action[n : n + 1], [(1 - p[n], p[n])])
+        now = notion.gap(history)
+        sizes.append(notion.sizes(history)[0])
+        if sizes[-1] > 1:
+            kept = slice(n + 1 - sizes[-1], n + 1)
+            assert now == pytest.approx(notion.gap(told(Full(), features[kept], action[kept])), abs=1e-12)
+    assert max(sizes) > 10
+    assert min(sizes[50:]) < 4
+
+
 # ------------------------------------------------------------------------------------- everybody compared anew
+
+
+class Unscaled(Distance):
+    """A distance before root and scaling, which keep the order but may make equal what is almost equal."""
+
+    def __init__(self, distance: Any) -> None:
+        self.distance, self.overlap = distance, distance.overlap  # type: ignore[misc]
+
+    @property
+    def measure(self) -> Any:
+        return self.distance.measure._replace(root=1.0, scaling=RAW)
 
 
 def anew(history: History, lane: int, distance: Any, *, k: int = 2) -> tuple[float, float, float]:
@@ -302,14 +330,15 @@ def anew(history: History, lane: int, distance: Any, *, k: int = 2) -> tuple[flo
     if n < 2:
         return math.nan, math.nan, math.nan
     apart = np.array([distance(people, person, nominal=[2]) for person in people])
+    order = np.array([Unscaled(distance)(people, person, nominal=[2]) for person in people])
     treated = np.sqrt(0.5 * ((roots[:, None] - roots[None]) ** 2).sum(-1))
     known = roots.any(1)
     pairs = np.triu(weight[:, None] * weight * (known[:, None] & known), 1)
     score = np.zeros(n)
     for i in range(n):
         others = np.flatnonzero(np.arange(n) != i)
-        edge = np.sort(apart[i, others])[min(k, n - 1) - 1]
-        nearer, tied = others[apart[i, others] < edge], others[apart[i, others] == edge]
+        edge = np.sort(order[i, others])[min(k, n - 1) - 1]
+        nearer, tied = others[order[i, others] < edge], others[order[i, others] == edge]
         each = (min(k, n - 1) - len(nearer)) / len(tied)
         otherwise = (action[nearer] != action[i]).sum() + each * (action[tied] != action[i]).sum()
         score[i] = otherwise / min(k, n - 1)
@@ -400,10 +429,31 @@ def test_a_long_window_does_not_drift(distance: Any, digits: int) -> None:
     history = History(SlidingWindow(40), spec_of(3, nominal=(2,)))
     for n in range(400):
         add(history, features[n : n + 1], [int(p[n] > 0.5)], [(1 - p[n], p[n])])
-        got = IndividualFairness(distance=distance).gap(history)[0], Consistency(distance=distance).gap(history)[0]
-        if n % 20 == 3:
-            violation, _, csc = anew(history, 0, distance, k=5)
-            assert got == pytest.approx((violation, csc), abs=1e-12)
+        fairness, *consistency = (
+            notion.gap(history)[0]
+            for notion in (
+                IndividualFairness(distance=distance),
+                *(Consistency(distance=distance, k=k) for k in (1, 5)),
+            )
+        )
+        if n % 10 == 3:
+            for k, gap in zip((1, 5), consistency, strict=True):
+                violation, _, expected = anew(history, 0, distance, k=k)
+                assert (fairness, gap) == pytest.approx((violation, expected), abs=1e-12)
+
+
+def test_a_short_list_of_neighbours_does_not_drift() -> None:
+    rng = np.random.default_rng(0)
+    history = History(SlidingWindow(12), spec_of(3, nominal=(2,)))
+    for n in range(600):
+        add(history, [[rng.random(), 0, 0]], [n % 2])
+        gap = Consistency(k=1).gap(history)[0]
+        assert gap == pytest.approx(anew(history, 0, HEOM(), k=1)[2], abs=1e-12, nan_ok=True)
+        pool: Any = next(iter(history._followers.values()))._pool  # type: ignore[attr-defined]
+        features = pool.features[0, :, : len(history)].astype(float)
+        for i in range(len(history)):
+            apart = ((features - features[:, i : i + 1]) ** 2).sum(0)
+            assert pool.heads["held"][0, i] == (apart <= pool.cut[0, i]).sum() - 1
 
 
 def test_neighbours_agree_with_scikit_learn() -> None:
