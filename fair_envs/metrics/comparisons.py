@@ -6,7 +6,7 @@ people of what each has with those who came later.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -659,7 +659,8 @@ class Comparisons:
         for b, (first, end) in enumerate(self.own):
             numbers = np.arange(first, end)
             here, there = numbers % old.action.shape[1], numbers % places
-            for name, before, after in zip(Pool._fields, old, self._pool, strict=True):
+            pools: Iterator[tuple[str, Any, Any]] = zip(Pool._fields, old, self._pool, strict=True)
+            for name, before, after in pools:
                 if name == "given" and before.shape[1] > 1:
                     after[b][np.ix_(there, there)] = before[b][np.ix_(here, here)]
                 elif after.shape[BY_PLACE.get(name, 1)] == places:
