@@ -7,7 +7,7 @@ people of what each has with those who came later.
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
