@@ -68,7 +68,7 @@ class PCNSettings:
     crowding_threshold: Weight = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
     crowding_penalty: Penalty = "double"  # P; F: "one"
     # The commands
-    command: Literal["episode", "iteration"] = "episode"  # how often one is chosen; P, F: "iteration"
+    command: Literal["episode", "iteration"] = "iteration"  # for how long one is asked for; P, F
     best: Count = 50  # episodes that a command is chosen from; P, F
     non_domination: Literal["requested", "all"] = "requested"  # objectives that decide which of them are best
     max_return: Sequence[float] = ()  # desired returns are clipped to it; (): what the rewards' bounds allow
@@ -276,8 +276,6 @@ class PCN:
         return self
 
     def _fill(self) -> list[Episode]:
-        chance_before = self.num_timesteps
-        assert chance_before == 0
         episodes = self._collect(Random(self.env), self.settings.first_episodes)
         self._set_scale(1 / self._ranges(episodes))
         self._take(episodes)
@@ -326,7 +324,7 @@ class PCN:
         ranked = [entry.episode for entry in self.buffer.rank()[: self.settings.best]]
         returns = np.array([episode.returns for episode in ranked])
         judged = returns if self.settings.non_domination == "all" else returns[:, self.requested]
-        best = np.flatnonzero(non_dominated(judged, keep_duplicates=True))
+        best = np.flatnonzero(non_dominated(judged, keep_duplicates=self.settings.keep == "heap"))
         wanted = returns[best][:, self.requested]
         spread = wanted.std(axis=0)
         commands = []

@@ -50,6 +50,17 @@ def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
     return priority - ONE * crowded
 
 
+def copies(returns: Floats, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many newer episodes have the very same returns, shape (episodes,)."""
+    _, point = np.unique(returns, axis=0, return_inverse=True)
+    order = np.lexsort((-numbers, point.ravel()))
+    ordered = point.ravel()[order]
+    first = np.searchsorted(ordered, ordered)
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order)) - first
+    return found
+
+
 class Entry(NamedTuple):
     """An episode in the buffer; entries are ordered by priority, then age."""
 
@@ -123,9 +134,9 @@ class Buffer:
             heapq.heapify(ranked)
             self.entries = ranked
             return sorted(ranked, reverse=True)
-        apart = crowding_distance(scaled, within_ranks=self.ranking.crowding == "ranks")
-        order = sorted(range(len(ranked)), key=lambda k: (ranked[k].priority, apart[k], ranked[k].number))
-        self.entries = [ranked[k] for k in reversed(order)][: self.size]
+        numbers = np.array([entry.number for entry in ranked])
+        order = np.lexsort((-numbers, copies(scaled, numbers), -new))
+        self.entries = [ranked[k] for k in order[: self.size]]
         return self.entries
 
     def leaves(self) -> list[Episode]:
