@@ -102,11 +102,12 @@ class Rules:
     def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
         """Give those agents the other value of the sensitive attribute, in place.
 
-        Override it where `start` derives more from the attribute than its own field.
+        Override it where `start` derives more from the attribute than its own field, and for a decision-maker: then
+        everybody of the episode is flipped, those waiting and those to come, for good.
 
         Args:
             records: Lanes, shape (B,).
-            who: Whether an agent is flipped, shape (B, agents).
+            who: Whether an agent, or everybody whom it decides on, is flipped, shape (B, agents).
 
         Raises:
             ValueError: The lanes do not hold a sensitive attribute of each agent.
@@ -374,6 +375,10 @@ class Worlds:
         return self._join(
             [world.advance(own, mask=part) for (world, part), own in zip(self._split(mask), parts, strict=True)]
         )
+
+    def show(self) -> Step:
+        """Return what the lanes show now."""
+        return self._join([world.show() for world in self.worlds])
 
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it."""

@@ -214,6 +214,21 @@ class History:
         self._add_decisions(*parts)
         self.begin(told & ~decided)
 
+    def add_columns(self, columns: Columns, *, decided: Flags, first: Flags) -> None:
+        """Take in the columns of ``info`` of a batch, for a caller who knows which lanes they speak of.
+
+        Args:
+            columns: Shape (B, ...), see `fair_envs.interactions.columns`.
+            decided: Lanes that decided, shape (B,).
+            first: Lanes that begin an episode, shape (B,).
+
+        Raises:
+            ValueError: A key is missing, or what is told lies outside the spec; nothing has changed then.
+        """
+        if decided.any():
+            self._add_decisions((self._columns(columns), decided))
+        self.begin(first)
+
     def add_facts(self, facts: NDArray[np.void], action_probs: ArrayLike | None = None) -> None:
         """Take in the facts of a batch, shape (B,), such as ``vec_env.interactions``.
 

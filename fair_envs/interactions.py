@@ -119,6 +119,22 @@ def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | No
     return info
 
 
+COLUMNS = frozenset(
+    PREFIX + name
+    for name in facts_dtype(FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())).names or ()
+)
+"""The columns that a step's facts are told in."""
+
+
+def with_columns(spec: FairSpec, facts: Facts, changed: Mapping[str, NDArray[Any]]) -> Facts:
+    """Return the facts with some of their columns changed, in the layout of a spec; fresh."""
+    out = np.repeat(blank_facts(spec), facts.shape[0])
+    for name in facts.dtype.names or ():
+        column = changed.get(PREFIX + name, facts[name])
+        out[name] = column.reshape(out[name].shape)
+    return out
+
+
 def rows(info: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     """Yield one dictionary for each row of the columns, zero-dimensional values as NumPy scalars."""
     names = list(info)

@@ -32,7 +32,7 @@ class FerryParams(NamedTuple):
 def meet(lane: Any, time: Any) -> None:
     """Let the passenger of a time come to the ferry."""
     lane.passenger = time
-    lane.foreign = uniform(lane.key, time, DIALECT, 0) < 0.5
+    lane.foreign = (uniform(lane.key, time, DIALECT, 0) < 0.5) != lane.flipped
     lane.ticket = uniform(lane.key, time, TICKET, 0) < 0.6
 
 
@@ -82,7 +82,11 @@ class Ferry(Rules):
 
     def lane(self, params: FerryParams) -> list[tuple[Any, ...]]:
         own = [("free", np.int32), ("passenger", np.int32), ("foreign", np.int8), ("ticket", np.int8)]
-        return own + fields(params)
+        return [*own, ("flipped", np.int8), *fields(params)]  # 1: everybody speaks the other dialect
+
+    def flip(self, records: Any, who: Any) -> None:
+        for name in ("flipped", "foreign"):
+            records[name] ^= who[:, 0].astype(np.int8)
 
     def assign(self, records: Any, attribute: str, code: int) -> None:
         records["foreign"] = code

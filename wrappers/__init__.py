@@ -4,36 +4,71 @@
 """
 
 from fair_envs.wrappers.adapters import adapt, wrapper
+from fair_envs.wrappers.decisions import (
+    DecisionEpisodes,
+    DecisionGaps,
+    TwinDecisions,
+    counterfactual_observation,
+    decision_gap,
+    twin_decisions,
+)
+from fair_envs.wrappers.delayed import DelayedFeedback, LateFeedback
+from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, GapPenalty, ReportActionProbs, ReportedProbs
 from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
 from fair_envs.wrappers.penalty import DisparityTracker, FairnessPenalty, Penalty
 from fair_envs.wrappers.recording import Recorder, RecordFairness
+from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
 from fair_envs.wrappers.transform import Batch, Setting, Transform
-from fair_envs.wrappers.twin import TwinEpisodes, Twins, choose, counterfactual, from_probabilities, from_sb3
+from fair_envs.wrappers.twin import (
+    TwinEpisodes,
+    Twins,
+    choose,
+    counterfactual,
+    from_probabilities,
+    from_sb3,
+    sb3_probabilities,
+)
 
 __all__ = [
     "Batch",
+    "DecisionEpisodes",
+    "DecisionGaps",
+    "DelayedFeedback",
     "DisparityTracker",
+    "FairnessObjectives",
     "FairnessPenalty",
+    "GapObjectives",
+    "GapPenalty",
     "HiddenAttribute",
     "HideSensitive",
+    "LateFeedback",
     "Objectives",
     "Penalty",
     "RecordFairness",
     "Recorder",
+    "ReportActionProbs",
+    "ReportedProbs",
+    "Scalarisation",
+    "Scalarise",
     "Setting",
     "SocialReward",
     "SocialUtility",
     "SwapSensitive",
     "SwappedAttribute",
     "Transform",
+    "TwinDecisions",
     "TwinEpisodes",
     "Twins",
     "VectorReward",
     "adapt",
     "choose",
     "counterfactual",
+    "counterfactual_observation",
+    "decision_gap",
     "from_probabilities",
     "from_sb3",
+    "sb3_probabilities",
+    "twin_decisions",
     "wrapper",
 ]

@@ -4,6 +4,7 @@ The adapter for Stable-Baselines3 is in `fair_envs.wrappers.sb3`, which is impor
 """
 
 import copy
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,9 +55,11 @@ def wrapper(transform: Callable[P, Transform], *, name: str) -> Wrapper[P]:
         transform: The class of the transform; its arguments become the wrapper's.
         name: What the wrapper is called in the transform's module.
     """
+    signature = inspect.signature(transform)
 
     def apply(env: Any, *args: P.args, **settings: P.kwargs) -> Any:
-        recipe = Recipe(name, f"{transform.__module__}:{name}", settings)
+        given = signature.bind(*args, **settings).arguments
+        recipe = Recipe(name, f"{transform.__module__}:{name}", given)
         return adapt(env, transform(*args, **settings), recipe=recipe)
 
     apply.__name__ = apply.__qualname__ = name
@@ -112,21 +115,61 @@ class Bound:
         joint: Whether that space is of all agents together.
 
     Raises:
-        ValueError: The environment lacks what the transform needs, or a layer below makes the reward a vector.
+        ValueError: The environment lacks what the transform needs, or its reward is a vector where a number is needed,
+            or the other way round.
     """
 
     def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool) -> None:
-        below = [layer.bound.transform for layer in layers(env) if isinstance(vars(layer).get("bound"), Bound)]
-        if any(other.objectives for other in below) and transform.changes_reward:
-            raise ValueError("env must have a reward that is a number: put VectorReward above all that change rewards")
+        below = transforms(env)
+        self.objectives = _objectives(below)
+        if self.objectives and transform.changes_reward and not transform.takes_vector:
+            raise ValueError("env must have a reward that is a number: put what makes it a vector above all others")
+        if transform.takes_vector and not self.objectives:
+            raise ValueError("env must have a vector reward, such as FairnessObjectives makes, got a number")
+        self._env = env
         lanes: Lanes | Worlds = env.unwrapped.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
         self.space = _of_one(space, lanes) if joint else space
         self.transform = copy.deepcopy(transform)
-        self.transform.bind(Setting(lanes=lanes, observation_space=self.space))  # type: ignore[arg-type]
+        spec: FairSpec = env.unwrapped.fair_spec
+        setting = Setting(lanes=lanes, observation_space=self.space, told=spec, objectives=self.objectives)  # type: ignore[arg-type]
+        self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
-        self.personal = {*PERSONAL, *(name for other in below for name in other.personal)}
+        self.personal = {*PERSONAL, *(name for other in below for name in other.transform.personal)}
+        face = vars(env.unwrapped)
+        if (told := self.transform.fair_spec(spec)) != spec:
+            face["told_spec"] = told
+        if self.transform.histories:
+            face["histories"] = (*env.unwrapped.histories, *self.transform.histories)
+
+    def reported(self) -> NDArray[Any]:
+        """Return the probabilities of the next actions by what is seen below, one row where one person is met.
+
+        The shape is (B, M, A), or (B, A) where each step is about one person.
+
+        Raises:
+            ValueError: Another shape.
+        """
+        spec: FairSpec = self._env.unwrapped.fair_spec
+        probs = np.asarray(self.transform.action_probs(seen(self._env, self._env.unwrapped.lanes)))
+        if probs.shape != (self.lanes, spec.individuals, spec.actions):
+            shape = (self.lanes, spec.individuals, spec.actions)
+            raise ValueError(f"action_probs must have shape {shape}, got {probs.shape}")
+        return probs[:, 0] if spec.one_person else probs
+
+    def earned(self, reward: Any, own: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return the agents' rewards, shape (B, agents), and the vectors, if a layer below has made the reward one.
+
+        Args:
+            reward: What the layer below returned: numbers of the lanes or of the agents, or vectors of the lanes.
+            own: The agents' rewards, if they are told.
+        """
+        if not self.objectives:
+            return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
+        vector = np.reshape(reward, (self.lanes, self.objectives))
+        own = np.zeros(self.agents) if own is None else own
+        return np.broadcast_to(own, (self.lanes, self.agents)), vector
 
     @property
     def reward_space(self) -> Box | None:
@@ -157,6 +200,36 @@ class Bound:
     def _undecided(self, observation: NDArray[Any], facts: Columns) -> Batch:
         reward, nobody = np.zeros((self.lanes, self.agents)), np.zeros(self.lanes, bool)
         return Batch(observation, reward, facts, decided=nobody, first=nobody, over=nobody)
+
+
+def transforms(env: Any) -> list[Bound]:
+    """Return the transforms that an environment is wrapped in, bound to it, from outside to inside."""
+    return [layer.bound for layer in layers(env) if isinstance(vars(layer).get("bound"), Bound)]
+
+
+def _objectives(below: list[Bound]) -> int:
+    """Return how many entries the reward has that these transforms make, from outside to inside; 0: a number."""
+    for bound in below:
+        if bound.transform.takes_vector or bound.transform.objectives:
+            return len(bound.transform.objectives)
+    return 0
+
+
+def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
+    """Return what lanes show now through the transforms of an environment, shape (B, agents, ...).
+
+    Args:
+        env: An environment of any face; wrappers of other libraries are passed over.
+        lanes: Its own, or as many with the same rules.
+    """
+    step = lanes.show()
+    observation, facts = step.observation, columns(lanes.rules.spec, step.facts, None)
+    if getattr(env.unwrapped, "append_group", False):
+        group = step.facts["group"][..., np.newaxis].astype(observation.dtype)
+        observation = np.concatenate([observation, group], axis=-1)
+    for bound in reversed(transforms(env)):
+        observation = bound.look(observation, facts).observation
+    return observation
 
 
 def layers(env: Any) -> Iterator[Any]:
@@ -192,6 +265,9 @@ class Lifted(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         return np.asarray(self._info[name])[np.newaxis]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._info
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._info)
 
@@ -225,6 +301,9 @@ class Mixed(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return pick(self._rows, self._then[name], self._otherwise[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._then
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._then)
@@ -267,7 +346,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         self.observation_space = self.bound.face_space()
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
-                vars(owner)["reward_space"] = space
+                vars(owner).update(reward_space=space, reward_dim=space.shape[0])
 
     @property
     def fair_spec(self) -> FairSpec:
@@ -294,18 +373,23 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play one step."""
+        if self.bound.transform.reports:
+            self.env.unwrapped.report_action_probs(self.bound.reported()[0])  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(action)
+        earned, vector = self.bound.earned(reward, info.get("agent_reward"))
         batch = Batch(
             observation=self._split(observation),
-            reward=np.array(info.get("agent_reward", reward), float).reshape(1, -1),
+            reward=earned,
             facts=Lifted(info),
             decided=np.ones(1, bool),
             first=np.zeros(1, bool),
             over=np.array([terminated or truncated]),
+            vector=vector,
         )
         out = self.bound.apply(batch)
         if out.reward is not batch.reward:
-            check_untouched(reward, self._number(batch), self.bound.transform)
+            if batch.vector is None:
+                check_untouched(reward, self._number(batch), self.bound.transform)
             reward = self._number(out)
             if "agent_reward" in info:
                 info = {**info, "agent_reward": out.reward[0]}
@@ -354,7 +438,8 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
-                vars(owner).update(single_reward_space=space, reward_space=batch_space(space, env.num_envs))
+                # one lane's, as in MO-Gymnasium's batches, whose wrappers read the objectives from its shape
+                vars(owner).update(single_reward_space=space, reward_space=space, reward_dim=space.shape[0])
 
     @property
     def fair_spec(self) -> FairSpec:
@@ -375,15 +460,20 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Play one step of every lane."""
+        if self.bound.transform.reports:
+            self.env.unwrapped.report_action_probs(self.bound.reported())  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(actions)
         over = terminated | truncated
         decided = info["fair_decided"] == 1
         restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
-        seen, earned, facts = self._played(observation, reward, info, restarted)
-        batch = Batch(seen, earned, facts, decided=decided | over, first=~(decided | over), over=over)
+        ends, facts = self._played(observation, info, restarted)
+        earned, vector = self.bound.earned(reward, facts["agent_reward"] if "agent_reward" in info else None)
+        decided |= over
+        batch = Batch(ends, earned, facts, decided=decided, first=~decided, over=over, vector=vector)
         out = self.bound.apply(batch)
         if out.reward is not batch.reward:
-            check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
+            if batch.vector is None:
+                check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
             reward = out.reward.mean(axis=1)
         if out.vector is not None:
             reward = out.vector
@@ -391,19 +481,16 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         return shown, reward, terminated, truncated, info
 
     def _played(
-        self, observation: Any, reward: Any, info: dict[str, Any], restarted: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], NDArray[Any], Columns]:
-        """Return observations, rewards and facts of the decisions; those of restarted lanes are under ``final_*``."""
-        seen = self.bound.split(observation)
-        earned = info.get("agent_reward", np.reshape(reward, (-1, 1)))
-        facts: Columns = info
-        if restarted.any():
-            seen = seen.copy()
-            for lane in np.flatnonzero(restarted):
-                seen[lane] = info["final_obs"][lane].reshape(seen.shape[1:])
-            facts = Mixed(restarted, info["final_info"], info)
-            earned = facts["agent_reward"] if "agent_reward" in info else earned
-        return seen, earned, facts
+        self, observation: Any, info: dict[str, Any], restarted: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], Columns]:
+        """Return observations and facts of the decisions; those of restarted lanes are under ``final_*``."""
+        ends = self.bound.split(observation)
+        if not restarted.any():
+            return ends, info
+        ends = ends.copy()
+        for lane in np.flatnonzero(restarted):
+            ends[lane] = info["final_obs"][lane].reshape(ends.shape[1:])
+        return ends, Mixed(restarted, info["final_info"], info)
 
     def _told(
         self, out: Batch, observation: Any, info: dict[str, Any], restarted: NDArray[np.bool_], *, changed: bool
@@ -457,7 +544,7 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
         self._personal = self.bound.personal if self.bound.multi_agent else set()
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
-                vars(owner)["reward_spaces"] = dict.fromkeys(names, space)
+                vars(owner).update(reward_spaces=dict.fromkeys(names, space), reward_dim=space.shape[0])
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the agent's observation space."""
@@ -483,14 +570,20 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
 
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
         """Play one step of all agents."""
+        if self.bound.transform.reports:
+            probs = self.bound.reported().reshape(len(self.possible_agents), -1)
+            self.env.unwrapped.report_action_probs(dict(zip(self.possible_agents, probs, strict=True)))  # type: ignore[attr-defined]
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
+        earned, vector = self.bound.earned(rewarded, None)
         batch = Batch(
             observation=_stack(observations),
-            reward=_stack(rewards),
+            reward=earned,
             facts=Gathered(infos, self._personal),
             decided=np.ones(1, bool),
             first=np.zeros(1, bool),
             over=np.array([not self.env.agents]),
+            vector=vector,
         )
         out = self.bound.apply(batch)
         if out.reward is not batch.reward:

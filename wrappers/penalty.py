@@ -1,14 +1,17 @@
 """The cost of disparity as it arises, step by step, and the penalty that takes it from the rewards."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.history import Memory
+from fair_envs.metrics.gaps import DecisionNotion
 from fair_envs.parameters import Weight, checked
 from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.gaps import GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 
 Floats = NDArray[np.float64]
@@ -134,7 +137,7 @@ class Penalty(Transform):
         self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = True
     ) -> None:
         if notion not in ("dp", "csp"):
-            raise ValueError(f"notion must be 'dp' or 'csp', got {notion!r}")
+            raise ValueError(f"notion must be 'dp' or 'csp' (others need a history of decisions), got {notion!r}")
         self.notion, self.alpha = notion, checked("alpha", alpha, Weight)
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
@@ -158,4 +161,32 @@ class Penalty(Transform):
         return batch._replace(reward=batch.reward - taken, added=added)
 
 
-FairnessPenalty = wrapper(Penalty, name="FairnessPenalty")
+def penalty(
+    *,
+    notion: str | DecisionNotion | Sequence[str | DecisionNotion] = "dp",
+    alpha: float | Sequence[float] = 1.0,
+    times_group_size: bool = True,
+    history: Memory | None = None,
+    keep: bool = True,
+    undefined: Undefined = "last",
+) -> Transform:
+    """Return the penalty on what agents earn (`Penalty`), or with a ``history`` the one on decisions (`GapPenalty`).
+
+    Args:
+        notion: ``"dp"`` or ``"csp"``, see `Penalty`; with a history a notion on decisions, or several.
+        alpha: Weight of the cost, at least 0; of each notion, if there are several.
+        times_group_size: See `Penalty`; says nothing with a history.
+        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        keep: Whether the history keeps decisions when an episode ends.
+        undefined: What a gap counts as that a notion leaves undefined, see `GapObjectives`.
+
+    Raises:
+        ValueError: An option, or a notion that does not fit the environment.
+    """
+    if history is None:
+        return Penalty(notion=notion, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+    several = notion if isinstance(notion, Sequence) and not isinstance(notion, str) else [notion]
+    return GapPenalty(several, history, alpha=alpha, keep=keep, undefined=undefined)
+
+
+FairnessPenalty = wrapper(penalty, name="FairnessPenalty")

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
-from fair_envs.interactions import columns
-from fair_envs.wrappers.adapters import Bound, check_untouched, pick
+from fair_envs.interactions import COLUMNS, columns, with_columns
+from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick
 from fair_envs.wrappers.transform import Batch, Columns, Transform
 
 
@@ -30,6 +30,7 @@ class RowsAdapter(VecEnvWrapper):
         super().__init__(venv, observation_space=self.bound.face_space())
         if (space := self.bound.reward_space) is not None:
             self.vector_reward: NDArray[np.float32] = np.zeros((self.bound.lanes, *space.shape), np.float32)
+            vars(self._face).update(reward_space=space, reward_dim=space.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what cannot be pickled: the descriptions of the class."""
@@ -48,12 +49,15 @@ class RowsAdapter(VecEnvWrapper):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Play one step of every lane and restart those that end."""
+        if self.bound.transform.reports:
+            self._face.report_action_probs(self.bound.reported())
         observation, reward, done, infos = self.venv.step_wait()
         over = done.reshape(self.bound.lanes, -1)[:, 0]
         batch = self._batch(observation, over, infos)  # type: ignore[arg-type]
         out = self.bound.apply(batch)
         if out.reward is not batch.reward:
-            check_untouched(reward, self._rows(batch.reward), self.bound.transform)
+            if batch.vector is None:
+                check_untouched(reward, self._rows(batch.reward), self.bound.transform)
             reward = self._rows(out.reward)
             self._face.agent_reward = out.reward
         self._tell(out)
@@ -79,7 +83,13 @@ class RowsAdapter(VecEnvWrapper):
             decided=np.ones(self.bound.lanes, bool),
             first=np.zeros(self.bound.lanes, bool),
             over=over,
+            vector=self._vector_below() if self.bound.objectives else None,
         )
+
+    def _vector_below(self) -> NDArray[np.float32]:
+        """Return the vector reward that a layer below has made."""
+        made = (vars(layer)["vector_reward"] for layer in layers(self.venv) if "vector_reward" in vars(layer))
+        return next(made)
 
     def _end(self, out: Batch, shown: NDArray[Any], done: NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
         """Write the ends of episodes to the rows' infos."""
@@ -93,11 +103,14 @@ class RowsAdapter(VecEnvWrapper):
 
     def _tell(self, out: Batch) -> None:
         self._face.added = {**self._face.added, **out.added}
-        if out.vector is not None:
+        if out.vector is not None and self.bound.transform.objectives:
             self.vector_reward = out.vector
+        changed = {name: column for name, column in out.added.items() if name in COLUMNS}
+        if changed:
+            self._face.interactions = with_columns(self._face.fair_spec, self._face.interactions, changed)
 
     def _facts(self) -> Columns:
-        return columns(self._face.fair_spec, self._face.interactions, None)
+        return columns(self._face.fair_spec, self._face.interactions, self._face.action_probs)
 
     def _rows(self, reward: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return the rows' rewards as the learner gets them."""

@@ -14,6 +14,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Worlds
+from fair_envs.history import History
 from fair_envs.interactions import FairSpec
 
 Columns = Mapping[str, NDArray[Any]]
@@ -32,7 +33,7 @@ class Batch(NamedTuple):
     decided: NDArray[np.bool_]  # (B,)
     first: NDArray[np.bool_]  # (B,)
     over: NDArray[np.bool_]  # (B,) the decision ended the episode
-    vector: NDArray[np.float32] | None = None  # (B, objectives), instead of the reward; written by a transform
+    vector: NDArray[np.float32] | None = None  # (B, objectives), instead of the reward
     added: Columns = MappingProxyType({})  # more columns of info, (B, ...); written by a transform
 
 
@@ -42,6 +43,8 @@ class Setting:
 
     lanes: Lanes | Worlds
     observation_space: Box  # of one agent
+    told: FairSpec | None = None  # the static facts as the layers below change them, if they do
+    objectives: int = 0  # entries of the vector reward that the layers below make; 0: the reward is a number
 
     @property
     def rules(self) -> Rules:
@@ -51,7 +54,7 @@ class Setting:
     @property
     def spec(self) -> FairSpec:
         """The static facts."""
-        return self.rules.spec
+        return self.told or self.rules.spec
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,12 +72,18 @@ class Transform:
         changes_reward: Whether rewards are changed.
         personal: Those of the added columns that have one entry for each agent, shape (B, agents, ...); in PettingZoo
             each agent's info has its own.
-        objectives: Names of the entries of the vector reward; none: the reward stays a number.
+        takes_vector: Whether it needs a vector reward from below and makes a number of it.
+        reports: Whether the policy's probabilities are reported before each step, see `action_probs`.
+        objectives: Names of the entries of the vector reward; none: the reward stays what it is.
+        histories: What it remembers of the decisions, if it does.
     """
 
     changes_reward: ClassVar[bool] = False
     personal: ClassVar[tuple[str, ...]] = ()
+    takes_vector: ClassVar[bool] = False
+    reports: ClassVar[bool] = False
     objectives: tuple[str, ...] = ()
+    histories: tuple[History, ...] = ()
 
     def bind(self, setting: Setting) -> None:
         """Make ready for an environment; called once, before the first batch.
@@ -86,6 +95,14 @@ class Transform:
     def space(self, space: Box) -> Box:
         """Return the space of one agent's observation after the transform."""
         return space
+
+    def fair_spec(self, spec: FairSpec) -> FairSpec:
+        """Return the static facts after the transform."""
+        return spec
+
+    def action_probs(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the probabilities of the next actions, (B, M, A); what is seen has shape (B, agents, ...)."""
+        raise NotImplementedError
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch as the layer above sees it."""

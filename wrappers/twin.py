@@ -6,6 +6,7 @@ sampled with the same uniform numbers.
 """
 
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -70,6 +71,11 @@ def from_sb3(model: Any, *, deterministic: bool = False) -> Policy:
         return probabilities.argmax(axis=-1) if deterministic else choose(probabilities, uniforms)
 
     return policy
+
+
+def sb3_probabilities(model: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Return the function that gives a trained Stable-Baselines3 model's action probabilities, see `from_sb3`."""
+    return functools.partial(_probabilities, model)
 
 
 def _probabilities(model: Any, observation: NDArray[Any]) -> NDArray[Any]:
@@ -173,7 +179,7 @@ class Twins:
         append_group: bool = False,
         threads: int = 1,
     ) -> None:
-        self.rules = _rules_of(rules)
+        self.rules = rules_of(rules)
         check_count("lanes", lanes)
         self.lanes, self.threads = lanes, threads
         self.transforms, self.append_group = tuple(transforms), append_group
@@ -181,7 +187,7 @@ class Twins:
         probe = Lanes(self.rules, 1)
         need_agents(Setting(lanes=probe, observation_space=self._space()), "Twins")
         self.rules.flip(probe.records, np.zeros((1, self.agents), bool))  # refuses now what would fail later
-        _View(probe, self.transforms, self._space())
+        View(probe, self.transforms)
         if probe.amendments:
             raise ValueError(
                 "transforms must leave the world as it is: say who is flipped with flip, not where='world'"
@@ -278,7 +284,7 @@ class Twins:
 
     def _play(self, lanes: Lanes, policy: Policy, *, group: Codes | None) -> _Played:
         """Play the lanes to their ends."""
-        view = _View(lanes, self.transforms, self._space())
+        view = View(lanes, self.transforms)
         start = lanes.show()
         seen = view.start(start)
         own_group = start.facts["group"] if group is None else group
@@ -309,11 +315,12 @@ class Twins:
         return self.rules.observation_space(self.rules.params)
 
 
-class _View:
+class View:
     """What policies see of lanes through transforms, bound to these lanes one upon the other."""
 
-    def __init__(self, lanes: Lanes, transforms: Sequence[Transform], space: Any) -> None:
+    def __init__(self, lanes: Lanes, transforms: Sequence[Transform]) -> None:
         self._lanes, self._transforms = lanes, []
+        space: Any = lanes.rules.observation_space(lanes.rules.params)
         for transform in map(copy.deepcopy, transforms):
             transform.bind(Setting(lanes=lanes, observation_space=space))
             space = transform.space(space)
@@ -330,6 +337,14 @@ class _View:
         self._observation = self._observation.copy()
         self._observation[decided] = step.observation[decided]
         return self._through(step, decided=decided, first=~np.ones_like(decided), over=step.terminated | step.truncated)
+
+    def look(self, step: Step) -> NDArray[Any]:
+        """Return what would be seen of other lanes now; what the transforms remember stays."""
+        observation, nobody = self._observation, np.zeros(self._lanes.count, bool)
+        self._observation = step.observation
+        looked = self._through(step, decided=nobody, first=nobody, over=nobody)
+        self._observation = observation
+        return looked
 
     def _through(self, step: Step, *, decided: Flags, first: Flags, over: Flags) -> NDArray[Any]:
         facts = columns(self._lanes.rules.spec, step.facts, None)
@@ -351,7 +366,7 @@ def _joined(parts: Sequence[_Played]) -> _Played:
     return _Played(returns, sensitive, legitimate, np.concatenate(padded, axis=1))
 
 
-def _lanes_of(env: Any) -> Lanes | Worlds:
+def lanes_of(env: Any) -> Lanes | Worlds:
     """Return the lanes of an environment of any face, or raise TypeError."""
     lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
     if not isinstance(lanes, (Lanes, Worlds)):
@@ -359,9 +374,9 @@ def _lanes_of(env: Any) -> Lanes | Worlds:
     return lanes
 
 
-def _rules_of(env: Any) -> Rules:
+def rules_of(env: Any) -> Rules:
     """Return rules as they are, or those of an environment."""
-    return env if isinstance(env, Rules) else _lanes_of(env).rules
+    return env if isinstance(env, Rules) else lanes_of(env).rules
 
 
 def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "all") -> Any:
@@ -385,7 +400,7 @@ def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "al
         >>> twin = counterfactual(env, flip=[3])
         >>> _ = env.reset(seed=1), twin.reset(seed=1)
     """
-    lanes = _lanes_of(env)
+    lanes = lanes_of(env)
     if not isinstance(lanes, Lanes):
         raise TypeError(f"env must have one world, got {env!r}, which plays several already")
     change = Flip(agent_indices(range(lanes.agents) if flip == "all" else flip, lanes.agents))

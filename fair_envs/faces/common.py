@@ -16,11 +16,13 @@ class OfLanes:
     """What every face shows of its lanes."""
 
     lanes: Any  # Lanes, or Worlds
+    told_spec: FairSpec | None = None  # what a wrapper that changes the facts says of them
+    histories: tuple[Any, ...] = ()  # of wrappers that keep one, the innermost first
 
     @property
     def fair_spec(self) -> FairSpec:
         """The static facts of the environment."""
-        spec: FairSpec = self.lanes.rules.spec
+        spec: FairSpec = self.told_spec or self.lanes.rules.spec
         return spec
 
     @property

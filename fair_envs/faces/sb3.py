@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
-from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, joint_space
+from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, joint_space
 from fair_envs.interactions import Facts
 from fair_envs.parameters import Positive, checked
 
@@ -34,6 +34,7 @@ class LanesVecEnv(OfLanes, VecEnv):
 
     Attributes:
         interactions: The facts of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
+        action_probs: What was reported of that step's decisions, shape (B, M, A); None: nothing.
         agent_reward: The agents' rewards in the last step, shape (B, agents).
         added: What wrappers told about the last step, arrays of shape (B, ...) by name.
     """
@@ -51,12 +52,14 @@ class LanesVecEnv(OfLanes, VecEnv):
             self.lanes = Worlds(rules, lanes, threads=threads)
             rules = self.lanes.rules
         self._check = ActionCheck(rules)
+        self._reported = Reported(rules, self.lanes.count)
         self._picture = Picture(self.lanes, render_mode)
         self._actions: NDArray[Any] | None = None
         self._next_seed: int | None = None
         self._started = False
         self._lanes_each = lanes  # in each world
         self.interactions: Facts = self.lanes.blank_step().facts
+        self.action_probs: NDArray[np.float32] | None = None
         self.agent_reward: NDArray[np.float64] = np.zeros((self.lanes.count, self.lanes.agents))
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
@@ -71,13 +74,20 @@ class LanesVecEnv(OfLanes, VecEnv):
         rows = self.num_envs // self.lanes.count
         return [None if seed is None else seed + row // rows % lanes for row in range(self.num_envs)]
 
+    def report_action_probs(self, action_probs: Any) -> None:
+        """Tell the environment with which probabilities the next actions are chosen: (B, A), or (B, M, A)."""
+        spec = self.fair_spec
+        people = () if spec.one_person else (spec.individuals,)
+        self._reported.set(action_probs, shape=(self.lanes.count, *people, spec.actions))
+
     def reset(self) -> VecEnvObs:
         """Begin episodes in all lanes and return the rows' observations."""
         if self._next_seed is not None:
             self.lanes.seed(self._next_seed)
             self._next_seed = None
+        self._reported.take()
         start = self.lanes.restart()
-        self._started = True
+        self._started, self.action_probs = True, None
         self.interactions, self.agent_reward = start.facts, start.reward
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._shown(start)
@@ -94,7 +104,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         if self._actions is None:
             raise RuntimeError("step_wait must follow step_async")
         played = self.lanes.advance(self._actions)
-        self._actions = None
+        self._actions, self.action_probs = None, self._reported.take()
         self.interactions, self.agent_reward = played.facts, played.reward
         over = played.terminated | played.truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]

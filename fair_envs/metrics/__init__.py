@@ -1,5 +1,6 @@
 """Measures of fairness and welfare, functions of arrays: they know no environment."""
 
+from fair_envs.metrics.gaps import DecisionNotion, Gaps, gaps
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.intervals import (
     Estimate,
@@ -39,8 +40,10 @@ from fair_envs.metrics.welfare import (
 
 __all__ = [
     "NOTIONS",
+    "DecisionNotion",
     "Estimate",
     "FairnessReport",
+    "Gaps",
     "GroupNotion",
     "MaxAbs",
     "Notion",
@@ -55,6 +58,7 @@ __all__ = [
     "fairness_report",
     "fairness_series",
     "find_notion",
+    "gaps",
     "gini",
     "group_prices",
     "group_returns",

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.compilation import Kernel, compile_kernels, rule
-from fair_envs.history import NEGATIVE, POSITIVE, History
+from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History
 from fair_envs.interactions import FairSpec
 
 FloatArray = NDArray[np.float64]
@@ -31,41 +31,39 @@ Across = Literal["pairs", "rest"]
 
 # The codes of the rates in compiled code
 SELECTED, TRUE_POSITIVE, FALSE_POSITIVE, ACCURACY, POSITIVE_VALUE, ODDS, VALUES, ERROR_SHARE, ERROR_RATIO = range(9)
+LARGEST = sys.float_info.max  # what the published code of FAReL has for an infinite gap
 
 
 @rule
-def rate(code, counts, out):  # type: ignore[no-untyped-def]
-    """Write a group's rate, or both of two.
+def rate(code, counts, side, g):  # type: ignore[no-untyped-def]
+    """Return a group's rate, or both of two; the second is 0 where there is one.
 
     Args:
         code: Which rate.
-        counts: Weights of the group's decisions, shape (2, 3): decision 1 or another, the correct one.
-        out: Shape (2,); the second is 0 where there is one rate.
+        counts: Weights of decisions, shape (2, groups, 2, 3), the last axes decision 1 or another, the correct one.
+        side: 0: the group; 1: everybody else.
+        g: Which group.
     """
-    selected, refused = counts[1], counts[0]
-    missed, wrong = refused[POSITIVE], selected[NEGATIVE]
-    out[1] = 0.0
+    hit, wrong = counts[side, g, 1, POSITIVE], counts[side, g, 1, NEGATIVE]
+    missed, spared = counts[side, g, 0, POSITIVE], counts[side, g, 0, NEGATIVE]
     if code == SELECTED:  # of all decisions, whatever is known of the correct one
-        out[0] = quotient(selected.sum(), selected.sum() + refused.sum())
-    elif code == TRUE_POSITIVE:
-        out[0] = quotient(selected[POSITIVE], selected[POSITIVE] + missed)
-    elif code == FALSE_POSITIVE:
-        out[0] = quotient(wrong, wrong + refused[NEGATIVE])
-    elif code == ACCURACY:
-        right = selected[POSITIVE] + refused[NEGATIVE]
-        out[0] = quotient(right, right + missed + wrong)
-    elif code == POSITIVE_VALUE:
-        out[0] = quotient(selected[POSITIVE], selected[POSITIVE] + wrong)
-    elif code == ODDS:
-        out[0] = quotient(wrong, wrong + refused[NEGATIVE])
-        out[1] = quotient(selected[POSITIVE], selected[POSITIVE] + missed)
-    elif code == VALUES:
-        out[0] = quotient(refused[NEGATIVE], refused[NEGATIVE] + missed)
-        out[1] = quotient(selected[POSITIVE], selected[POSITIVE] + wrong)
-    elif code == ERROR_SHARE:
-        out[0] = quotient(missed, missed + wrong)
-    else:  # ERROR_RATIO
-        out[0] = np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong)
+        selected = hit + wrong + counts[side, g, 1, UNKNOWN]
+        return quotient(selected, selected + missed + spared + counts[side, g, 0, UNKNOWN]), 0.0
+    if code == TRUE_POSITIVE:
+        return quotient(hit, hit + missed), 0.0
+    if code == FALSE_POSITIVE:
+        return quotient(wrong, wrong + spared), 0.0
+    if code == ACCURACY:
+        return quotient(hit + spared, hit + spared + missed + wrong), 0.0
+    if code == POSITIVE_VALUE:
+        return quotient(hit, hit + wrong), 0.0
+    if code == ODDS:
+        return quotient(wrong, wrong + spared), quotient(hit, hit + missed)
+    if code == VALUES:
+        return quotient(spared, spared + missed), quotient(hit, hit + wrong)
+    if code == ERROR_SHARE:
+        return quotient(missed, missed + wrong), 0.0
+    return np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong), 0.0  # ERROR_RATIO
 
 
 @rule
@@ -75,33 +73,43 @@ def quotient(numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @rule
-def total(counts, members, inside, stratum, out):  # type: ignore[no-untyped-def]
-    """Write the weights of a group, or of everybody else, in one stratum or (-1) in all.
+def totals(counts, b, members, stratum, out):  # type: ignore[no-untyped-def]
+    """Write the weights of each group, then of everybody outside each, in one stratum or (-1) in all.
 
     Args:
-        counts: Shape (sensitive codes, legitimate codes, 2, 3).
-        members: Which sensitive codes are in the group, shape (sensitive codes,).
-        inside: Whether the group is meant.
+        counts: Shape (lanes, sensitive codes, legitimate codes, 2, 3).
+        b: Which lane.
+        members: Which sensitive codes are in each group, shape (groups, sensitive codes).
         stratum: Which legitimate code; -1: all.
-        out: Shape (2, 3).
+        out: Shape (2, groups, 2, 3).
     """
     out[:] = 0.0
-    for code in range(counts.shape[0]):
-        if members[code] == inside:
-            for k in range(counts.shape[1]):
-                if stratum in (-1, k):
-                    for decision in range(2):
-                        for truth in range(3):
-                            out[decision, truth] += counts[code, k, decision, truth]
+    low, high = (0, counts.shape[2]) if stratum < 0 else (stratum, stratum + 1)
+    for code in range(counts.shape[1]):
+        for k in range(low, high):
+            for g in range(members.shape[0]):
+                side = 0 if members[g, code] else 1
+                for decision in range(2):
+                    for truth in range(3):
+                        out[side, g, decision, truth] += counts[b, code, k, decision, truth]
 
 
 @rule
 def apart(one, other):  # type: ignore[no-untyped-def]
     """Return the larger of two absolute differences, NaN if one is undefined."""
     first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
-    if np.isnan(first) or np.isnan(second):
-        return np.nan
-    return max(first, second)
+    return np.nan if np.isnan(first) or np.isnan(second) else max(first, second)
+
+
+@rule
+def apart_as_published(one, other):  # type: ignore[no-untyped-def]
+    """Return what the published code of FAReL makes of two absolute differences, one of which may be undefined.
+
+    Python's ``max`` keeps an undefined first one, which then counts as 0, and passes over an undefined second one.
+    """
+    first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
+    gap = second if second > first else first
+    return 0.0 if np.isnan(gap) else min(gap, LARGEST)
 
 
 @functools.cache
@@ -111,27 +119,34 @@ def kernels() -> Mapping[str, Kernel]:
     def rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
         for b in range(counts.shape[0]):
             for s, stratum in enumerate(strata):
+                totals(counts, b, members, stratum, sums)
                 for g in range(members.shape[0]):
-                    total(counts[b], members[g], True, stratum, sums)
-                    rate(code, sums, out[b, s, g])
+                    out[b, s, g, 0], out[b, s, g, 1] = rate(code, sums, 0, g)
 
-    def gaps(counts, members, strata, code, rest, out, sums, values):  # type: ignore[no-untyped-def]
-        groups = members.shape[0]
+    @rule
+    def largest(code, rest, paper, sums, gap):  # type: ignore[no-untyped-def]
+        for g in range(sums.shape[1]):
+            own = rate(code, sums, 0, g)
+            for k in range(1 if rest else g):
+                other = rate(code, sums, 1, g) if rest else rate(code, sums, 0, k)
+                found = apart_as_published(own, other) if paper else apart(own, other)
+                if np.isnan(gap) or found > gap:
+                    gap = found
+        return gap
+
+    def gaps(counts, members, codes, conditional, rest, paper, out, sums):  # type: ignore[no-untyped-def]
+        notions, strata = codes.shape[0], counts.shape[2] if conditional.any() else 0
         for b in range(counts.shape[0]):
-            largest = np.nan
-            for stratum in strata:
-                for g in range(groups):
-                    total(counts[b], members[g], True, stratum, sums)
-                    rate(code, sums, values[g])
-                for g in range(groups):
-                    if rest:
-                        total(counts[b], members[g], False, stratum, sums)
-                        rate(code, sums, values[groups])
-                    for other in range(groups, groups + 1) if rest else range(g):
-                        gap = apart(values[g], values[other])
-                        if np.isnan(largest) or gap > largest:
-                            largest = gap
-            out[b] = largest
+            out[b] = np.nan
+            for stratum in range(strata - 1, -2, -1):  # all people (-1) last: their sums are needed below
+                totals(counts, b, members, stratum, sums)
+                for n in range(notions):
+                    if conditional[n] == (stratum >= 0):
+                        out[b, n] = largest(codes[n], rest[n], paper[n], sums, out[b, n])
+            for n in range(notions):
+                if paper[n]:  # nobody at all is the largest gap, one empty group none
+                    sizes = sums[0, 0].sum(), sums[0, 1].sum()
+                    out[b, n] = 1.0 if max(sizes) == 0 else 0.0 if min(sizes) == 0 else out[b, n]
 
     return compile_kernels(GroupNotion, rates, gaps)
 
@@ -294,6 +309,11 @@ class GroupNotion:
         raw = self.undefined == "paper" and self.name == "treatment_equality"
         return DEFINITIONS["treatment_equality_raw" if raw else self.name]
 
+    @property
+    def worst(self) -> float:
+        """The largest gap there can be."""
+        return self.definition.worst
+
     def check(self, spec: FairSpec) -> None:
         """Raise ValueError if an environment cannot tell what the notion needs."""
         members = group_members(spec, self.groups)
@@ -321,57 +341,105 @@ class GroupNotion:
         Raises:
             ValueError: The environment cannot tell what the notion needs, or has no such groups.
         """
-        if self.undefined == "paper":
-            return _paper_gap(self._rates(history), self._sizes(history))
-        members, strata, counts = self._bound(history)
-        gap, values = np.empty(history.lanes), np.empty((len(members) + 1, 2))
-        kernels()["gaps"](
-            counts, members, strata, self.definition.code, self.across == "rest", gap, np.empty((2, 3)), values
-        )
-        filled = {"fair": 0.0, "unfair": self.definition.worst, "last": last}.get(self.undefined)
-        return gap if filled is None else np.where(np.isnan(gap), filled, gap)
+        if not self._known or self._known[0].spec is not history.spec:
+            self._known[:] = [GroupGaps([self], history.spec)]
+        gaps: GroupGaps = self._known[0]
+        return gaps(history, last=None if last is None else last[:, np.newaxis])[:, 0]
 
     def _rates(self, history: History) -> FloatArray:
         """Return the rates, shape (B, strata, groups, components)."""
-        members, strata, counts = self._bound(history)
-        rates = np.empty((history.lanes, len(strata), len(members), 2))
-        kernels()["rates"](counts, members, strata, self.definition.code, rates, np.empty((2, 3)))
+        self.check(history.spec)
+        members = stacked_members(history.spec, self.groups)
+        counts = _by_code(history, current_step=self.current_step)
+        strata = np.arange(counts.shape[2]) if self.definition.conditional else np.array([-1])
+        rates, sums = np.empty((history.lanes, len(strata), len(members), 2)), np.empty((2, len(members), 2, 3))
+        kernels()["rates"](counts, members, strata, self.definition.code, rates, sums)
         return rates[..., : self.definition.components]
 
-    def _sizes(self, history: History) -> FloatArray:
-        """Return the weight of each group's decisions, shape (B, groups)."""
-        members, _, counts = self._bound(history)
-        sizes: FloatArray = counts.sum((2, 3, 4)) @ members.T.astype(float)
-        return sizes
 
-    def _bound(self, history: History) -> tuple[NDArray[np.bool_], NDArray[np.int64], FloatArray]:
-        """Return who is in which group, the strata, and the weights by sensitive and by legitimate codes."""
-        if not self._known or self._known[0] is not history.spec:
-            self.check(history.spec)
-            members = np.stack([own.ravel() for own in group_members(history.spec, self.groups).values()])
-            values = math.prod(len(names) for names in history.spec.legitimate.values())
-            strata = np.arange(values) if self.definition.conditional else np.array([-1])
-            self._known[:] = [history.spec, members, strata]
-        _, members, strata = self._known
-        counts = history.counts(current_step=self.current_step).reshape(history.lanes, members.shape[1], -1, 2, 3)
-        return members, strata, counts
+def stacked_members(spec: FairSpec, groups: Groups) -> NDArray[np.bool_]:
+    """Return which combinations of sensitive codes are in each group, shape (groups, codes)."""
+    return np.stack([own.ravel() for own in group_members(spec, groups).values()])
 
 
-def _paper_gap(rates: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return what the published code of FAReL gives for two groups, shape (B,).
+def _by_code(history: History, *, current_step: bool) -> FloatArray:
+    """Return the weights, shape (B, sensitive codes, legitimate codes, 2, 3)."""
+    codes = math.prod(len(names) for names in history.spec.sensitive.values())
+    return history.counts(current_step=current_step).reshape(history.lanes, codes, -1, 2, 3)
 
-    Nobody at all is the largest gap; one empty group, or a denominator of 0, is none. Of two components Python's
-    ``max`` keeps an undefined first one, which then counts as 0, and passes over an undefined second one. The code has
-    no conditional notion; here the largest gap within a stratum counts.
+
+class _Family(NamedTuple):
+    """Notions that compare the same groups over the same decisions."""
+
+    places: NDArray[np.int64]  # (n,) among all notions
+    current_step: bool
+    members: NDArray[np.bool_]  # (groups, sensitive codes)
+    codes: NDArray[np.int64]  # (n,) of their rates
+    conditional: NDArray[np.bool_]  # (n,)
+    rest: NDArray[np.bool_]  # (n,)
+    paper: NDArray[np.bool_]  # (n,)
+
+
+class GroupGaps:
+    """The gaps of several group notions at once: what several of them need is added up once.
+
+    Args:
+        notions: N of them.
+        spec: The environment's static facts.
+
+    Raises:
+        ValueError: The environment cannot tell what a notion needs, or has no such groups.
     """
-    with np.errstate(invalid="ignore"):
-        differences = np.abs(rates[..., 0, :] - rates[..., 1, :])
-    gap = differences[..., 0]
-    for k in range(1, differences.shape[-1]):
-        gap = np.where(differences[..., k] > gap, differences[..., k], gap)
-    gap = np.nan_to_num(gap, nan=0.0, posinf=sys.float_info.max).max(axis=1)
-    gap = np.where(sizes.min(-1) == 0, 0.0, gap)
-    return np.where(sizes.max(-1) == 0, 1.0, gap)
+
+    def __init__(self, notions: Sequence[GroupNotion], spec: FairSpec) -> None:
+        for notion in notions:
+            notion.check(spec)
+        self.spec = spec
+        self._families = _families(notions, spec)
+        self._fill = np.array([{"fair": 0.0, "unfair": own.worst}.get(own.undefined, np.nan) for own in notions])
+        self._last = np.array([notion.undefined == "last" for notion in notions])
+
+    def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+        """Return each notion's gap in each lane, shape (B, N), as `GroupNotion.gap` does.
+
+        Args:
+            history: What was decided, in an environment with this spec.
+            last: The gaps before, shape (B, N), for notions with ``undefined="last"``.
+        """
+        gaps = np.empty((history.lanes, len(self._fill)))
+        for family in self._families:
+            gaps[:, family.places] = self._of_family(family, history)
+        undefined = np.isnan(gaps)
+        gaps = np.where(undefined, self._fill, gaps)
+        return gaps if last is None else np.where(undefined & self._last, last, gaps)
+
+    def _of_family(self, family: _Family, history: History) -> FloatArray:
+        counts = _by_code(history, current_step=family.current_step)
+        gaps = np.empty((history.lanes, len(family.places)))
+        kernels()["gaps"](counts, *family[2:], gaps, np.empty((2, len(family.members), 2, 3)))
+        return gaps
 
 
-__all__ = ["DEFINITIONS", "SHORT", "Definition", "GroupNotion", "group_members"]
+def _families(notions: Sequence[GroupNotion], spec: FairSpec) -> list[_Family]:
+    """Return the notions in families."""
+    alike: dict[Any, list[int]] = {}
+    for place, notion in enumerate(notions):
+        alike.setdefault((stacked_members(spec, notion.groups).tobytes(), notion.current_step), []).append(place)
+    families = []
+    for places in alike.values():
+        own = [notions[place] for place in places]
+        families.append(
+            _Family(
+                places=np.array(places),
+                current_step=own[0].current_step,
+                members=stacked_members(spec, own[0].groups),
+                codes=np.array([notion.definition.code for notion in own]),
+                conditional=np.array([notion.definition.conditional for notion in own]),
+                rest=np.array([notion.across == "rest" for notion in own]),
+                paper=np.array([notion.undefined == "paper" for notion in own]),
+            )
+        )
+    return families
+
+
+__all__ = ["DEFINITIONS", "SHORT", "Definition", "GroupGaps", "GroupNotion", "group_members"]

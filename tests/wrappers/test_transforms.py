@@ -155,7 +155,7 @@ def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> 
         ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
         ({"alpha": "1"}, "alpha must be a finite number at least 0, got '1'"),
         ({"alpha": float("nan")}, "alpha must be"),
-        ({"notion": "eo"}, "notion must be 'dp' or 'csp', got 'eo'"),
+        ({"notion": "eo"}, "notion must be 'dp' or 'csp' .*, got 'eo'"),
     ],
 )
 def test_a_bad_setting_of_the_penalty_is_named(settings: dict[str, Any], message: str) -> None:

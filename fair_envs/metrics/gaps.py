@@ -1,0 +1,128 @@
+"""Several notions over one history at once: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.history import History
+from fair_envs.interactions import FairSpec
+from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion
+
+FloatArray = NDArray[np.float64]
+
+
+@runtime_checkable
+class DecisionNotion(Protocol):
+    """A notion on histories of decisions; `fair_envs.metrics.GroupNotion` is one.
+
+    It may have three attributes more: ``name``; ``worst``, its largest gap, 1 if there is none;
+    ``needs_action_probs``, whether it needs the policy's probabilities.
+    """
+
+    def check(self, spec: FairSpec) -> None:
+        """Raise ValueError if an environment cannot tell what the notion needs."""
+
+    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+        """Return the gap in each lane, shape (B,): 0 is fair; NaN where there is none."""
+
+
+BY_NAME: dict[str, Callable[[], DecisionNotion]] = {}
+"""Further notions by name, in their default form."""
+
+
+def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
+    """Return the notion of that name (``"SP"``, ``"statistical_parity"``), or the notion that is given.
+
+    Raises:
+        ValueError: An unknown name, or no notion.
+    """
+    if isinstance(notion, str):
+        if notion in BY_NAME:
+            return BY_NAME[notion]()
+        if SHORT.get(notion, notion) in DEFINITIONS:
+            return GroupNotion(name=notion)
+    elif isinstance(notion, DecisionNotion):
+        return notion
+    known = ", ".join([*DEFINITIONS, *SHORT, *BY_NAME])
+    raise ValueError(f"notions must be objects with check and gap or names ({known}), got {notion!r}")
+
+
+def name_of(notion: DecisionNotion) -> str:
+    """Return what a notion is called: its own name, or that of its class."""
+    return str(getattr(notion, "name", type(notion).__name__))
+
+
+class Gaps:
+    """Several notions, made ready for an environment.
+
+    Args:
+        notions: N names or notions, at least one.
+        spec: The environment's static facts.
+
+    Attributes:
+        notions: The notions.
+        names: What they are called.
+
+    Raises:
+        ValueError: No notion, an unknown one, or one that needs what the environment does not tell.
+    """
+
+    def __init__(self, notions: Sequence[str | DecisionNotion], spec: FairSpec) -> None:
+        if isinstance(notions, str) or not isinstance(notions, Sequence) or not notions:
+            raise ValueError(f"notions must be a list of at least one name or notion, got {notions!r}")
+        self.notions = tuple(map(decision_notion, notions))
+        self.names = tuple(map(name_of, self.notions))
+        for notion in self.notions:
+            notion.check(spec)
+        grouped = [n for n, notion in enumerate(self.notions) if isinstance(notion, GroupNotion)]
+        self._grouped = np.array(grouped, int)
+        self._group_gaps = GroupGaps([self.notions[n] for n in grouped], spec)  # type: ignore[misc]
+        self._others = [n for n in range(len(self.notions)) if n not in grouped]
+
+    @property
+    def worst(self) -> FloatArray:
+        """The largest gap of each notion, shape (N,)."""
+        return np.array([float(getattr(notion, "worst", 1.0)) for notion in self.notions])
+
+    def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+        """Return the gaps, shape (B, N), each the number that its notion gives alone.
+
+        Args:
+            history: What was decided, in an environment with this spec.
+            last: The gaps before, shape (B, N), for notions with ``undefined="last"``; NaN where there are none.
+        """
+        found = np.empty((history.lanes, len(self.notions)))
+        before: Any = np.full_like(found, np.nan) if last is None else last
+        if self._grouped.size:
+            found[:, self._grouped] = self._group_gaps(history, last=before[:, self._grouped])
+        for n in self._others:
+            found[:, n] = self.notions[n].gap(history, last=before[:, n])
+        return found
+
+
+def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: FloatArray | None = None) -> FloatArray:
+    """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN where there is none.
+
+    Args:
+        notions: N names or notions.
+        history: What was decided.
+        last: The gaps before, shape (B, N), for notions with ``undefined="last"``.
+
+    Raises:
+        ValueError: No notion, an unknown one, or one that needs what the environment does not tell.
+
+    Example:
+        >>> from fair_envs.history import SlidingWindow
+        >>> gender = {"gender": ("man", "woman")}
+        >>> spec = FairSpec(individuals=1, actions=2, features=(), sensitive=gender, groups=gender["gender"])
+        >>> history = History(SlidingWindow(100), spec)
+        >>> history.add_rows(sensitive=[[0], [0], [1], [1]], action=[1, 1, 0, 1])
+        >>> print(gaps(["SP"], history))
+        [[0.5]]
+    """
+    return Gaps(notions, history.spec)(history, last=last)
+
+
+__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "decision_notion", "gaps", "name_of"]

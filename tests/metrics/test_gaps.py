@@ -1,0 +1,129 @@
+"""Several notions at once give what each gives alone."""
+
+import time
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec
+from fair_envs.metrics import Gaps, GroupNotion, gaps
+from fair_envs.metrics.gaps import BY_NAME, decision_notion
+from fair_envs.metrics.group import DEFINITIONS
+
+SPEC = FairSpec(
+    individuals=1,
+    actions=2,
+    features=(),
+    sensitive={"gender": ("man", "woman"), "origin": ("north", "south", "east")},
+    legitimate={"degree": ("none", "some")},
+    groups=tuple(map(str, range(6))),
+    feedback="full",
+)
+GROUPS: list[Any] = [None, "origin", ("gender", "origin"), {"gender": "woman", "origin": "east"}]
+UNDEFINED: list[Any] = ["nan", "fair", "unfair", "last"]
+FORMS: list[dict[str, Any]] = [{}, {"across": "rest"}, {"current_step": True}]
+EVERY = [  # each notion with each choice of groups, and the other options in turn
+    GroupNotion(name=name, groups=groups, undefined=UNDEFINED[k % 4], **FORMS[k % 3])
+    for k, (name, groups) in enumerate(product(DEFINITIONS, GROUPS))
+] + [GroupNotion(name=name, undefined="paper") for name in DEFINITIONS]
+
+
+class Crowded:
+    """A notion of one's own: how full a lane's history is."""
+
+    def check(self, spec: FairSpec) -> None:
+        pass
+
+    def gap(self, history: History, *, last: Any = None) -> NDArray[np.float64]:
+        return np.where(history.sizes > 0, history.sizes / 100, last)
+
+
+def filled(rows: list[tuple[int, int, int, int, int]], memory: Memory) -> History:
+    history = History(memory, SPEC)
+    for gender, origin, degree, action, truth in rows:
+        people: dict[str, Any] = {"sensitive": [[gender, origin]], "legitimate": [[degree]]}
+        history.add_rows(**people, action=[action], feedback=[truth])
+    return history
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1), st.integers(0, 1), st.integers(-1, 1)),
+    max_size=25,
+)
+
+
+@given(rows=ROWS, memory=st.sampled_from([Full(), SlidingWindow(6), Discounted(0.9, minimum=3)]))
+def test_every_form_gives_the_same_number_together_and_alone(rows: Any, memory: Memory) -> None:
+    history = filled(rows, memory)
+    last = np.linspace(0, 1, len(EVERY))[np.newaxis]
+    alone = np.stack([notion.gap(history, last=last[:, n]) for n, notion in enumerate(EVERY)], axis=1)
+    np.testing.assert_array_equal(gaps(EVERY, history, last=last), alone)
+    np.testing.assert_array_equal(gaps(EVERY[::-1], history, last=last[:, ::-1]), alone[:, ::-1])
+
+
+@pytest.mark.nojit
+def test_notions_of_both_kinds_stand_in_the_order_given() -> None:
+    history = filled([(0, 0, 0, 1, 1), (1, 0, 0, 0, 1), (1, 1, 1, 1, 0)], Full())
+    notions: list[Any] = [Crowded(), "SP", Crowded(), "equal_opportunity"]
+    found = gaps(notions, history)
+    assert found.tolist() == [[0.03, 0.5, 0.03, 1.0]]
+    assert Gaps(["SP", Crowded()], SPEC).names == ("statistical_parity", "Crowded")
+    assert Gaps(["treatment_equality_raw", Crowded()], SPEC).worst.tolist() == [np.inf, 1.0]
+
+
+def test_the_gaps_before_go_to_each_notion() -> None:
+    notions: list[Any] = [Crowded(), GroupNotion(name="SP", undefined="last"), GroupNotion(name="SP")]
+    found = gaps(notions, History(Full(), SPEC), last=np.array([[0.1, 0.2, 0.3]]))
+    np.testing.assert_array_equal(found, [[0.1, 0.2, np.nan]])
+
+
+def test_a_further_notion_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BY_NAME, "crowded", Crowded)
+    assert isinstance(decision_notion("crowded"), Crowded)
+    with pytest.raises(ValueError, match=r"CSP, crowded.*got 'full'"):
+        decision_notion("full")
+
+
+def test_a_history_of_another_environment_is_told_apart() -> None:
+    other = FairSpec(individuals=1, actions=2, features=(), sensitive={"s": ("a", "b", "c")}, groups=("a", "b", "c"))
+    notion = GroupNotion(name="SP")
+    history = History(Full(), other)
+    history.add_rows(sensitive=[[0], [1], [2]], action=[1, 1, 0])
+    assert notion.gap(filled([(0, 0, 0, 1, 1), (1, 0, 0, 1, 1)], Full())).tolist() == [0.0]
+    assert notion.gap(history).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("size", [100, 10_000])
+def test_all_group_notions_cost_the_same_over_any_window(size: int) -> None:
+    history, lanes = History(SlidingWindow(size), SPEC, lanes=64), 64
+    luck = np.random.default_rng(0)
+    several = Gaps(list(DEFINITIONS), SPEC)
+    columns = {
+        "fair_decided": np.ones(lanes, np.int8),
+        "fair_individual": np.zeros(lanes, np.int64),
+        "fair_sensitive": luck.integers(0, 2, (lanes, 2)),
+        "fair_legitimate": luck.integers(0, 2, (lanes, 1)),
+        "fair_action": luck.integers(0, 2, lanes),
+        "fair_feedback": luck.integers(0, 2, lanes),
+        "fair_features": np.zeros((lanes, 0), np.float32),
+        "fair_action_probs": np.zeros((lanes, 2), np.float32),
+        "fair_outcome": np.zeros(lanes, np.float32),
+        "fair_late_individual": np.full((lanes, 1), -1),
+        "fair_late_feedback": np.full((lanes, 1), -1),
+        "fair_late_count": np.zeros(lanes, np.int64),
+    }
+    taken = []
+    for _ in range(300):
+        start = time.perf_counter()
+        history.add(columns)
+        several(history)
+        taken.append((time.perf_counter() - start) / lanes)
+    assert (
+        np.median(taken) < 20e-6
+    )  # the benchmark tells how fast it is; this only that no pass over the window is made

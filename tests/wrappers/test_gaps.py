@@ -1,0 +1,549 @@
+"""Notions over a history as objectives: the same numbers on every face, and what a reward does with the undefined."""
+
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecMonitor
+
+from fair_envs.core import Lanes
+from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec, columns
+from fair_envs.metrics import GroupNotion
+from fair_envs.wrappers import (
+    FairnessObjectives,
+    FairnessPenalty,
+    GapObjectives,
+    HideSensitive,
+    ReportActionProbs,
+    VectorReward,
+)
+from tests import toys
+from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
+
+SIZE: dict[str, Any] = {"seats": 3, "horizon": 7}  # some episodes end with a full ferry, others with the time
+LANES, DECISIONS, SEED = 3, 40, 11
+ACTIONS = np.random.default_rng(3).integers(0, 2, (DECISIONS, LANES))
+NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
+
+
+class Unsure:
+    """A notion of one's own: how far the last decision's probabilities are from a certain one."""
+
+    name, needs_action_probs, worst = "unsure", True, 0.5
+
+    def check(self, spec: FairSpec) -> None:
+        if not spec.actions:
+            raise ValueError("unsure needs discrete actions")
+
+    def gap(self, history: History, *, last: Any = None) -> NDArray[np.float64]:
+        probs = [history.columns(lane)["action_probs"][-1:].max(initial=0) for lane in range(history.lanes)]
+        return np.array([np.nan if p == 0 else 1 - p for p in probs])
+
+
+def likely(observation: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities that depend on all that is seen."""
+    board = 1 / (1 + np.exp(-observation @ np.array([1.0, -2.0, 1.5])))
+    return np.stack([1 - board, board], axis=-1)
+
+
+# What is expected ----------------------------------------------------------------------------------------------------
+
+
+class Event(NamedTuple):
+    """What one lane shows after a decision."""
+
+    vector: list[float]
+    gaps: list[float]
+    defined: list[int]
+
+
+def by_hand(memory: Memory, *, keep: bool, notions: Sequence[Any] = NOTIONS, probs: bool = False) -> list[list[Event]]:
+    """Play each lane for itself, feed a history, and ask each notion alone."""
+    log = []
+    for lane in range(LANES):
+        lanes = Lanes(Ferry(**SIZE), 1)
+        lanes.seed(SEED + lane)
+        history = History(memory, lanes.rules.spec, keep=keep)
+        seen, last, events = lanes.restart().observation, np.full(len(notions), np.nan), []
+        for action in ACTIONS[:, lane]:
+            told = likely(seen).astype(np.float32) if probs else None
+            step = lanes.advance(np.array([[action]]))
+            history.add(columns(lanes.rules.spec, step.facts, told))
+            objects = [GroupNotion(name=n) if isinstance(n, str) else n for n in notions]
+            gaps = np.array([notion.gap(history)[0] for notion in objects])
+            defined = ~np.isnan(gaps)
+            last = np.where(defined, gaps, last)
+            counted = np.where(np.isnan(last), 0, last)
+            vector = np.array([step.reward[0, 0], *(0.0 - counted)], np.float32)
+            events.append(Event(vector.tolist(), counted.tolist(), defined.astype(int).tolist()))
+            seen = step.observation
+            if step.terminated[0] or step.truncated[0]:
+                seen = lanes.restart().observation
+                history.begin()
+                last = last if keep else np.full_like(last, np.nan)
+        log.append(events)
+    return log
+
+
+def event(vector: Any, info: dict[str, Any]) -> Event:
+    assert info["fair_gaps"].dtype == np.float64 and info["fair_gaps_defined"].dtype == np.int8
+    return Event(np.asarray(vector).tolist(), info["fair_gaps"].tolist(), info["fair_gaps_defined"].tolist())
+
+
+Wrap = Callable[[Any], Any]
+
+
+def by_single(wrap: Wrap) -> list[list[Event]]:
+    log = []
+    for lane in range(LANES):
+        env, events = wrap(Env(**SIZE)), []
+        _, info = env.reset(seed=SEED + lane)
+        assert not info["fair_gaps"].any() and not info["fair_gaps_defined"].any()
+        for action in ACTIONS[:, lane]:
+            _, vector, terminated, truncated, info = env.step(action)
+            assert vector.dtype == np.float32 and vector in env.reward_space
+            events.append(event(vector, info))
+            if terminated or truncated:
+                env.reset()
+        log.append(events)
+    return log
+
+
+def by_agents(wrap: Wrap) -> list[list[Event]]:
+    log = []
+    for lane in range(LANES):
+        env, events = wrap(Parallel(**SIZE)), []
+        env.reset(seed=SEED + lane)
+        for action in ACTIONS[:, lane]:
+            _, rewards, _, _, infos = env.step({"agent_0": action})
+            assert rewards["agent_0"] in env.reward_space("agent_0")
+            events.append(event(rewards["agent_0"], infos["agent_0"]))
+            if not env.agents:
+                env.reset()
+        log.append(events)
+    return log
+
+
+def by_batch(wrap: Wrap, mode: AutoresetMode) -> list[list[Event]]:
+    env = wrap(Vector(LANES, autoreset_mode=mode, **SIZE))
+    env.reset(seed=SEED)
+    log: list[list[Event]] = [[] for _ in range(LANES)]
+    over = np.zeros(LANES, bool)
+    while min(map(len, log)) < DECISIONS:
+        dead = over & (mode is AutoresetMode.NEXT_STEP)
+        taken = [min(len(events), DECISIONS - 1) for events in log]
+        _, vector, terminated, truncated, info = env.step(ACTIONS[taken, np.arange(LANES)])
+        over = terminated | truncated
+        for lane in range(LANES):
+            ended = over[lane] and mode is AutoresetMode.SAME_STEP
+            told = info["final_info"] if ended else info
+            assert not ended or not info["fair_gaps"][lane].any()
+            own = {name: told[name][lane] for name in ("fair_gaps", "fair_gaps_defined")}
+            if dead[lane]:
+                assert not vector[lane].any() and not own["fair_gaps"].any()
+            else:
+                log[lane].append(event(vector[lane], own))
+        if mode is AutoresetMode.DISABLED and over.any():
+            env.reset(options={"reset_mask": over})
+            over = np.zeros(LANES, bool)
+    return [events[:DECISIONS] for events in log]
+
+
+def by_rows(wrap: Wrap, face: type[LanesVecEnv]) -> list[list[Event]]:
+    env = wrap(face(Ferry(**SIZE), LANES))
+    env.seed(SEED)
+    env.reset()
+    log: list[list[Event]] = [[] for _ in range(LANES)]
+    for actions in ACTIONS:
+        _, reward, done, infos = env.step(actions)
+        assert np.array_equal(reward, env.vector_reward[:, 0])
+        for lane in range(LANES):
+            log[lane].append(event(env.vector_reward[lane], {n: column[lane] for n, column in env.added.items()}))
+            assert not done[lane] or np.array_equal(infos[lane]["fair_gaps"], env.added["fair_gaps"][lane])
+    return log
+
+
+FACES: dict[str, Callable[[Wrap], list[list[Event]]]] = {
+    "single": by_single,
+    "agents": by_agents,
+    "batch, next step": lambda wrap: by_batch(wrap, AutoresetMode.NEXT_STEP),
+    "batch, same step": lambda wrap: by_batch(wrap, AutoresetMode.SAME_STEP),
+    "batch, disabled": lambda wrap: by_batch(wrap, AutoresetMode.DISABLED),
+    "rows of lanes": lambda wrap: by_rows(wrap, LanesVecEnv),
+    "rows of agents": lambda wrap: by_rows(wrap, AgentsVecEnv),
+}
+EACH_FACE = pytest.mark.parametrize("face", FACES.values(), ids=FACES.keys())
+
+
+@EACH_FACE
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("memory", [SlidingWindow(9), Discounted(0.9)], ids=["window", "discounted"])
+def test_every_face_gives_the_gaps_that_each_notion_gives_alone(
+    face: Callable[[Wrap], list[list[Event]]], memory: Memory, keep: bool
+) -> None:
+    expected = by_hand(memory, keep=keep)
+    assert any(0 in told.defined for told in expected[0]) and any(all(told.defined) for told in expected[0])
+    assert face(lambda env: FairnessObjectives(env, NOTIONS, memory, keep=keep)) == expected
+
+
+@EACH_FACE
+def test_every_face_reports_the_policys_probabilities(face: Callable[[Wrap], list[list[Event]]]) -> None:
+    notions: list[Any] = [GroupNotion(name="SP"), Unsure()]
+    expected = by_hand(Full(), keep=True, notions=notions, probs=True)
+
+    def wrap(env: Any) -> Any:
+        return FairnessObjectives(ReportActionProbs(env, likely), notions, Full())
+
+    assert face(wrap) == expected
+
+
+# ------------------------------------------------------------------------------------------------- worked examples
+
+
+def played(env: Any, actions: Sequence[int], *, seed: int = 4) -> list[tuple[list[float], list[int]]]:
+    """Return the vectors and what is defined; the passengers of seed 4 are local, foreign, ..."""
+    env.reset(seed=seed)
+    told = []
+    for action in actions:
+        _, vector, _, _, info = env.step(action)
+        told.append((vector.tolist(), info["fair_gaps_defined"].tolist()))
+    return told
+
+
+def passengers(count: int, *, seed: int = 4) -> list[tuple[int, int]]:
+    """Return dialect and ticket of the first passengers."""
+    env = Env(seats=100)
+    env.reset(seed=seed)
+    infos = [env.step(REFUSE)[4] for _ in range(count)]
+    return [(int(info["fair_sensitive"][0]), int(info["fair_legitimate"][0])) for info in infos]
+
+
+def test_the_vector_is_performance_and_minus_the_gap() -> None:
+    met = passengers(12)
+    assert {dialect for dialect, _ in met} == {0, 1}
+    actions = [BOARD if dialect == 0 else REFUSE for dialect, _ in met]  # every local boards, no foreigner does
+    told = played(FairnessObjectives(Env(seats=100), ["SP"], SlidingWindow(100)), actions)
+    both = next(t for t in range(12) if {dialect for dialect, _ in met[: t + 1]} == {0, 1})
+    for t, (vector, defined) in enumerate(told):
+        reward = 0 if actions[t] == REFUSE else 1 if met[t][1] else -1
+        assert vector == [reward, -1.0 if t >= both else 0.0]
+        assert defined == [int(t >= both)]
+
+
+def test_the_window_forgets() -> None:
+    met = passengers(30)
+    actions = [BOARD if dialect == 0 else REFUSE for dialect, _ in met[:15]] + [BOARD] * 15
+    told = played(FairnessObjectives(Env(seats=100), ["SP"], SlidingWindow(5)), actions)
+    assert told[14][0][1] == -1
+    assert told[-1][0][1] == 0
+
+
+@pytest.mark.parametrize(("undefined", "counts"), [("last", 0.0), ("fair", 0.0), ("unfair", -1.0)])
+def test_the_caller_chooses_what_an_undefined_gap_counts_as(undefined: Any, counts: float) -> None:
+    env = FairnessObjectives(Env(seats=100), ["SP"], SlidingWindow(2), undefined=undefined)
+    met = [dialect for dialect, _ in passengers(30)]
+    actions = [BOARD if dialect == 0 else REFUSE for dialect in met]
+    before = counts
+    for t, (vector, defined) in enumerate(played(env, actions)):
+        one_group = len(set(met[max(0, t - 1) : t + 1])) == 1
+        assert defined == [int(not one_group)]
+        before = before if one_group and undefined == "last" else counts if one_group else -1.0
+        assert vector[1] == before
+
+
+def test_a_notion_with_a_choice_of_its_own_decides_for_itself() -> None:
+    notion = GroupNotion(name="SP", undefined="unfair")
+    env = FairnessObjectives(Env(seats=100), [notion], SlidingWindow(2), undefined="fair")
+    vector, defined = played(env, [BOARD])[0]
+    assert (vector[1], defined) == (-1.0, [1])
+
+
+def test_a_history_is_kept_or_cleared_at_the_end_of_an_episode() -> None:
+    for keep, sizes in ((True, [1, 2, 3, 4, 5]), (False, [1, 2, 3, 1, 2])):
+        env: Any = FairnessObjectives(Env(seats=3), ["SP"], Full(), keep=keep)
+        env.reset(seed=1)
+        found = []
+        for _ in range(5):
+            over = env.step(BOARD)[2]
+            found.append(len(env.unwrapped.histories[0]))
+            if over:
+                env.reset()
+        assert found == sizes
+
+
+def test_a_notion_that_needs_probabilities_says_so_before_anything_is_remembered() -> None:
+    env: Any = FairnessObjectives(Env(), ["SP", Unsure()], Full())
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"action_probs must be reported before each step for unsure .*, got none"):
+        env.step(BOARD)
+    assert len(env.unwrapped.histories[0]) == 0
+    env.unwrapped.report_action_probs([0.25, 0.75])
+    assert env.step(BOARD)[1][2] == -0.25
+    with pytest.raises(ValueError, match="action_probs must be reported before each step for unsure"):
+        env.step(REFUSE)
+
+
+def test_uniform_probabilities_are_reported_without_a_policy() -> None:
+    env: Any = FairnessObjectives(ReportActionProbs(Vector(2), "uniform"), [Unsure()], Full())
+    env.reset(seed=1)
+    vector, info = env.step(np.array([BOARD, REFUSE]))[1::3]
+    assert vector[:, 1].tolist() == [-0.5, -0.5]
+    assert info["fair_action_probs"].tolist() == [[0.5, 0.5]] * 2
+
+
+def test_the_policy_is_asked_about_what_is_seen_where_the_wrapper_stands() -> None:
+    asked: list[NDArray[Any]] = []
+
+    def policy(observation: NDArray[Any]) -> NDArray[Any]:
+        asked.append(observation)
+        return np.full((*observation.shape[:2], 2), 0.5)
+
+    env: Any = ReportActionProbs(HideSensitive(Env()), policy)
+    seen, _ = env.reset(seed=2)
+    for _ in range(3):
+        following = env.step(REFUSE)[0]
+        assert np.array_equal(asked[-1], seen[np.newaxis, np.newaxis])
+        assert asked[-1][0, 0, 1] == 0
+        seen = following
+
+
+def test_agents_that_are_affected_have_a_history_too() -> None:
+    env: Any = FairnessObjectives(toys.Parallel(horizon=20, shortest=9), ["SP"], Full())
+    env.reset(seed=2)
+    env.unwrapped.lanes.records["sensitive"] = [[0, 1]]
+    rewards = env.step({"agent_0": 1, "agent_1": 0})[1]
+    assert rewards["agent_0"].tolist() == rewards["agent_1"].tolist() == [1.0, -1.0]
+    rewards["agent_0"][:] = 9
+    assert rewards["agent_1"][0] == 1
+    assert env.unwrapped.histories[0].sizes.tolist() == [2]
+
+
+# ---------------------------------------------------------------------------------------------------- the penalty
+
+
+@pytest.mark.parametrize(
+    ("notion", "alpha", "weights"),
+    [("SP", 2.0, [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
+)
+def test_the_penalty_takes_the_weighted_gaps_from_the_reward(notion: Any, alpha: Any, weights: list[float]) -> None:
+    notions = notion if isinstance(notion, list) else [notion]
+    plain: Any = FairnessObjectives(Vector(LANES, **SIZE), notions, SlidingWindow(9))
+    env: Any = FairnessPenalty(Vector(LANES, **SIZE), notion=notion, alpha=alpha, history=SlidingWindow(9))
+    plain.reset(seed=SEED), env.reset(seed=SEED)
+    for actions in ACTIONS:
+        vector, told = plain.step(actions)[1::3]
+        reward, info = env.step(actions)[1::3]
+        assert reward == pytest.approx(vector[:, 0] - told["fair_gaps"] @ weights)
+        assert np.array_equal(info["fair_gaps"], told["fair_gaps"])
+        assert np.array_equal(info["fair_gaps_defined"], told["fair_gaps_defined"])
+    assert env.unwrapped.histories[0].sizes.tolist() == [9] * LANES
+
+
+def test_the_penalty_of_single_rows_and_agents_is_the_batchs() -> None:
+    settings: dict[str, Any] = {"notion": ["SP", "EO"], "history": Full(), "alpha": [1, 2], "undefined": "unfair"}
+    faces: list[Any] = [Vector(1), Env(), Parallel()]
+    batch, single, agents = (FairnessPenalty(env, **settings) for env in faces)
+    rows: Any = FairnessPenalty(LanesVecEnv(Ferry(), 1), **settings)
+    rows.seed(SEED)
+    rows.reset(), batch.reset(seed=SEED), single.reset(seed=SEED), agents.reset(seed=SEED)
+    for action in (BOARD, REFUSE, BOARD):
+        reward = batch.step(np.array([action]))[1][0]
+        assert single.step(action)[1] == reward
+        assert agents.step({"agent_0": action})[1]["agent_0"] == reward
+        assert rows.step(np.array([action]))[1][0] == np.float32(reward)
+
+
+def test_bad_penalties_are_named() -> None:
+    with pytest.raises(ValueError, match=r"notion must be 'dp' or 'csp' \(others need a history .*\), got 'SP'"):
+        FairnessPenalty(Env(), notion="SP")
+    with pytest.raises(ValueError, match="alpha must be one number or one for each of 1 notions, got"):
+        FairnessPenalty(Env(), notion="SP", history=Full(), alpha=[1, 2])
+    with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
+        FairnessPenalty(Env(), notion=["SP", "EO"], history=Full(), alpha=[1, -1])
+    with pytest.raises(ValueError, match="notions must be a list of at least one name or notion"):
+        FairnessPenalty(Env(), notion=[], history=Full())
+    with pytest.raises(ValueError, match="got 'dp'"):
+        FairnessPenalty(Env(), history=Full())
+
+
+# ------------------------------------------------------------------------------------------------- other libraries
+
+
+def test_the_space_of_the_vector_is_on_the_unwrapped_environment_too() -> None:
+    single: Any = FairnessObjectives(Env(), NOTIONS, Full())
+    batch: Any = FairnessObjectives(Vector(LANES), NOTIONS, Full())
+    rows: Any = FairnessObjectives(LanesVecEnv(Ferry(), LANES), NOTIONS, Full())
+    for env in (single, batch, rows):
+        assert env.unwrapped.reward_dim == 1 + len(NOTIONS)
+    assert single.reward_space is single.unwrapped.reward_space
+    assert batch.unwrapped.reward_space.shape == (6,)
+    assert VecMonitor(rows).reward_space.shape == (6,)
+    assert single.bound.transform.objectives[:2] == ("performance", "statistical_parity")
+
+
+def test_the_vectors_are_the_callers_own() -> None:
+    env: Any = FairnessObjectives(Env(seats=100), NOTIONS, Full())
+    env.reset(seed=1)
+    first = env.step(BOARD)
+    kept = first[1].copy(), first[4]["fair_gaps"].copy()
+    first[1][:] = 9
+    first[4]["fair_gaps"][:] = 9
+    again: Any = FairnessObjectives(Env(seats=100), NOTIONS, Full())
+    again.reset(seed=1)
+    again.step(BOARD)
+    assert np.array_equal(env.step(REFUSE)[1], again.step(REFUSE)[1])
+    assert kept[0][0] in (-1, 1) and not kept[1].any()
+
+
+def test_mo_gymnasiums_wrappers_work_on_the_vector() -> None:
+    mo: Any = pytest.importorskip("mo_gymnasium.wrappers")
+    env = FairnessObjectives(Env(**SIZE), NOTIONS, SlidingWindow(20))
+    linear = mo.LinearReward(env, weight=np.array([1.0, 2, 0, 0, 0, 0]))
+    linear.reset(seed=SEED)
+    reward, info = linear.step(BOARD)[1::3]
+    assert reward == info["vector_reward"] @ [1, 2, 0, 0, 0, 0]
+    recorded = mo.MORecordEpisodeStatistics(FairnessObjectives(Env(**SIZE), NOTIONS, SlidingWindow(20)), gamma=0.9)
+    recorded.reset(seed=SEED)
+    total, over = np.zeros(6), False
+    while not over:
+        _, vector, terminated, truncated, info = recorded.step(BOARD)
+        total += vector
+        over = terminated or truncated
+    assert info["episode"]["r"] == pytest.approx(total)
+    assert info["episode"]["dr"].shape == (6,)
+
+
+def test_mo_gymnasiums_batch_of_single_environments_is_ours() -> None:
+    mo: Any = pytest.importorskip("mo_gymnasium.wrappers.vector")
+    sync = mo.MOSyncVectorEnv([lambda: FairnessObjectives(Env(**SIZE), NOTIONS, SlidingWindow(9))] * LANES)
+    native: Any = FairnessObjectives(Vector(LANES, **SIZE), NOTIONS, SlidingWindow(9))
+    sync.reset(seed=SEED), native.reset(seed=SEED)
+    for actions in ACTIONS:
+        one, other = sync.step(actions), native.step(actions)
+        for own, theirs in zip(one[:4], other[:4], strict=True):
+            assert np.array_equal(own, theirs)
+        for name in ("fair_gaps", "fair_gaps_defined", "fair_individual"):
+            assert np.array_equal(one[4][name], other[4][name])
+    statistics = mo.MORecordEpisodeStatistics(native)
+    statistics.reset(seed=SEED)
+    total = np.zeros(6)
+    while not statistics.episode_count:
+        _, vector, _, _, info = statistics.step(np.full(LANES, BOARD))
+        total += vector[0]
+    assert info["episode"]["r"][0] == pytest.approx(total)
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+@pytest.mark.filterwarnings("ignore:.*The reward returned by `step")  # it is a vector
+def test_gymnasiums_check_passes_on_the_wrapped_environment() -> None:
+    check_env(FairnessObjectives(ReportActionProbs(Env(**SIZE), "uniform"), NOTIONS, Full()), skip_render_check=True)
+
+
+# --------------------------------------------------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"]
+)
+@pytest.mark.parametrize("make", [lambda: Env(**SIZE), lambda: Vector(1, **SIZE)], ids=["single", "batch"])
+def test_a_copy_goes_on_like_its_original_and_leaves_its_history_alone(make: Any, duplicate: Any) -> None:
+    env: Any = FairnessObjectives(make(), NOTIONS, SlidingWindow(9), keep=False)
+    env.reset(seed=2)
+    act = (lambda a: a) if isinstance(env, gym.Env) else (lambda a: np.array([a]))
+    env.step(act(BOARD))
+    twin = duplicate(env)
+    assert twin.unwrapped.histories[0] is twin.bound.transform.histories[0]
+    for action in (REFUSE, REFUSE, BOARD):
+        ahead = twin.step(act(action))[1]
+    assert len(env.unwrapped.histories[0]) == 1 and len(twin.unwrapped.histories[0]) == 4
+    for action in (REFUSE, REFUSE, BOARD):
+        followed = env.step(act(action))[1]
+    assert np.array_equal(ahead, followed)
+
+
+def test_a_history_is_of_one_environment_alone() -> None:
+    transform = GapObjectives(["SP"], Full())
+    assert not transform.histories
+    pair: list[Any] = [FairnessObjectives(Env(), ["SP"], Full()) for _ in range(2)]
+    for env in pair:
+        env.reset(seed=1)
+    pair[0].step(BOARD)
+    assert [len(env.unwrapped.histories[0]) for env in pair] == [1, 0]
+
+
+def test_the_spec_makes_the_wrapped_environment_again() -> None:
+    gym.register("TestFerry-v0", "tests.ferry:Env")
+    try:
+        env: Any = FairnessObjectives(gym.make("TestFerry-v0", seats=9), ["SP"], SlidingWindow(9))
+        again: Any = gym.make(env.spec)
+        env.reset(seed=1), again.reset(seed=1)
+        assert np.array_equal(env.step(BOARD)[1], again.step(BOARD)[1])
+        assert again.unwrapped.histories[0].memory == SlidingWindow(9)
+    finally:
+        del gym.registry["TestFerry-v0"]
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], Full()), r"notions must be a list of at least one name or notion, got \[\]"),
+        (("SP", Full()), "notions must be a list of at least one name or notion, got 'SP'"),
+        ((["SPP"], Full()), r"notions must be objects with check and gap or names \(statistical_parity, .*, got 'SPP'"),
+        (([3], Full()), "notions must be objects with check and gap or names .*, got 3"),
+        ((["treatment_equality_raw"], Full()), "notions must have a largest gap.*; treatment_equality_raw has none"),
+        (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),
+        ((["SP"], 500), "history must be a SlidingWindow, Discounted or Full, got 500"),
+    ],
+)
+def test_what_does_not_fit_is_named(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FairnessObjectives(Env(), *arguments)
+
+
+def test_bad_options_are_named() -> None:
+    with pytest.raises(ValueError, match="undefined must be one of 'last', 'fair', 'unfair', got 'nan'"):
+        FairnessObjectives(Env(), ["SP"], Full(), undefined="nan")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="keep must be True or False, got 1"):
+        FairnessObjectives(Env(), ["SP"], Full(), keep=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="horizon"):
+        FairnessObjectives(Env(), ["SP"], Full(), horizon=1)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="policy must be 'uniform' or a function of observations, got 'greedy'"):
+        ReportActionProbs(Env(), "greedy")
+
+
+def test_notions_that_need_feedback_are_refused_where_none_is_revealed() -> None:
+    assert FairnessObjectives(Env(feedback="none"), ["SP"], Full()) is not None
+    with pytest.raises(ValueError, match="equal_opportunity needs feedback, the correct decisions"):
+        FairnessObjectives(Env(feedback="none"), ["SP", "EO"], Full())
+
+
+def test_reported_probabilities_must_be_distributions_of_the_right_shape() -> None:
+    for policy, message in (
+        (lambda seen: np.full((1, 1, 3), 1 / 3), r"action_probs must have shape \(1, 1, 2\), got \(1, 1, 3\)"),
+        (lambda seen: np.array([[[0.5, 0.6]]]), "action_probs must be distributions"),
+        (lambda seen: np.array([[[-0.5, 1.5]]]), "action_probs must be distributions"),
+    ):
+        env = ReportActionProbs(Env(), policy)
+        env.reset(seed=1)
+        with pytest.raises(ValueError, match=message):
+            env.step(BOARD)
+
+
+def test_nothing_changes_rewards_above_the_vector() -> None:
+    env = FairnessObjectives(Env(), ["SP"], Full())
+    with pytest.raises(ValueError, match="env must have a reward that is a number"):
+        FairnessObjectives(env, ["SP"], Full())
+    with pytest.raises(ValueError, match="env must have a reward that is a number"):
+        VectorReward(env)

@@ -1,0 +1,475 @@
+"""Counterfactual fairness of decisions: would it be decided otherwise about the same person with another attribute?
+
+`decision_gap` changes the attribute of the person who is waiting, everything else equal, and asks the policy again: the
+direct effect of the attribute on each decision. `twin_decisions` lets whole episodes run in a world in which everybody
+has the other value, with the same luck: what follows from earlier decisions differs too.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import ArrayLike, NDArray
+from pettingzoo import ParallelEnv
+
+from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws
+from fair_envs.faces.common import ActionCheck, NotReset
+from fair_envs.interactions import FairSpec
+from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, paired_difference
+from fair_envs.parameters import checked
+from fair_envs.wrappers.adapters import seen
+from fair_envs.wrappers.transform import Transform
+from fair_envs.wrappers.twin import Policy, View, choose, lanes_of, rules_of
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Probabilities = Callable[[NDArray[Any]], ArrayLike]
+"""Observations (B, agents, ...) to the probabilities of the actions (B, agents, A)."""
+
+Unit = Literal["episode", "person"]
+
+
+# One person, another attribute ----------------------------------------------------------------------------------------
+
+
+def counterfactual_observation(env: Any, attribute: str | None = None, value: str | int = 1) -> Any:
+    """Return what would be seen now if those who are waiting had that value of a sensitive attribute, all else equal.
+
+    The environment stays as it is. The observation is the one of the layer given, in the form of its face, after the
+    transforms of this package below it; wrappers of other libraries are passed over.
+
+    Args:
+        env: An environment of any face.
+        attribute: One of ``fair_spec.sensitive``, the first by default.
+        value: Its name or code.
+
+    Raises:
+        TypeError: Not an environment of this package, or one with several worlds.
+        ValueError: No such attribute or value, or the rules do not say how it would be assigned.
+        ResetNeeded: The first episode has not begun.
+
+    Example:
+        >>> import fair_envs
+        >>> seen = counterfactual_observation(env, "gender", "woman")  # doctest: +SKIP
+    """
+    lanes = _one_world(env)
+    attribute, code = _attribute(lanes.rules.spec, attribute, value)
+    records = lanes.snapshot()
+    if not records["key"].all():
+        raise NotReset("counterfactual_observation must follow a reset")
+    lanes.rules.assign(records, attribute, code)
+    other = Lanes(lanes.rules, lanes.count)
+    other.restore(records)
+    return _in_form_of(env, seen(env, other))
+
+
+def _one_world(env: Any) -> Lanes:
+    """Return the lanes of an environment with one world, or raise TypeError."""
+    lanes = lanes_of(env)
+    if isinstance(lanes, Worlds):
+        raise TypeError(f"env must have one world, got {env!r}, which plays several")
+    return lanes
+
+
+def _attribute(spec: FairSpec, attribute: str | None, value: str | int = 0) -> tuple[str, int]:
+    """Return the attribute, the first by default, and the code of its value.
+
+    Raises:
+        ValueError: No such attribute or value.
+    """
+    if attribute is None:
+        attribute = next(iter(spec.sensitive), None)
+    if attribute is None or attribute not in spec.sensitive:
+        raise ValueError(f"attribute must be one of {', '.join(spec.sensitive) or 'none'}, got {attribute!r}")
+    values = spec.sensitive[attribute]
+    code = values.index(value) if value in values else value
+    if not isinstance(code, (int, np.integer)) or isinstance(code, bool) or not 0 <= code < len(values):
+        raise ValueError(f"value must be one of {', '.join(map(repr, values))} or its code, got {value!r}")
+    return attribute, int(code)
+
+
+def _in_form_of(env: Any, observation: NDArray[Any]) -> Any:
+    """Return observations (B, agents, ...) as the face gives them."""
+    if isinstance(env, ParallelEnv):
+        return dict(zip(env.possible_agents, observation[0].copy(), strict=True))
+    shape = env.observation_space.shape
+    if isinstance(env, (gym.Env, VectorEnv)):
+        return observation.reshape(shape)
+    return observation.reshape(env.num_envs, *shape)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DecisionGaps:
+    """How differently a policy would decide about each person with another value of a sensitive attribute.
+
+    Attributes:
+        attribute: The attribute.
+        values: The names of its values.
+        gap: Total variation between the decision's distributions with the person's own and with another value, shape
+            (n,): 0 is fair, 1 the opposite decision for certain. With more than two values, the largest.
+        change: By how much likelier the favourable decision would be with that other value, shape (n,).
+        value: The code of the person's own value, shape (n,).
+        individual: Who, unique within the episode, shape (n,).
+        episode: In which episode, shape (n,).
+    """
+
+    attribute: str
+    values: tuple[str, ...]
+    gap: Floats
+    change: Floats
+    value: Codes
+    individual: Codes
+    episode: Codes
+
+    def mean(self, *, level: float = 0.95, unit: Unit = "episode") -> Estimate:
+        """Return the mean gap.
+
+        Args:
+            level: Share of such intervals that cover the mean.
+            unit: What was drawn independently. People of one episode meet the same state of the decision-maker: by
+                default each episode's mean is one unit. ``"person"`` treats all people as independent.
+        """
+        return self._estimate(self.gap, np.ones(len(self.gap), bool), level, unit)
+
+    def by_group(self, *, level: float = 0.95, unit: Unit = "episode") -> dict[str, Estimate]:
+        """Return the mean gap of the people with each value; undefined where nobody has it."""
+        return {name: self._estimate(self.gap, self.value == code, level, unit) for code, name in self._codes()}
+
+    def change_by_group(self, *, level: float = 0.95, unit: Unit = "episode") -> dict[str, Estimate]:
+        """Return by how much likelier the favourable decision would be with another value, for each own value."""
+        return {name: self._estimate(self.change, self.value == code, level, unit) for code, name in self._codes()}
+
+    def _codes(self) -> Any:
+        return enumerate(self.values)
+
+    def _estimate(self, numbers: Floats, who: Flags, level: float, unit: Unit) -> Estimate:
+        return _estimate(numbers[who], self.episode[who], level=level, unit=unit)
+
+
+def _estimate(numbers: Floats, episode: Codes, *, level: float, unit: Unit) -> Estimate:
+    """Return the mean over units with its interval."""
+    if checked("unit", unit, Unit) == "episode":
+        numbers = cluster_means(numbers, clusters=episode)
+    return mean_interval(numbers, level=level)
+
+
+def decision_gap(
+    env: Any,
+    policy: Probabilities,
+    *,
+    attribute: str | None = None,
+    episodes: int = 100,
+    seed: int = 0,
+    lanes: int = 16,
+    transforms: Sequence[Transform] = (),
+) -> DecisionGaps:
+    """Return how differently a policy would decide about everybody whom it meets, had they another attribute.
+
+    Episode e is the single environment seeded ``seed + e``, played by the policy's own decisions.
+
+    Args:
+        env: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
+        policy: Observations (B, 1, ...) to probabilities (B, 1, actions).
+        attribute: One of ``fair_spec.sensitive``, the first by default.
+        episodes: How many are played.
+        seed: Of the first.
+        lanes: How many are played at once; the result does not depend on it.
+        transforms: What the policy sees goes through these, as through wrappers, the innermost first.
+
+    Raises:
+        ValueError: An environment that does not decide on one person a step, an unknown attribute, no episode, a seed
+            out of range, or probabilities that are no distribution.
+
+    Example:
+        >>> import numpy as np
+        >>> from fair_envs.wrappers import decision_gap
+        >>> def policy(observation):
+        ...     return np.full((*observation.shape[:2], 2), 0.5)
+        >>> gaps = decision_gap(env, policy, attribute="gender")  # doctest: +SKIP
+        >>> print(gaps.mean(), gaps.by_group())  # doctest: +SKIP
+    """
+    rules = _of_people(env, "decision_gap")
+    attribute, _ = _attribute(rules.spec, attribute)
+    check_count("lanes", lanes)
+    check_count("episodes", episodes)
+    seeds = check_seeds(seed, episodes)
+    found: list[dict[str, NDArray[Any]]] = []
+    for first in range(0, episodes, lanes):
+        asked = _Asked(rules, policy, attribute)
+        _play(_begun(rules, seeds[first : first + lanes]), asked.act, transforms, asked.compare)
+        found.append({**asked.told(), "episode": asked.lane + first})
+    joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    order = np.argsort(joined["episode"], kind="stable")
+    columns = {name: column[order] for name, column in joined.items()}
+    return DecisionGaps(attribute=attribute, values=rules.spec.sensitive[attribute], **columns)
+
+
+class _Asked:
+    """A policy that is asked twice about everybody: as they are, and with another attribute."""
+
+    def __init__(self, rules: Rules, policy: Probabilities, attribute: str) -> None:
+        self._rules, self._policy, self._attribute = rules, policy, attribute
+        self._place = list(rules.spec.sensitive).index(attribute)
+        self._count = len(rules.spec.sensitive[attribute])
+        self._columns: dict[str, list[NDArray[Any]]] = {}
+
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> Codes:
+        """Return the decisions."""
+        self._own = self._probabilities(observation)
+        return choose(self._own, uniforms)
+
+    def compare(self, before: NDArray[np.void], step: Step, view: View, going: Flags) -> None:
+        """Ask about those just decided on once more, and keep the differences.
+
+        Args:
+            before: The lanes as the policy found them.
+            step: What the decision led to.
+            view: What policies see of lanes.
+            going: Lanes that decided.
+        """
+        own = step.facts["sensitive"][:, 0, self._place]
+        gap, change = np.full((2, len(own)), -np.inf)
+        favourable = self._rules.spec.favourable_action
+        for other in range(1, self._count):
+            asked = self._asked_about(before, (own + other) % self._count, view)
+            apart = np.abs(asked - self._own)[:, 0].sum(axis=-1) / 2
+            change = np.where(apart > gap, (asked - self._own)[:, 0, favourable], change)
+            gap = np.maximum(gap, apart)
+        told = {"gap": gap, "change": change, "value": own, "individual": step.facts["individual"][:, 0]}
+        for name, column in {**told, "lane": np.arange(len(own))}.items():
+            self._columns.setdefault(name, []).append(column[going])
+
+    def told(self) -> dict[str, NDArray[Any]]:
+        """Return what was found, without the lanes."""
+        joined = {name: np.concatenate(parts) for name, parts in self._columns.items()}
+        self.lane: Codes = joined.pop("lane")
+        return joined
+
+    def _asked_about(self, records: NDArray[np.void], codes: Codes, view: View) -> Floats:
+        """Return the probabilities for the people of these lanes with these values."""
+        assigned = records.copy()
+        for code in np.unique(codes):
+            part = assigned[codes == code]
+            self._rules.assign(part, self._attribute, int(code))
+            assigned[codes == code] = part
+        lanes = Lanes(self._rules, len(assigned))
+        lanes.restore(assigned)
+        return self._probabilities(view.look(lanes.show()))
+
+    def _probabilities(self, observation: NDArray[Any]) -> Floats:
+        """Return the policy's probabilities, shape (B, 1, A), or raise ValueError."""
+        given = np.asarray(self._policy(observation), float)
+        shape = (len(observation), 1, self._rules.spec.actions)
+        if given.shape != shape:
+            raise ValueError(f"policy must return shape {shape}, got {given.shape}")
+        if not ((given >= 0).all() and np.allclose(given.sum(-1), 1, atol=1e-4)):  # False for NaN too
+            raise ValueError("policy must return distributions: no entry below 0 and each row summing to 1")
+        return given
+
+
+def _of_people(env: Any, name: str) -> Rules:
+    """Return the rules of an environment that decides on one person a step, or raise ValueError."""
+    rules = rules_of(env)
+    if rules.multi_agent or not rules.spec.one_person:
+        raise ValueError(f"{name} needs decisions on one person a step; {rules.name} has others")
+    return rules
+
+
+def _begun(rules: Rules, seeds: NDArray[np.uint64]) -> Lanes:
+    """Return lanes at the start of the episodes of these seeds."""
+    lanes = Lanes(rules, len(seeds))
+    lanes.seed(seeds)
+    lanes.restart()
+    return lanes
+
+
+def _play(
+    lanes: Lanes,
+    policy: Policy,
+    transforms: Sequence[Transform],
+    after: Callable[[NDArray[np.void], Step, View, Flags], None],
+) -> None:
+    """Play lanes to their ends; call ``after`` with the lanes before each step, the step, the view, and who played."""
+    view = View(lanes, transforms)
+    check = ActionCheck(lanes.rules)
+    shown, going = view.start(lanes.show()), np.ones(lanes.count, bool)
+    while going.any():
+        before = lanes.snapshot()
+        chosen = check(policy(shown, draws(lanes)), shape=(lanes.count, lanes.agents, *check.shape))
+        step = lanes.advance(chosen, mask=going)
+        after(before, step, view, going)
+        shown = view.step(step, going)
+        going = going & ~(step.terminated | step.truncated)
+
+
+# Everybody, in a world of their own -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DecisionEpisodes:
+    """What was decided about whom in some episodes; what has an axis for steps is -1 (outcomes 0) after the end.
+
+    Attributes:
+        returns: The decision-maker's, shape (episodes,).
+        lengths: Steps, shape (episodes,).
+        individual: Shape (episodes, steps).
+        action: Shape (episodes, steps).
+        outcome: Shape (episodes, steps).
+        sensitive: Codes of each attribute, shape (episodes, steps).
+    """
+
+    returns: Floats
+    lengths: Codes
+    individual: Codes
+    action: Codes
+    outcome: Floats
+    sensitive: Mapping[str, Codes]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TwinDecisions:
+    """Pairs of episodes with the same luck; in the counterfactual one everybody has the other value of the attribute.
+
+    Attributes:
+        factual: Episode e is the single environment seeded ``seed + e``.
+        counterfactual: Its twin.
+        attribute: What was flipped.
+        values: The names of its values.
+        favourable_action: The decision that people want.
+    """
+
+    factual: DecisionEpisodes
+    counterfactual: DecisionEpisodes
+    attribute: str
+    values: tuple[str, ...]
+    favourable_action: int
+
+    @property
+    def met_in_both(self) -> Flags:
+        """Whether the same person is decided on in a step of both worlds, shape (episodes, steps)."""
+        one, other = self.factual, self.counterfactual
+        met: Flags = (one.individual == other.individual) & (one.action >= 0) & (other.action >= 0)
+        return met
+
+    def changed(self, *, level: float = 0.95) -> Estimate:
+        """Return the share of people, of those met in both worlds, about whom it is decided otherwise: 0 is fair."""
+        return self._mean(self.factual.action != self.counterfactual.action, self.met_in_both, level)
+
+    def favoured(self, *, level: float = 0.95) -> dict[str, Estimate]:
+        """Return by how much more often people get the favourable decision with the other value, for each own value."""
+        own, other = (side.action == self.favourable_action for side in (self.factual, self.counterfactual))
+        return self._by_group(other.astype(float) - own, level)
+
+    def outcomes(self, *, level: float = 0.95) -> dict[str, Estimate]:
+        """Return by how much better off people are with the other value, for each own value."""
+        return self._by_group(self.counterfactual.outcome - self.factual.outcome, level)
+
+    def returns(self, *, level: float = 0.95) -> Estimate:
+        """Return by how much more the decision-maker earns in the counterfactual world."""
+        return paired_difference(self.counterfactual.returns, self.factual.returns, level=level)
+
+    def _by_group(self, numbers: Floats, level: float) -> dict[str, Estimate]:
+        own = self.factual.sensitive[self.attribute]
+        groups = enumerate(self.values)
+        return {name: self._mean(numbers, self.met_in_both & (own == code), level) for code, name in groups}
+
+    def _mean(self, numbers: NDArray[Any], who: Flags, level: float) -> Estimate:
+        """Return the mean over these people, episodes being the units."""
+        episode, step = np.nonzero(who)
+        return _estimate(numbers[episode, step].astype(float), episode, level=level, unit="episode")
+
+
+def twin_decisions(
+    env: Any,
+    policy: Policy,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    lanes: int = 16,
+    counterfactual_policy: Policy | None = None,
+    transforms: Sequence[Transform] = (),
+) -> TwinDecisions:
+    """Play pairs of episodes: as they are, and with the sensitive attribute of everybody flipped, with the same luck.
+
+    Args:
+        env: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
+        policy: Plays both worlds, see `Twins` (`from_probabilities`, `from_sb3`).
+        episodes: How many pairs.
+        seed: Pair e is seeded ``seed + e``.
+        lanes: How many pairs are played at once; the result does not depend on it.
+        counterfactual_policy: Plays the counterfactual world instead.
+        transforms: What policies see goes through these, as through wrappers, the innermost first; returns do not.
+
+    Raises:
+        ValueError: An environment that does not decide on one person a step or whose rules do not say how people are
+            flipped, no episode, a seed out of range, or actions outside the action space.
+    """
+    rules = _of_people(env, "twin_decisions")
+    check_count("lanes", lanes)
+    check_count("episodes", episodes)
+    seeds = check_seeds(seed, episodes)
+    sides: tuple[list[_Log], list[_Log]] = [], []
+    for first in range(0, episodes, lanes):
+        factual = _begun(rules, seeds[first : first + lanes])
+        twin = _begun(rules, seeds[first : first + lanes])
+        rules.flip(twin.records, np.ones((twin.count, 1), bool))
+        for side, world, own in ((0, factual, policy), (1, twin, counterfactual_policy or policy)):
+            sides[side].append(_log(world, own, transforms))
+    steps = max(len(log.action) for side in sides for log in side)
+    one, other = (_episodes(side, steps, tuple(rules.spec.sensitive)) for side in sides)
+    flipped = [name for name, codes in one.sensitive.items() if (codes[:, 0] != other.sensitive[name][:, 0]).any()]
+    return TwinDecisions(
+        factual=one,
+        counterfactual=other,
+        attribute=flipped[0],
+        values=rules.spec.sensitive[flipped[0]],
+        favourable_action=rules.spec.favourable_action,
+    )
+
+
+class _Log(NamedTuple):
+    """What was decided in a batch of episodes; -1 where a lane was over."""
+
+    returns: Floats  # (B,)
+    individual: Codes  # (steps, B)
+    action: Codes  # (steps, B)
+    outcome: Floats  # (steps, B)
+    sensitive: Codes  # (steps, B, attributes)
+
+
+def _log(lanes: Lanes, policy: Policy, transforms: Sequence[Transform]) -> _Log:
+    """Play lanes to their ends and return what was decided."""
+    returns, steps = np.zeros(lanes.count), []
+
+    def keep(_: NDArray[np.void], step: Step, view: View, going: Flags) -> None:
+        returns[going] += step.reward[going].sum(axis=1)
+        steps.append(step.facts)
+
+    _play(lanes, policy, transforms, keep)
+    facts = np.stack(steps)  # lanes that were over have blank records
+    individual, action, outcome = (facts[name][..., 0] for name in ("individual", "action", "outcome"))
+    return _Log(returns, individual, action, outcome, facts["sensitive"][:, :, 0])
+
+
+def _episodes(logs: Sequence[_Log], steps: int, attributes: Sequence[str]) -> DecisionEpisodes:
+    """Return the episodes of all batches, filled up to so many steps."""
+
+    def filled(columns: Sequence[NDArray[Any]], missing: int = -1) -> NDArray[Any]:
+        whole = [np.full((steps, *column.shape[1:]), missing, column.dtype) for column in columns]
+        for one, column in zip(whole, columns, strict=True):
+            one[: len(column)] = column
+        return np.moveaxis(np.concatenate(whole, axis=1), 0, 1)
+
+    individual, sensitive = filled([log.individual for log in logs]), filled([log.sensitive for log in logs])
+    return DecisionEpisodes(
+        returns=np.concatenate([log.returns for log in logs]),
+        lengths=(individual >= 0).sum(axis=1),
+        individual=individual,
+        action=filled([log.action for log in logs]),
+        outcome=filled([log.outcome for log in logs], 0),
+        sensitive={name: sensitive[..., k] for k, name in enumerate(attributes)},
+    )

@@ -1,0 +1,247 @@
+"""Fairness notions over a history of decisions, in the reward: as objectives of their own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.history import History, Memory
+from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
+from fair_envs.parameters import Weight, checked
+from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
+
+Floats = NDArray[np.float64]
+Undefined = Literal["last", "fair", "unfair"]
+
+
+class GapTracker:
+    """Remembers the decisions of lanes, and has a number for the gap of every notion after each of them.
+
+    Args:
+        setting: The environment.
+        notions: N names or notions.
+        history: How long decisions count, and how much.
+        keep: Whether decisions are kept when an episode ends.
+        undefined: What a gap that a notion leaves undefined counts as, see `GapObjectives`.
+
+    Attributes:
+        history: The decisions, of each lane.
+        gaps: The notions.
+
+    Raises:
+        ValueError: An option or a notion that does not fit the environment.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        notions: Sequence[str | DecisionNotion],
+        history: Memory,
+        keep: bool,
+        undefined: Undefined,
+    ) -> None:
+        self.gaps = Gaps(notions, setting.spec)
+        self.history = History(history, setting.spec, lanes=setting.lanes.count, keep=keep)
+        for name, worst in zip(self.gaps.names, self.gaps.worst, strict=True):
+            if not np.isfinite(worst):
+                raise ValueError(f"notions must have a largest gap, which a reward can hold; {name} has none")
+        self._asking = [n for n in self.gaps.notions if getattr(n, "needs_action_probs", False)]
+        self._start = self.gaps.worst if undefined == "unfair" else np.zeros(len(self.gaps.notions))
+        self._keeps_last = undefined == "last"
+        self._last = np.full((setting.lanes.count, len(self.gaps.notions)), np.nan)
+
+    def update(self, batch: Batch) -> tuple[Floats, NDArray[np.int8]]:
+        """Take in what was decided; return the gaps and whether they are defined, shape (B, N), 0 where undecided.
+
+        Raises:
+            ValueError: A notion needs the policy's probabilities and none were reported; nothing has changed then.
+        """
+        for notion in self._asking:
+            _check_reported(batch, notion)
+        self.history.add_columns(batch.facts, decided=batch.decided, first=batch.first)
+        if not self.history.keep:
+            self._last[batch.first] = np.nan
+        if not batch.decided.any():
+            return np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)
+        found = self.gaps(self.history, last=self._last)
+        decided = batch.decided[:, np.newaxis]
+        defined = ~np.isnan(found) & decided
+        np.copyto(self._last, found, where=defined)
+        if self._keeps_last:
+            found = np.where(defined | np.isnan(self._last), found, self._last)
+        found = np.where(np.isnan(found), self._start, found)
+        return np.where(decided, found, 0.0), defined.astype(np.int8)
+
+
+def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
+    """Raise ValueError if decisions were taken without telling with which probabilities."""
+    taken = np.asarray(batch.facts["fair_action"]).T >= 0  # (B,), or (M, B)
+    silent = ~np.asarray(batch.facts["fair_action_probs"]).any(axis=-1)
+    if (taken & silent.T & batch.decided).any():
+        raise ValueError(
+            f"action_probs must be reported before each step for {name_of(notion)} (by "
+            "env.unwrapped.report_action_probs or the wrapper ReportActionProbs), got none"
+        )
+
+
+class GapObjectives(Transform):
+    """Makes the reward a vector: the performance, then minus the gap of each notion over a history of decisions.
+
+    The performance is the environment's reward (the agents' mean). The gap is that of all decisions in the history, the
+    present one included; every entry is better when larger, and 0 is fair. As an evaluation goes on a copy of the
+    environment (``copy.deepcopy``), it leaves the history alone. ``env.unwrapped.histories[-1]`` is the history.
+
+    Gymnasium faces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions), and state its
+    ``reward_space`` and ``reward_dim``, on the unwrapped environment too; PettingZoo gives every agent the same vector.
+    Stable-Baselines3 knows numbers only: there the reward stays what it is and ``vec_env.vector_reward`` has the
+    vectors. Wrappers that change rewards stand below this one, `Scalarise` above it.
+
+    | added to `info`     | dtype, shape       | meaning                                                    |
+    |---------------------|--------------------|------------------------------------------------------------|
+    | `fair_gaps`         | float64 (notions,) | each gap, as the reward counts it; 0 at a reset            |
+    | `fair_gaps_defined` | int8 (notions,)    | 0: the notion leaves the gap undefined (or it is a reset)  |
+
+    Args:
+        notions: Names (``"SP"``, ``"statistical_parity"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
+        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        keep: Whether decisions are kept when an episode ends; else each episode begins with none.
+        undefined: What a gap counts as where a notion gives NaN (nobody to compare, a denominator of 0). ``"last"``:
+            the one before, and 0 as long as there has been none; ``"fair"``: 0; ``"unfair"``: the largest there can be.
+            A reward needs a number; ``info["fair_gaps_defined"]`` tells behind which of them there is nothing. A notion
+            made with an ``undefined`` of its own decides for itself.
+
+    Raises:
+        ValueError: An option, or a notion that does not fit the environment.
+    """
+
+    changes_reward = True
+
+    def __init__(
+        self,
+        notions: Sequence[str | DecisionNotion],
+        history: Memory,
+        *,
+        keep: bool = True,
+        undefined: Undefined = "last",
+    ) -> None:
+        self.settings = tracker_settings(notions, history, keep=keep, undefined=undefined)
+
+    def bind(self, setting: Setting) -> None:
+        """Begin with an empty history."""
+        self._tracker = GapTracker(setting, **self.settings)
+        self.histories = (self._tracker.history,)
+        self.objectives = ("performance", *self._tracker.gaps.names)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Add the vector."""
+        gaps, defined = self._tracker.update(batch)
+        vector = np.empty((len(gaps), len(self.objectives)), np.float32)
+        vector[:, 0] = batch.reward.mean(axis=1)
+        np.subtract(0.0, gaps, out=vector[:, 1:], casting="same_kind")
+        added: Columns = {"fair_gaps": gaps, "fair_gaps_defined": defined}
+        return batch._replace(vector=vector, added=added)
+
+
+FairnessObjectives = wrapper(GapObjectives, name="FairnessObjectives")
+
+
+class GapPenalty(Transform):
+    """Takes from every agent's reward the gaps of notions over a history of decisions, each times its weight.
+
+    ``info`` gains `fair_gaps` and `fair_gaps_defined`, see `GapObjectives`.
+
+    Args:
+        notions: Names or notions.
+        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        alpha: Weight of the gaps, at least 0, or one for each notion.
+        keep: Whether decisions are kept when an episode ends.
+        undefined: What a gap counts as that a notion leaves undefined, see `GapObjectives`.
+
+    Raises:
+        ValueError: An option, or a notion that does not fit the environment.
+    """
+
+    changes_reward = True
+
+    def __init__(
+        self,
+        notions: Sequence[str | DecisionNotion],
+        history: Memory,
+        *,
+        alpha: float | Sequence[float] = 1.0,
+        keep: bool = True,
+        undefined: Undefined = "last",
+    ) -> None:
+        self.settings = tracker_settings(notions, history, keep=keep, undefined=undefined)
+        given = [alpha] * len(notions) if isinstance(alpha, (int, float)) else list(alpha)
+        if len(given) != len(notions):
+            raise ValueError(f"alpha must be one number or one for each of {len(notions)} notions, got {alpha!r}")
+        self.alpha = np.array([checked("alpha", weight, Weight) for weight in given])
+
+    def bind(self, setting: Setting) -> None:
+        """Begin with an empty history."""
+        self._tracker = GapTracker(setting, **self.settings)
+        self.histories = (self._tracker.history,)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Take the gaps from the rewards."""
+        gaps, defined = self._tracker.update(batch)
+        taken = (gaps * self.alpha).sum(axis=1, keepdims=True)
+        return batch._replace(reward=batch.reward - taken, added={"fair_gaps": gaps, "fair_gaps_defined": defined})
+
+
+def tracker_settings(
+    notions: Sequence[str | DecisionNotion], history: Memory, *, keep: bool, undefined: Undefined
+) -> Mapping[str, Any]:
+    """Return what makes a `GapTracker` of an environment.
+
+    Raises:
+        ValueError: An unknown option.
+    """
+    checked("undefined", undefined, Undefined)
+    if not isinstance(history, Memory):
+        raise ValueError(f"history must be a SlidingWindow, Discounted or Full, got {history!r}")
+    return {"notions": notions, "history": history, "keep": checked("keep", keep, bool), "undefined": undefined}
+
+
+class ReportedProbs(Transform):
+    """Reports with which probabilities a policy chooses each next action, before every step.
+
+    Notions that compare how alike people are treated (individual fairness) need them: ``info["fair_action_probs"]``.
+    The policy is asked about what is seen where the wrapper stands; it does not choose the actions.
+
+    Args:
+        policy: A function of observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
+            whose last axis sums to 1; or ``"uniform"``. The faces with one lane have B = 1.
+
+    Raises:
+        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous.
+    """
+
+    reports = True
+
+    def __init__(self, policy: Any) -> None:
+        if policy != "uniform" and not callable(policy):
+            raise ValueError(f"policy must be 'uniform' or a function of observations, got {policy!r}")
+        self.policy = policy
+
+    def bind(self, setting: Setting) -> None:
+        """Make ready the probabilities of all actions alike."""
+        spec = setting.spec
+        if spec.actions < 1:
+            raise ValueError(f"env must have discrete actions, those of {setting.rules.name} are continuous")
+        self._uniform = np.full((setting.lanes.count, spec.individuals, spec.actions), 1 / spec.actions)
+
+    def action_probs(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the policy's probabilities."""
+        return self._uniform if isinstance(self.policy, str) else np.asarray(self.policy(observation))
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return the batch as it is."""
+        return batch
+
+
+ReportActionProbs = wrapper(ReportedProbs, name="ReportActionProbs")

@@ -1,0 +1,135 @@
+"""One number from a vector reward."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.parameters import checked
+from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.transform import Batch, Setting, Transform
+
+Floats = NDArray[np.float64]
+Form = Literal["linear", "chebyshev", "gini", "maximin"]
+
+
+def linear(vector: Floats, weights: Floats) -> Floats:
+    """Return the weighted sum, shape (...); the vectors have shape (..., objectives)."""
+    total: Floats = vector @ weights
+    return total
+
+
+def chebyshev(vector: Floats, weights: Floats, reference: Floats) -> Floats:
+    """Return minus the largest weighted distance below the reference point: 0 is the reference itself."""
+    furthest: Floats = (weights * (reference - vector)).max(axis=-1)
+    return 0.0 - furthest
+
+
+def smallest(vector: Floats) -> Floats:
+    """Return the smallest entry."""
+    least: Floats = vector.min(axis=-1)
+    return least
+
+
+def generalised_gini(vector: Floats, weights: Floats) -> Floats:
+    """Return the sum of the entries from the smallest to the largest, by weights that do not increase."""
+    return linear(np.sort(vector, axis=-1), weights)
+
+
+class Scalarisation(Transform):
+    r"""Makes a vector reward one number, step by step; stands above the wrapper that makes the vector.
+
+    With entries $r_k$, weights $w_k$ and, from the smallest to the largest, $r_{(1)} \le r_{(2)} \le \dots$:
+
+    * ``"linear"``: $\sum_k w_k r_k$;
+    * ``"chebyshev"``: $-\max_k w_k (z_k - r_k)$, with z the reference point, which no reward should exceed;
+    * ``"gini"``: $\sum_k w_k r_{(k)}$ with $w_1 \ge w_2 \ge \dots$ (generalised Gini welfare): the worst counts most;
+    * ``"maximin"``: $r_{(1)}$.
+
+    All but the first are not additive: the sum of the numbers of an episode is not the number of its summed vectors.
+    ``info["fair_objectives"]``, float32 (objectives,), keeps the vector (0 at a reset).
+
+    Args:
+        form: Which number.
+        weights: One for each objective, at least 0 and one above 0. 1 for each by default; for ``"gini"`` 1, 1/2, 1/4
+            and so on. None for ``"maximin"``.
+        reference: The reference point of ``"chebyshev"``, one number for each objective.
+
+    Raises:
+        ValueError: Other weights or another point than the form takes, or not one for each objective.
+
+    References:
+        Van Moffaert et al., "Scalarized multi-objective reinforcement learning: novel design techniques", 2013.
+        Siddique et al., "Learning fair policies in multi-objective (deep) reinforcement learning", ICML 2020.
+    """
+
+    changes_reward = True
+    takes_vector = True
+
+    def __init__(
+        self, form: Form = "linear", *, weights: ArrayLike | None = None, reference: ArrayLike | None = None
+    ) -> None:
+        self.form = checked("form", form, Form)
+        if form == "maximin" and weights is not None:
+            raise ValueError(f"weights must be None for form='maximin', got {weights!r}")
+        if (form == "chebyshev") != (reference is not None):
+            needed = "given" if form == "chebyshev" else "None"
+            raise ValueError(f"reference must be {needed} for form={form!r}, got {reference!r}")
+        self.weights = None if weights is None else _weights(weights, decreasing=form == "gini")
+        self.reference = None if reference is None else _finite("reference", reference)
+
+    def bind(self, setting: Setting) -> None:
+        """Check that there is a weight for each objective."""
+        count = setting.objectives
+        for name, given in (("weights", self.weights), ("reference", self.reference)):
+            if given is not None and given.shape != (count,):
+                raise ValueError(f"{name} must have one entry for each of {count} objectives, got {given.size}")
+        self._number = self._function(count)
+        self._blank = np.zeros((setting.lanes.count, count), np.float32)
+
+    def _function(self, count: int) -> Callable[[Floats], Floats]:
+        """Return the form's function of vectors."""
+        default: Floats = np.ones(count)
+        if self.form == "gini":
+            default = np.array([0.5**k for k in range(count)])
+        weights = default if self.weights is None else self.weights
+        if self.reference is not None:
+            return functools.partial(chebyshev, weights=weights, reference=self.reference)
+        functions: Mapping[str, Callable[..., Floats]] = {"linear": linear, "gini": generalised_gini}
+        return functools.partial(functions[self.form], weights=weights) if self.form in functions else smallest
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Replace the vector."""
+        if batch.vector is None:  # a reset
+            return batch._replace(added={"fair_objectives": self._blank.copy()})
+        number = np.where(batch.decided, self._number(batch.vector.astype(float)), 0.0)
+        reward = np.repeat(number[:, np.newaxis], batch.reward.shape[1], axis=1)
+        return batch._replace(reward=reward, vector=None, added={"fair_objectives": batch.vector.copy()})
+
+
+Scalarise = wrapper(Scalarisation, name="Scalarise")
+
+
+def _weights(weights: ArrayLike, *, decreasing: bool) -> Floats:
+    """Return weights that are at least 0, not all 0 and, if so asked, do not increase; or raise ValueError."""
+    given = _finite("weights", weights)
+    if (given < 0).any() or not (given > 0).any():
+        raise ValueError(f"weights must be at least 0 and one above 0, got {given.tolist()}")
+    if decreasing and (np.diff(given) > 0).any():
+        raise ValueError(
+            f"weights must not increase for form='gini': the worst entry counts most, got {given.tolist()}"
+        )
+    return given
+
+
+def _finite(name: str, values: ArrayLike) -> Floats:
+    """Return the values of the argument of that name as finite numbers in one row, or raise ValueError."""
+    try:
+        given = np.array(values, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, got {values!r}") from None
+    if given.ndim != 1 or not np.isfinite(given).all():
+        raise ValueError(f"{name} must be finite numbers in one row, got {values!r}")
+    return given
