@@ -9,6 +9,8 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random 
 Its published known-answer vectors are among the tests.
 """
 
+import math
+
 import numba
 import numpy as np
 
@@ -62,6 +64,18 @@ def uniform(key, time, site, index):
 def integer(key, time, site, index, below):
     """Return the one integer in 0 .. below - 1 that belongs to this place."""
     return int(uniform(key, time, site, index) * below)
+
+
+@rule
+def normal(key, time, site, index):
+    """Return the one standard normal number that belongs to this place (Box and Muller); at most 8.6 in size."""
+    key = np.uint64(key)
+    word_0, word_1, word_2, word_3 = philox(
+        np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF
+    )
+    length = 1.0 - (((word_0 << _HALF) | word_1) >> _53_BITS) * _UNIT  # above 0
+    turn = (((word_2 << _HALF) | word_3) >> _53_BITS) * _UNIT
+    return math.sqrt(-2.0 * math.log(length)) * math.cos(2.0 * math.pi * turn)
 
 
 @rule

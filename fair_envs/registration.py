@@ -22,6 +22,7 @@ class Entry(NamedTuple):
 
 TABLE: dict[str, Entry] = {
     "FairHarvest-v0": Entry("fair_envs.envs.harvest", "A harvest game in which some agents have half the turns."),
+    "FairHiring-v0": Entry("fair_envs.envs.hiring", "A company decides on one applicant after another."),
 }
 
 

@@ -1,5 +1,6 @@
 """Chance is a pure function of key, time, site and index, and looks like chance."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise, permutations
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from numba import njit
 from numpy.typing import NDArray
 
@@ -166,3 +168,18 @@ def test_fill_uniform_writes_the_number_of_each_place() -> None:
     assert out.tolist() == [
         [uniform(key, time, chance.POLICY, i) for i in range(4)] for key, time in zip(keys, times, strict=True)
     ]
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("way", [compiled, lambda function: function], ids=["compiled", "from Python"])
+def test_a_normal_number_is_box_and_mullers_of_the_places_four_words(way: Callable[[Any], Any]) -> None:
+    for index in range(5):
+        words_of_place = philox_by_hand((5, 3, index, 0), (7, 0))
+        length, turn = (((high << 32 | low) >> 11) / 2**53 for high, low in (words_of_place[:2], words_of_place[2:]))
+        expected = math.sqrt(-2 * math.log(1 - length)) * math.cos(2 * math.pi * turn)
+        assert way(chance.normal)(np.uint64(7), 5, 3, index) == pytest.approx(expected, rel=1e-12)
+
+
+def test_normal_numbers_are_normal() -> None:
+    drawn = [chance.normal(np.uint64(1), 0, 0, index) for index in range(5000)]
+    assert scipy.stats.kstest(drawn, "norm").pvalue > 0.01

@@ -435,6 +435,13 @@ def test_an_episode_goes_on_from_a_state_as_it_did(kind: Kind, face: str) -> Non
     assert_same([driver.step() for _ in range(HORIZON - 1)], first)
 
 
+@each
+def test_no_field_of_a_lane_is_called_like_an_attribute_of_numpys_records(kind: Kind) -> None:
+    """Rules read ``lane.size`` as the field when compiled, and as NumPy's own attribute otherwise."""
+    rules = fair_envs.make_rules(kind.env_id, **kind.keywords)
+    assert not set(rules.dtype.names or ()) & set(dir(np.record))
+
+
 # ---------------------------------------------------------------------------------------- info, spaces and memory
 
 

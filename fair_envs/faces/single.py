@@ -108,7 +108,8 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         played = self.lanes.advance(self._actions(action))
         terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
         self._running = not (terminated or truncated)
-        reward = played.reward[0].mean() if self._focal is None else played.reward[0, self._focal]
+        own = played.reward[0]
+        reward = own.mean() if self._focal is None and len(own) > 1 else own[self._focal or 0]
         if self.render_mode == "human":
             self.render()
         return self._see(played), float(reward), terminated, truncated, self._info(played)

@@ -371,9 +371,9 @@ class Sheet:
         left, right = sorted((round(x), round(x + width)))
         self._surface.fill(colour, (self._left + left, round(self._top + y), right - left, round(height)))
 
-    def icon(self, figure: Figure, x: int, y: int) -> None:
+    def icon(self, figure: Figure, x: int, y: int, *, size: int = ICON) -> None:
         """Draw a figure whose upper left corner is at (x, y)."""
-        self._surface.blit(self._stock.tile((figure,), ICON, PAPER), (self._left + x, self._top + y))
+        self._surface.blit(self._stock.tile((figure,), size, PAPER), (self._left + x, self._top + y))
 
 
 class Item(Protocol):

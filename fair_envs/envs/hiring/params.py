@@ -1,0 +1,63 @@
+"""The parameters of FairHiring: every number an experiment may change, with its default and source.
+
+Sources: P is Cimpean et al. (2025), "FAReL"; C is the code published with it. Without a mark: the recommended rules of
+this package.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fair_envs.feedback import Kind
+from fair_envs.parameters import Range, Share
+
+# The options of each choice, in the order in which compiled rules know them.
+TRUNCATE, TERMINATE = range(2)
+LEVEL, DIFFERENCE = range(2)
+SINGLE, DOUBLE = range(2)
+DECIDED, NEXT_APPLICANT = range(2)
+
+
+class HiringParams(NamedTuple):
+    """The parameters of FairHiring."""
+
+    profile: Literal["recommended", "authors"] = "recommended"  # other defaults, see PROFILES
+    # The company
+    team_size: Annotated[int, Range(1, 10_000)] = 100  # employees that complete the team; P
+    horizon: Annotated[int, Range(1, 2**31 - 2)] = 1000  # steps until truncation; P
+    at_horizon: Literal["truncate", "terminate"] = "truncate"  # how the episode ends there; C terminates
+    company_counts: Literal["single", "double"] = "single"  # weight of employees beside a candidate; C: double
+    # The applicants
+    population: Literal["belgian", "gender", "nationality_gender", "gender_married", "own"] = (
+        "belgian"  # or a table, which is your own; P
+    )
+    # Which decision is correct
+    threshold: Annotated[float, Range(-1, 1)] = 0.5  # goodness from which on hiring is correct; P
+    diversity_weight: Share = 0.0  # of diversity in the goodness, against skills; P
+    language_term: Literal["level", "difference"] = "level"  # of the team's entropy of languages; C; P: difference
+    noise: Annotated[float, Range(0, 10)] = 0.01  # standard deviation, of the reward and of the team's potential; P, C
+    # Rewards
+    reward_bias: Literal["none", "men", "belgian_men", "own"] = "none"  # or a function, which is your own; P
+    reward_bias_size: Annotated[float, Range(-2, 2)] = 0.1  # is added to the reward of hiring them; P
+    # Leaving
+    leaving: bool = True  # whether employees leave; P: they do, C: nobody does
+    steps_per_year: Annotated[float, Range(1)] = 250.0  # an applicant each working day: 52 weeks of 5, 10 holidays
+    leave_18_24: Share = 0.257  # chance to leave within a year, aged up to 24; Statbel 2021-2022, P
+    leave_25_34: Share = 0.134  # P
+    leave_35_44: Share = 0.074  # P
+    leave_45_54: Share = 0.047  # P
+    leave_55_64: Share = 0.021  # aged 55 and older; P
+    # What the decision-maker is told
+    feedback: Kind = "full"  # about which applicants the correct decision is revealed; P, C: all
+    delay: Annotated[int, Range(1, 1_000_000)] = 50  # steps until delayed feedback
+    alignment: Literal["decided", "next_applicant"] = "decided"  # whom the record of a step describes; C: the next
+
+
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "recommended": {},
+    "authors": {
+        "at_horizon": "terminate",
+        "company_counts": "double",
+        "leaving": False,
+        "alignment": "next_applicant",
+    },
+}
