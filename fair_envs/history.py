@@ -6,22 +6,25 @@ discounted past, or everything. Group notions read `History.counts`, which a dec
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.compilation import compile_kernels, readable, rule
 from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
-from fair_envs.parameters import Count, Share, checked
+from fair_envs.parameters import Count, Range, Share, checked
 
 Flags = NDArray[np.bool_]
 Columns = Mapping[str, NDArray[Any]]
 
 NEGATIVE, POSITIVE, UNKNOWN = range(3)
 """What is known of the correct decision, the last axis of `History.counts`."""
+
+TOLERANCE = 2e-4
+"""How far from 1 the sum of a distribution's single-precision numbers may be."""
 
 
 # What is remembered ---------------------------------------------------------------------------------------------------
@@ -78,18 +81,26 @@ class Full(Memory):
 class Discounted(Memory):
     """Every decision, with the weight ``factor ** age``; the age counts the later steps with decisions.
 
-    The weights are the same for all notions. (The published code of FAReL discounts individual fairness alone, counts
-    the exponent from within the window, and never forgets in its group counts.)
+    The weights are the same for all notions by default. The published code of FAReL discounts individual fairness
+    alone, counts the exponent from within the window, forgets once older decisions hardly change individual fairness,
+    and never forgets or discounts in its group counts: ``algorithm="paper"``. The history then keeps every decision
+    with the weight 1, and each individual notion forgets for itself, see `fair_envs.metrics.individual`.
 
     Args:
         factor: Above 0, at most 1.
-        threshold: A decision is forgotten once its share of the whole weight is below this; 0: never.
+        threshold: A decision is forgotten once its share of the whole weight is below this; 0: never. In the published
+            algorithm: how small a change of the mean is.
         minimum: So many are kept however light they are.
+        delay: In the published algorithm: more small changes than this end the memory; the newest ``minimum - delay``
+            decisions are left out as the older ones of a pair.
+        algorithm: ``"weights"`` or ``"paper"``.
     """
 
     factor: float = 0.95
     threshold: float = 1e-4
     minimum: int = 100
+    delay: int = 5
+    algorithm: Literal["weights", "paper"] = "weights"
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -98,11 +109,20 @@ class Discounted(Memory):
         if self.factor == 0 or self.threshold == 1:
             raise ValueError(f"factor must be above 0 and threshold below 1, got {self.factor} and {self.threshold}")
         object.__setattr__(self, "minimum", checked("minimum", self.minimum, Count))
+        object.__setattr__(self, "delay", checked("delay", self.delay, Annotated[int, Range(0)]))
+        checked("algorithm", self.algorithm, Literal["weights", "paper"])
 
     @property
     def weighting(self) -> Weighting:
         """How much they count."""
-        return Weighting(self.factor, self.threshold, self.minimum)
+        return Weighting() if self.algorithm == "paper" else Weighting(self.factor, self.threshold, self.minimum)
+
+
+class Follower(Protocol):
+    """What a notion keeps beside a history so that it need not begin anew at every step."""
+
+    def copy(self) -> "Follower":
+        """Return an independent copy, for a copy of the history."""
 
 
 # The history ----------------------------------------------------------------------------------------------------------
@@ -116,9 +136,14 @@ class History:
         spec: The environment's static facts, ``env.unwrapped.fair_spec``; for an environment of your own, make one.
         lanes: How many lanes (B); 1 for a single environment.
         keep: Whether decisions are kept when an episode ends; else the next one begins with none.
+        scores: Whether ``action_probs`` may hold any numbers, as in the published code of FAReL, which took
+            log-probabilities for probabilities; else what is no distribution is an error.
 
     Attributes:
         late_expired: How often feedback came for a decision that was forgotten already, shape (B,).
+        version: Changes whenever a decision is remembered or forgotten.
+
+    Copies are independent: a policy can be evaluated on one, and the original has seen nothing of it.
 
     Example:
         >>> gender = {"gender": ("man", "woman")}
@@ -129,16 +154,33 @@ class History:
         3
     """
 
-    def __init__(self, memory: Memory, spec: FairSpec, *, lanes: int = 1, keep: bool = True) -> None:
+    def __init__(
+        self, memory: Memory, spec: FairSpec, *, lanes: int = 1, keep: bool = True, scores: bool = False
+    ) -> None:
         if not isinstance(memory, Memory):
             raise ValueError(f"memory must be a SlidingWindow, Discounted or Full, got {memory!r}")
         if spec.actions < 2:
             raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
         self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
-        self.lanes = checked("lanes", lanes, Count)
+        self.lanes, self.scores = checked("lanes", lanes, Count), checked("scores", scores, bool)
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
         self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
         self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
+        self._followers: dict[Hashable, Follower] = {}
+        self.version = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: what notions keep beside the history is made again when they are asked."""
+        return self.__dict__ | {"_followers": {}}
+
+    def __copy__(self) -> "History":
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "History":
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__ | {"_state": self._state.copy(), "_rows": self._rows.copy()}
+        other._followers = {key: follower.copy() for key, follower in self._followers.items()}
+        return other
 
     def __len__(self) -> int:
         """Return how many decisions are remembered, in all lanes together."""
@@ -192,6 +234,20 @@ class History:
         table |= {f"probability[{a}]": told["action_probs"][:, a] for a in range(self.spec.actions)}
         return pandas.DataFrame(table | {name: told[name] for name in ("action", "feedback", "outcome", "weight")})
 
+    def ring(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what is known of each lane and its decisions, shapes (B,) and (B, capacity), for compiled notions.
+
+        Decision number k of a lane is at place ``k % capacity``; it remembers those from ``first`` up to ``end``. Both
+        arrays are the history's own: read them, and read them anew at every step.
+        """
+        return self._state, self._rows
+
+    def follow(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what is kept beside the history under a key, made at first; copies of the history have their own."""
+        if key not in self._followers:
+            self._followers[key] = make()
+        return self._followers[key]
+
     # -------------------------------------------------------------------------------------------- what is told
 
     def add(self, info: Mapping[str, Any]) -> None:
@@ -243,7 +299,8 @@ class History:
             raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
         columns = {name: facts[name] for name in facts.dtype.names or ()}
         shape = (self.lanes, self.spec.individuals, self.spec.actions)
-        columns["action_probs"] = np.zeros(shape) if action_probs is None else np.asarray(action_probs)
+        given = np.zeros(shape) if action_probs is None else action_probs
+        columns["action_probs"] = np.asarray(given, np.float32)
         if columns["action_probs"].shape != shape:
             raise ValueError(f"action_probs must have shape {shape}, got {columns['action_probs'].shape}")
         decided = columns["decided"].astype(bool)
@@ -306,7 +363,8 @@ class History:
             lane: Whose episode.
 
         Raises:
-            ValueError: Nobody of that number was decided on in this episode; nothing has changed then.
+            ValueError: Nobody of that number was decided on in this episode; nothing has changed then. Of numbers
+                between those that were forgotten, it cannot be known if some were skipped: these count as forgotten.
         """
         self._check_lane(lane)
         who, what = np.atleast_1d(np.asarray(individual, np.int64)), np.atleast_1d(np.asarray(feedback, np.int64))
@@ -326,6 +384,7 @@ class History:
         self._state["episode"][lanes] += 1
         self._state["expired"][lanes] = 0
         self._state["now"][lanes] = 0
+        self.version += 1
         if not self.keep:
             self._state["first"][lanes] = self._state["end"][lanes]
             for field in ("counts", "numbers", "total"):
@@ -404,8 +463,18 @@ class History:
                 if (codes < 0).any() or (codes >= len(values)).any():
                     odd = _odd(codes, len(values), low=0)
                     raise ValueError(f"{kind} {name!r} must be between 0 and {len(values) - 1}, got {odd}")
+        if not self.scores:
+            self._check_probs(columns["action_probs"], taken)
+
+    def _check_probs(self, probs: NDArray[Any], taken: Flags) -> None:
+        """Raise ValueError for reported probabilities that are no distribution; all 0 is nothing reported."""
+        lane, person = kernels()["check_probs"](probs, taken)
+        if lane >= 0:
+            odd = probs[lane, person].tolist()
+            raise ValueError(f"action_probs must be distributions: at least 0 and summing to 1, got {odd}")
 
     def _remember(self, columns: Columns, mask: Flags) -> None:
+        self.version += 1
         people = columns["action"].shape[1]
         if self.memory.capacity is None:
             self._grow(people)
@@ -469,7 +538,9 @@ def _state_dtype(profiles: int) -> np.dtype[np.void]:
             ("end", np.int64),  # number of the next row
             ("step", np.int64),  # steps with decisions
             ("episode", np.int64),
-            ("expired", np.int8),  # 1: decisions of this episode have been forgotten
+            ("expired", np.int64),  # how many decisions of this episode have been forgotten
+            ("expired_low", np.int64),  # the lowest and the highest number of those people
+            ("expired_high", np.int64),
             ("late_expired", np.int64),
             ("total", np.float64),  # the weight of all rows
             ("counts", np.float64, (profiles, 2, 3)),
@@ -497,6 +568,17 @@ def _row_dtype(spec: FairSpec) -> np.dtype[np.void]:
     )
 
 
+@rule
+def reported_well(probs):  # type: ignore[no-untyped-def]
+    """Return whether numbers are a distribution, or all 0: nothing was reported."""
+    total, least = 0.0, 0.0
+    for a in range(probs.shape[0]):
+        total += probs[a]
+        if not probs[a] >= least:  # NaN too
+            return False
+    return total == 0.0 or abs(total - 1.0) <= TOLERANCE
+
+
 @functools.cache
 def kernels() -> Mapping[str, Callable[..., Any]]:
     """Return the compiled loops over lanes and rows."""
@@ -517,7 +599,24 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         lane.total -= weight
         lane.first += 1
         if row.episode == lane.episode:
-            lane.expired = 1
+            who = row.individual
+            lane.expired_low = min(lane.expired_low, who) if lane.expired else who
+            lane.expired_high = max(lane.expired_high, who) if lane.expired else who
+            lane.expired += 1
+
+    @rule
+    def may_have_expired(lane, individual):  # type: ignore[no-untyped-def]
+        return lane.expired > 0 and lane.expired_low <= individual <= lane.expired_high
+
+    @rule
+    def weigh_again(lane, rows, cell, factor):  # type: ignore[no-untyped-def]
+        capacity = rows.shape[0]
+        weight = 0.0
+        for number in range(lane.first, lane.end):
+            row = rows[number % capacity]
+            if (row.profile, int(row.action == 1), known(row.feedback)) == cell:
+                weight += factor ** (lane.step - row.step)
+        lane.counts[cell] = weight
 
     @rule
     def place_of(lane, rows, individual):  # type: ignore[no-untyped-def]
@@ -580,10 +679,17 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
 
     def check_late(state, rows, mask, who, used):  # type: ignore[no-untyped-def]
         for b in range(state.shape[0]):
-            if mask[b] and not state[b].expired:
+            if mask[b]:
                 for k in range(used[b]):
-                    if place_of(state[b], rows[b], who[b, k]) < 0:
+                    if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
                         return b, k
+        return -1, -1
+
+    def check_probs(probs, taken):  # type: ignore[no-untyped-def]
+        for b in range(probs.shape[0]):
+            for m in range(probs.shape[1]):
+                if taken[b, m] and not reported_well(probs[b, m]):
+                    return b, m
         return -1, -1
 
     def take_late(state, rows, mask, factor, who, what, used):  # type: ignore[no-untyped-def]
@@ -598,15 +704,19 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     continue
                 row = rows[b, place]
                 weight = factor ** (lane.step - row.step)
-                count(lane, row, -1, weight)
                 acted, before = int(row.action == 1), known(row.feedback)
+                cell = row.profile, acted, before
+                had = lane.counts[cell]
+                count(lane, row, -1, weight)
                 row.feedback = what[b, k]
+                if lane.counts[cell] < 0.01 * had and lane.numbers[cell]:  # the difference has lost its last digits
+                    weigh_again(lane, rows[b], cell, factor)
                 count(lane, row, 1, weight)
                 if row.step == lane.step:
                     lane.now[row.profile, acted, before] -= 1.0
                     lane.now[row.profile, acted, known(row.feedback)] += 1.0
 
-    return compile_kernels(History, remember, check_late, take_late)
+    return compile_kernels(History, remember, check_late, take_late, check_probs)
 
 
 __all__ = ["NEGATIVE", "POSITIVE", "UNKNOWN", "Discounted", "Full", "History", "Memory", "SlidingWindow"]

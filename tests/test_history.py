@@ -146,6 +146,34 @@ def test_late_feedback_for_somebody_forgotten_is_told() -> None:
     assert history.counts()[0, 0, 0, 1].tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize("nobody", [3, 0, 12])
+def test_late_feedback_for_nobody_is_refused_though_others_are_forgotten(nobody: int) -> None:
+    history = told(SlidingWindow(2), [])
+    history.add_rows(
+        sensitive=[[0]] * 4, legitimate=[[0]] * 4, action=[1] * 4, feedback=[-1] * 4, individual=[7, 4, 9, 11]
+    )
+    with pytest.raises(ValueError, match=f"in this episode, got {nobody}"):
+        history.add_feedback([nobody], [1])
+    history.add_feedback([4, 5], [1, 1])  # of 5 it cannot be known: numbers may be skipped
+    assert history.late_expired.tolist() == [2]
+
+
+def test_late_feedback_leaves_light_decisions_their_digits() -> None:
+    history = told(Discounted(1e-4, threshold=0), [(0, 0, 1, -1)] * 4)
+    history.add_feedback([3], [1])
+    assert history.counts()[0, 0, 0, 1].tolist() == pytest.approx([0, 1, 1e-4 + 1e-8 + 1e-12], rel=1e-15)
+
+
+def test_probabilities_that_are_no_distribution_are_refused_and_change_nothing() -> None:
+    history = told(SlidingWindow(5), [(0, 0, 1, 1)])
+    row: dict[str, Any] = {"action": [1], "sensitive": [[0]], "legitimate": [[0]], "feedback": [1]}
+    for odd in ([0.5, 0.6], [-0.5, 1.5], [np.nan, 1], [np.inf, 0], [-0.1, 0.1]):
+        with pytest.raises(ValueError, match="action_probs must be distributions: at least 0 and summing to 1, got"):
+            history.add_rows(**row, action_probs=[odd])
+    assert len(history) == 1
+    told(SlidingWindow(5), [], scores=True).add_rows(**row, action_probs=[[-0.1, -2.3]])
+
+
 # ----------------------------------------------------------------------------------------------- fed from the faces
 
 
@@ -253,7 +281,7 @@ def test_decisions_are_kept_or_cleared_when_an_episode_ends() -> None:
     assert cleared.counts().sum() == 1
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
 def test_a_copy_goes_on_alone(copied: Any) -> None:
     history = told(SlidingWindow(3), [(1, 0, 1, 1)])
     other = copied(history)

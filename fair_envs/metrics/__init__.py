@@ -1,7 +1,18 @@
 """Measures of fairness and welfare, functions of arrays: they know no environment."""
 
+from fair_envs.metrics.distances import (
+    HEOM,
+    HMOM,
+    BrayCurtis,
+    Distance,
+    Given,
+    Minkowski,
+    hellinger,
+    total_variation,
+)
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, gaps
 from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.individual import Consistency, IndividualFairness
 from fair_envs.metrics.intervals import (
     Estimate,
     bootstrap_interval,
@@ -39,13 +50,21 @@ from fair_envs.metrics.welfare import (
 )
 
 __all__ = [
+    "HEOM",
+    "HMOM",
     "NOTIONS",
+    "BrayCurtis",
+    "Consistency",
     "DecisionNotion",
+    "Distance",
     "Estimate",
     "FairnessReport",
     "Gaps",
+    "Given",
     "GroupNotion",
+    "IndividualFairness",
     "MaxAbs",
+    "Minkowski",
     "Notion",
     "Returns",
     "atkinson",
@@ -62,6 +81,7 @@ __all__ = [
     "gini",
     "group_prices",
     "group_returns",
+    "hellinger",
     "jain",
     "largest_gap",
     "largest_gap_interval",
@@ -76,5 +96,6 @@ __all__ = [
     "price_of_fairness",
     "scale_by_max_abs",
     "sensitive_returns",
+    "total_variation",
     "utilitarian",
 ]

@@ -10,7 +10,7 @@ Kind = Literal["group", "individual", "welfare", "cost"]
 class Notion:
     """One definition among several; `docs/fairness.md` has the equation, the harm and the assumptions."""
 
-    name: str  # also the function in `fair_envs.metrics`, or the name of a `fair_envs.metrics.GroupNotion`
+    name: str  # also the function in `fair_envs.metrics`, or the name of one of its notions on histories of decisions
     aliases: tuple[str, ...]
     kind: Kind
     question: str
@@ -42,6 +42,22 @@ NOTIONS: tuple[Notion, ...] = (
         question="Would the same agent earn as much without the attribute, everything else equal?",
         extremes="0 is fair; as a ratio, 1 or -1 when it earns nothing in one of the worlds",
         source="Kusner et al. 2017; for returns: La Malfa et al. 2024",
+    ),
+    Notion(
+        name="individual_fairness",
+        aliases=("fairness through awareness", "lipschitz fairness", "if"),
+        kind="individual",
+        question="Are people who are alike treated alike?",
+        extremes="0 is fair, 1 if people of the same features are treated in opposite ways; needs action probabilities",
+        source="Dwork et al. 2012; as an objective: Cimpean et al. 2025",
+    ),
+    Notion(
+        name="consistency",
+        aliases=("consistency score complement", "nearest neighbour consistency", "csc"),
+        kind="individual",
+        question="Are the people nearest to each one decided on alike?",
+        extremes="0 is fair, 1 if the nearest of everybody are decided on otherwise",
+        source="Zemel et al. 2013; as an objective: Cimpean et al. 2025",
     ),
     Notion(
         name="equal_opportunity",

@@ -6,6 +6,7 @@ import pytest
 
 from fair_envs import metrics
 from fair_envs.metrics.group import DEFINITIONS
+from fair_envs.metrics.individual import INDIVIDUAL
 from fair_envs.metrics.notions import NOTIONS, find_notion, notions_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "fairness.md"
@@ -21,6 +22,8 @@ def test_no_name_or_alias_means_two_notions() -> None:
 def test_every_notion_is_a_function_of_the_package_or_a_notion_on_decisions(name: str) -> None:
     if name in DEFINITIONS:
         assert metrics.GroupNotion(name=name).name == name
+    elif name in INDIVIDUAL:
+        assert INDIVIDUAL[name]().name == name
     else:
         assert callable(getattr(metrics, name))
         assert name in metrics.__all__

@@ -1,0 +1,379 @@
+"""Distances between people, by their features, and between treatments, by their action probabilities."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.history import TOLERANCE
+from fair_envs.parameters import Positive, Range, checked
+
+FloatArray = NDArray[np.float64]
+Scaling = Literal["distance", "similarity", "raw"]
+
+# What compiled code calls the options
+POWERS, BRAY_CURTIS, GIVEN = range(3)  # how people are compared
+DISTANCE, SIMILARITY, RAW = range(3)  # what their distance is made into
+HELLINGER, TOTAL_VARIATION = range(2)  # how treatments are compared
+
+
+# Between people ---------------------------------------------------------------------------------------------
+
+
+class Measure(NamedTuple):
+    """A distance between people as compiled code reads it."""
+
+    kind: int
+    power: float = 1.0  # of the differences, whose sum is taken
+    root: float = 1.0  # of that sum
+    zero: float = 0.0  # Bray-Curtis of two people without anything
+    scaling: int = RAW
+    rate: float = 0.0
+
+
+class Distance:
+    """How far apart two people are: 0 for two of the same features.
+
+    ``distance(rows, row)`` compares people directly, to try it out; notions do it in compiled code.
+    """
+
+    overlap: ClassVar[bool] = False  # whether nominal features are equal (0) or differ (1)
+
+    @property
+    def measure(self) -> Measure:
+        """The distance as compiled code reads it."""
+        raise NotImplementedError
+
+    def __call__(self, rows: ArrayLike, row: ArrayLike, *, nominal: Sequence[int] = ()) -> Any:
+        """Return the distance of each row, shape (..., features), to one, shape (features,): shape (...).
+
+        Args:
+            rows: People.
+            row: Another one.
+            nominal: Which columns are codes without an order.
+        """
+        given, one = np.asarray(rows, np.float64), np.asarray(row, np.float64)
+        if one.ndim != 1 or given.shape[-1:] != one.shape:
+            raise ValueError(f"rows must have as many columns as row, {one.shape}, got {given.shape}")
+        people = np.concatenate([given.reshape(-1, one.size), one[np.newaxis]]).T.copy()
+        flags = np.zeros(one.size, bool)
+        flags[list(nominal)] = self.overlap
+        out = np.zeros((2, people.shape[1]))
+        kernels()["measured"](self.measure, people, flags, out)
+        return out[0, :-1].reshape(given.shape[:-1])[()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrayCurtis(Distance):
+    """Bray-Curtis dissimilarity, sum of ``|u - v|`` over sum of ``|u + v|``: in [0, 1] for features of at least 0.
+
+    Args:
+        variant: What two people have whose features are all 0: ``"sound"``: 0; ``"code"``: NaN, as in the published
+            code.
+    """
+
+    variant: Literal["sound", "code"] = "sound"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        checked("variant", self.variant, Literal["sound", "code"])
+
+    @property
+    def measure(self) -> Measure:
+        """The distance as compiled code reads it."""
+        return Measure(BRAY_CURTIS, zero=math.nan if self.variant == "code" else 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled(Distance):
+    """A distance without a bound, and what it is made into.
+
+    Args:
+        scaling: ``"distance"``: ``1 - exp(-rate * d)``, in [0, 1]; ``"raw"``: d itself; ``"similarity"``:
+            ``exp(-rate * d)``, which the published code of FAReL takes for a distance. Of those who are most alike by a
+            similarity, the features differ most.
+        rate: How fast the scaled distance grows.
+    """
+
+    scaling: Scaling = "distance"
+    rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        checked("scaling", self.scaling, Scaling)
+        object.__setattr__(self, "rate", checked("rate", self.rate, Positive))
+
+    def _measure(self, power: float, root: float) -> Measure:
+        scaling = ("distance", "similarity", "raw").index(self.scaling)
+        return Measure(POWERS, power, root, scaling=scaling, rate=self.rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HEOM(Scaled):
+    """Heterogeneous Euclidean-overlap metric (Wilson and Martinez 1997) on features that are normalised already.
+
+    Numerical features count their difference, nominal ones 1 if they differ.
+
+    Args:
+        variant: ``"sound"``: the root of the sum of squares; ``"paper"``: the sum of differences, as the paper of FAReL
+            prints it; ``"code"``: the sum of squares without a root, as in its code.
+    """
+
+    variant: Literal["sound", "paper", "code"] = "sound"
+    overlap: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        checked("variant", self.variant, Literal["sound", "paper", "code"])
+
+    @property
+    def measure(self) -> Measure:
+        """The distance as compiled code reads it."""
+        power, root = {"sound": (2.0, 2.0), "paper": (1.0, 1.0), "code": (2.0, 1.0)}[self.variant]
+        return self._measure(power, root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HMOM(Scaled):
+    """Heterogeneous Manhattan-overlap metric: the sum of differences, 1 for each nominal feature that differs.
+
+    The paper of FAReL, its code and the literature agree on it.
+    """
+
+    overlap: ClassVar[bool] = True
+
+    @property
+    def measure(self) -> Measure:
+        """The distance as compiled code reads it."""
+        return self._measure(1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Minkowski(Scaled):
+    """Minkowski's distance, all features taken as numbers.
+
+    Args:
+        p: At least 1; 1 is Manhattan, 2 Euclidean.
+    """
+
+    p: float = field(default=2.0, kw_only=False)
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        object.__setattr__(self, "p", checked("p", self.p, Annotated[float, Range(1)]))
+
+    @property
+    def measure(self) -> Measure:
+        """The distance as compiled code reads it."""
+        return self._measure(self.p, self.p)
+
+
+@dataclass(frozen=True)
+class Given(Distance):
+    """A distance of one's own. It is called from Python, and what it said of each two people is kept.
+
+    Args:
+        function: ``(u, v) -> number``, or ``(rows, row) -> numbers`` if vectorised; the numbers are at least 0.
+        vectorised: Whether it takes people together, shape (n, features).
+    """
+
+    function: Callable[..., Any]
+    vectorised: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if not callable(self.function):
+            raise ValueError(f"distance must be a Distance or a function of two people, got {self.function!r}")
+
+    @property
+    def measure(self) -> Measure:
+        """The distance as compiled code reads it."""
+        return Measure(GIVEN)
+
+    def __call__(self, rows: ArrayLike, row: ArrayLike, *, nominal: Sequence[int] = ()) -> Any:
+        """Return what the function says of each row, shape (n, features), and one, shape (features,): shape (n,)."""
+        people, one = np.asarray(rows, np.float64), np.asarray(row, np.float64)
+        told = self.function(people, one) if self.vectorised else [self.function(person, one) for person in people]
+        told = np.asarray(told, np.float64)
+        if told.shape != people.shape[:1] or not (told >= 0).all():
+            raise ValueError(f"distance must return numbers of at least 0, one for each person, got {told!r}")
+        return told
+
+
+def as_distance(given: Any) -> Distance:
+    """Return the distance, or a function as one."""
+    distance = given if isinstance(given, Distance) else Given(given)
+    try:
+        hash(distance)
+    except TypeError:
+        raise ValueError(f"distance must be hashable, got {given!r}") from None
+    return distance
+
+
+@rule
+def spread(measure, features, nominal, place, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write how far the person at one place is from those at other places, before root and scaling.
+
+    Args:
+        measure: `Measure`.
+        features: Shape (features, places).
+        nominal: Which features are equal or differ, shape (features,).
+        place: Of the person.
+        start: First place of the others.
+        stop: Place after the last.
+        out: Shape (2, places): the result, and room.
+    """
+    near, whole = out[0, start:stop], out[1, start:stop]
+    near[:] = 0.0
+    whole[:] = 0.0
+    for f in range(features.shape[0]):
+        own, column = np.float64(features[f, place]), features[f, start:stop]
+        if measure.kind == BRAY_CURTIS:
+            for j in range(column.shape[0]):
+                near[j] += abs(column[j] - own)
+                whole[j] += abs(column[j] + own)
+        elif nominal[f]:
+            for j in range(column.shape[0]):
+                near[j] += 1.0 if column[j] != own else 0.0
+        elif measure.power == 1.0:
+            for j in range(column.shape[0]):
+                near[j] += abs(column[j] - own)
+        elif measure.power == 2.0:
+            for j in range(column.shape[0]):
+                near[j] += (column[j] - own) * (column[j] - own)
+        else:
+            for j in range(column.shape[0]):
+                near[j] += abs(column[j] - own) ** measure.power
+    if measure.kind == BRAY_CURTIS:
+        for j in range(near.shape[0]):
+            near[j] = near[j] / whole[j] if whole[j] > 0.0 else measure.zero
+
+
+@rule
+def scale(measure, raw, out):  # type: ignore[no-untyped-def]
+    """Write the distances that `spread` began, shape (n,)."""
+    if measure.root == 1.0:
+        out[:] = raw
+    elif measure.root == 2.0:
+        for j in range(raw.shape[0]):
+            out[j] = np.sqrt(raw[j])
+    else:
+        for j in range(raw.shape[0]):
+            out[j] = raw[j] ** (1.0 / measure.root)
+    if measure.scaling == DISTANCE:
+        for j in range(raw.shape[0]):
+            out[j] = 1.0 - np.exp(-measure.rate * out[j])
+    elif measure.scaling == SIMILARITY:
+        for j in range(raw.shape[0]):
+            out[j] = np.exp(-measure.rate * out[j])
+
+
+# Distances between treatments -----------------------------------------------------------------------------------------
+
+
+def hellinger(p: ArrayLike, q: ArrayLike) -> Any:
+    """Return Hellinger's distance between action distributions: 0 if equal, 1 if they never act alike.
+
+    Args:
+        p: Probabilities, shape (..., A).
+        q: Probabilities, shape (..., A).
+
+    Raises:
+        ValueError: Not distributions: a number below 0, NaN, or a sum other than 1.
+    """
+    return _treatments(HELLINGER, p, q)
+
+
+def total_variation(p: ArrayLike, q: ArrayLike) -> Any:
+    """Return the total variation between action distributions: 0 if equal, 1 if they never act alike.
+
+    Args:
+        p: Probabilities, shape (..., A).
+        q: Probabilities, shape (..., A).
+
+    Raises:
+        ValueError: Not distributions: a number below 0, NaN, or a sum other than 1.
+    """
+    return _treatments(TOTAL_VARIATION, p, q)
+
+
+def _treatments(between: int, p: ArrayLike, q: ArrayLike) -> Any:
+    one, other = np.broadcast_arrays(_distributions("p", p), _distributions("q", q))
+    columns = [side.reshape(-1, side.shape[-1]).T.copy() for side in (one, other)]
+    if between == HELLINGER:
+        columns = [np.sqrt(side) for side in columns]
+    out = np.zeros(columns[0].shape[1])
+    kernels()["treated"](between, *columns, out)
+    return out.reshape(one.shape[:-1])[()]
+
+
+def _distributions(name: str, given: ArrayLike) -> FloatArray:
+    probs = np.asarray(given, np.float64)
+    if probs.ndim < 1 or not ((probs >= 0).all() and (abs(probs.sum(-1) - 1) <= TOLERANCE).all()):
+        raise ValueError(f"{name} must be distributions: at least 0 and summing to 1, got {given!r}")
+    return probs
+
+
+@rule
+def treated_apart(between, columns, own, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write how differently people at some places and one person were treated.
+
+    Args:
+        between: `HELLINGER` or `TOTAL_VARIATION`.
+        columns: Roots of the probabilities, or the probabilities, shape (A, places).
+        own: The person's, shape (A,).
+        start: First place.
+        stop: Place after the last.
+        out: Shape (places,).
+    """
+    apart = out[start:stop]
+    apart[:] = 0.0
+    for a in range(columns.shape[0]):
+        mine, column = own[a], columns[a, start:stop]
+        if between == HELLINGER:
+            for j in range(column.shape[0]):
+                apart[j] += (column[j] - mine) * (column[j] - mine)
+        else:
+            for j in range(column.shape[0]):
+                apart[j] += abs(column[j] - mine)
+    if between == HELLINGER:
+        for j in range(apart.shape[0]):
+            apart[j] = np.sqrt(0.5 * apart[j])
+    else:
+        for j in range(apart.shape[0]):
+            apart[j] *= 0.5
+
+
+@functools.cache
+def kernels() -> Mapping[str, Kernel]:
+    """Return the compiled loops over people and pairs."""
+
+    def measured(measure, people, nominal, out):  # type: ignore[no-untyped-def]
+        last = people.shape[1] - 1
+        spread(measure, people, nominal, last, 0, last, out)
+        scale(measure, out[0, :last].copy(), out[0, :last])
+
+    def treated(between, one, other, out):  # type: ignore[no-untyped-def]
+        for n in range(out.shape[0]):
+            treated_apart(between, one, other[:, n], n, n + 1, out)
+
+    return compile_kernels(Distance, measured, treated)
+
+
+__all__ = [
+    "HEOM",
+    "HMOM",
+    "BrayCurtis",
+    "Distance",
+    "Given",
+    "Minkowski",
+    "hellinger",
+    "total_variation",
+]
