@@ -22,6 +22,7 @@ from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalt
 from fair_envs.baselines.rollouts import Agent, Episode, Random, VectorEnv, actions_of, collect, objectives_of
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.parameters import Count, Positive, Range, Weight, checked
+from fair_envs.wrappers.adapters import transforms
 from fair_envs.wrappers.twin import choose
 
 Floats = NDArray[np.float64]
@@ -76,7 +77,7 @@ class PCNSettings:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        for name, kind in get_type_hints(type(self), include_extras=True).items():
+        for name, kind in get_type_hints(PCNSettings, include_extras=True).items():
             if name in LISTED:
                 kind = Positive if name == "return_range" else float
                 given = _listed(name, getattr(self, name))
@@ -202,6 +203,8 @@ class PCN:
         num_timesteps: Environment steps learnt from so far.
         iterations: How often a command was chosen and the network updated.
         buffer: The episodes.
+        losses: Of the last iteration's updates.
+        reference: The worst return of the first, random episodes in each objective, shape (m,); for hypervolumes.
 
     Raises:
         ValueError: An environment without vector rewards, or with other actions than a Discrete's.
@@ -219,6 +222,7 @@ class PCN:
         requested: Sequence[int] | None = None,
         seed: int = 0,
     ) -> None:
+        self._blank_memories = [memory.snapshot() for memory in memories(env)]
         self.env, self.settings, self.seed = env, settings or PCNSettings(), int(checked("seed", seed, Seed))
         self.actions, rewards = actions_of(env), objectives_of(env)
         self.objectives = int(rewards.shape[0])
@@ -238,6 +242,7 @@ class PCN:
             )
         self._optimizer = th.optim.Adam(self.network.parameters(), lr=self.settings.learning_rate, fused=True)
         self.losses: list[float] = []  # of the last iteration
+        self.reference: Floats = np.full(self.objectives, np.nan)
         self._set_scale(np.ones(len(self.requested) + 1))
 
     def _set_scale(self, scale: Floats) -> None:
@@ -278,6 +283,7 @@ class PCN:
     def _fill(self) -> list[Episode]:
         episodes = self._collect(Random(self.env), self.settings.first_episodes)
         self._set_scale(1 / self._ranges(episodes))
+        self.reference = np.array([episode.returns for episode in episodes]).min(axis=0)
         self._take(episodes)
         return episodes
 
@@ -295,6 +301,8 @@ class PCN:
 
     def _collect(self, agent: Agent, count: int) -> list[Episode]:
         seed = TRAINING_SEEDS + EPISODES_EACH * self.seed + self.buffer.played
+        for memory in memories(self.env):
+            memory.restore(memory.snapshot())  # as after a resumption: sums are made anew, not rounded step by step
         return collect(self.env, agent, episodes=count, chance=self.chance, seed=seed)
 
     def _take(self, episodes: Sequence[Episode]) -> None:
@@ -336,6 +344,14 @@ class PCN:
         return commands
 
     # Acting
+
+    @property
+    def blank_env(self) -> Any:
+        """A copy of the environment whose wrappers have forgotten all decisions."""
+        own = copy.deepcopy(self.env)
+        for memory, kept in zip(memories(own), self._blank_memories, strict=True):
+            memory.restore(kept)
+        return own
 
     def predict(
         self,
@@ -425,6 +441,8 @@ class PCN:
             network=copy.deepcopy(self.network.state_dict()),
             optimizer=copy.deepcopy(self._optimizer.state_dict()),
             scale=self.scale.tolist(),
+            reference=self.reference.tolist(),
+            memories=[memory.snapshot() for memory in memories(self.env)],
             entries=list(self.buffer.entries),
             played=self.buffer.played,
             counters=(self.num_timesteps, self.iterations),
@@ -434,6 +452,9 @@ class PCN:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a snapshot's state, in a learner that was made with the same arguments."""
         self._set_scale(np.array(state["scale"]))
+        self.reference = np.array(state["reference"])
+        for memory, kept in zip(memories(self.env), state["memories"], strict=True):
+            memory.restore({name: column.numpy() for name, column in kept.items()})
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         self.buffer.restore(state["buffer"])
@@ -447,6 +468,8 @@ class Snapshot(NamedTuple):
     network: dict[str, Any]
     optimizer: dict[str, Any]
     scale: list[float]
+    reference: list[float]
+    memories: list[dict[str, Any]]
     entries: list[Entry]
     played: int
     counters: tuple[int, int]
@@ -455,7 +478,16 @@ class Snapshot(NamedTuple):
     def state(self) -> dict[str, Any]:
         """Return tensors and plain data, so that loading it runs no code."""
         told = self._asdict()
-        return {"buffer": packed(told.pop("entries"), played=told.pop("played")), **told}
+        told["buffer"] = packed(told.pop("entries"), played=told.pop("played"))
+        told["memories"] = [
+            {name: th.from_numpy(column) for name, column in kept.items()} for kept in told["memories"]
+        ]
+        return told
+
+
+def memories(env: Any) -> list[Any]:
+    """Return what remembers decisions over a reset: the wrappers' transforms with ``snapshot`` and ``restore``."""
+    return [bound.transform for bound in transforms(env) if hasattr(bound.transform, "snapshot")]
 
 
 Seed = Annotated[int, Range(0, 2**20 - 1)]

@@ -182,6 +182,24 @@ class History:
         other._followers = {key: follower.copy() for key, follower in self._followers.items()}
         return other
 
+    def snapshot(self) -> dict[str, NDArray[Any]]:
+        """Return what is remembered as bytes, for `restore`; what notions keep beside it is made again when asked."""
+        return {name: getattr(self, f"_{name}").view(np.uint8).copy() for name in ("state", "rows")}
+
+    def restore(self, snapshot: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to a snapshot of a history of the same memory, environment and lanes.
+
+        Raises:
+            ValueError: It is of another one.
+        """
+        for name in ("state", "rows"):
+            dtype, given = getattr(self, f"_{name}").dtype, snapshot[name]
+            if given.shape[0] != self.lanes or given.shape[-1] % dtype.itemsize:
+                raise ValueError("snapshot must be of a history of the same memory, environment and lanes")
+            setattr(self, f"_{name}", np.ascontiguousarray(given).copy().view(dtype))
+        self._followers = {}
+        self.version += 1
+
     def __len__(self) -> int:
         """Return how many decisions are remembered, in all lanes together."""
         return int((self._state["end"] - self._state["first"]).sum())

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fair_envs.history import History
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion
+from fair_envs.metrics.individual import Consistency, IndividualFairness
 
 FloatArray = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ class DecisionNotion(Protocol):
         """Return the gap in each lane, shape (B,): 0 is fair; NaN where there is none."""
 
 
-BY_NAME: dict[str, Callable[[], DecisionNotion]] = {}
+BY_NAME: dict[str, Callable[[], DecisionNotion]] = {"IF": IndividualFairness, "CSC": Consistency}
 """Further notions by name, in their default form."""
 
 
