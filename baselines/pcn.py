@@ -435,6 +435,9 @@ class PCN:
 
     # Keeping
 
+    def set_logger(self, logger: Any) -> None:
+        """Do nothing: who trains it logs."""
+
     def snapshot(self) -> "Snapshot":
         """Return all that the rest of a training depends on, cheaply; `Snapshot.state` makes plain data of it."""
         return Snapshot(

@@ -182,21 +182,22 @@ class History:
         other._followers = {key: follower.copy() for key, follower in self._followers.items()}
         return other
 
-    def snapshot(self) -> dict[str, NDArray[Any]]:
+    def snapshot(self) -> dict[str, NDArray[np.uint8]]:
         """Return what is remembered as bytes, for `restore`; what notions keep beside it is made again when asked."""
-        return {name: getattr(self, f"_{name}").view(np.uint8).copy() for name in ("state", "rows")}
+        arrays = {"state": self._state, "rows": self._rows}
+        return {name: np.frombuffer(array.tobytes(), np.uint8).copy() for name, array in arrays.items()}
 
-    def restore(self, snapshot: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, snapshot: Mapping[str, NDArray[np.uint8]]) -> None:
         """Go back to a snapshot of a history of the same memory, environment and lanes.
 
         Raises:
             ValueError: It is of another one.
         """
-        for name in ("state", "rows"):
-            dtype, given = getattr(self, f"_{name}").dtype, snapshot[name]
-            if given.shape[0] != self.lanes or given.shape[-1] % dtype.itemsize:
-                raise ValueError("snapshot must be of a history of the same memory, environment and lanes")
-            setattr(self, f"_{name}", np.ascontiguousarray(given).copy().view(dtype))
+        state, rows = snapshot["state"], snapshot["rows"]
+        if state.nbytes != self._state.nbytes or rows.nbytes % (self.lanes * self._rows.dtype.itemsize):
+            raise ValueError("snapshot must be of a history of the same memory, environment and lanes, got another")
+        self._state = np.frombuffer(state.tobytes(), self._state.dtype).copy()
+        self._rows = np.frombuffer(rows.tobytes(), self._rows.dtype).reshape(self.lanes, -1).copy()
         self._followers = {}
         self.version += 1
 
