@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.table import Table
 
 from fair_envs.baselines.pcn import PCN, Command, Commanded
 from fair_envs.baselines.rollouts import VectorEnv, collect
@@ -147,9 +148,7 @@ def cover(
         own = copy.deepcopy(start)
         agent = Commanded(model, [command], lanes=own.num_envs)
         chance = np.random.default_rng(seed)
-        played.append(
-            collect(own, agent, episodes=episodes, chance=chance, seed=seed, deterministic=deterministic)
-        )
+        played.append(collect(own, agent, episodes=episodes, chance=chance, seed=seed, deterministic=deterministic))
     return CoverageSet(
         names=tuple(map(str, names or range(model.objectives))),
         requested=tuple(model.requested),
@@ -171,7 +170,7 @@ def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
     writer.writeheader()
     writer.writerows(rows)
     (folder / "coverage.csv").write_text(stream.getvalue(), "utf-8")
-    told = {"objectives": found.names, "requested": [found.names[k] for k in found.requested]}
+    told: dict[str, Any] = {"objectives": found.names, "requested": [found.names[k] for k in found.requested]}
     told |= {"measures": found.measures(reference=reference), "points": rows}
     (folder / "coverage.json").write_text(json.dumps(_finite(told), indent=1) + "\n", "utf-8")
     for name, draw in (("pareto", pareto_plot), ("radar", radar_plot)):
@@ -185,6 +184,21 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def table(found: CoverageSet) -> Table:
+    """Return the points that are on the front, for people: what was desired, and what was achieved."""
+    shown = Table("point", box=None, pad_edge=False)
+    for name in [f"desired {found.names[k]}" for k in found.requested] + list(found.names):
+        shown.add_column(name)
+    for k in np.flatnonzero(found.on_front):
+        desired = [f"{wanted:.4g}" for wanted in found.desired[k]]
+        shown.add_row(str(k), *desired, *(_cell(found.estimate(int(k), o)) for o in range(len(found.names))))
+    return shown
+
+
+def _cell(estimate: Estimate) -> str:
+    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
 
 
 # Plots ----------------------------------------------------------------------------------------------------------------

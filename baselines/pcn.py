@@ -8,7 +8,7 @@ import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import gymnasium as gym
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 StateLayers = Literal["one", "two", "relu"]
-"""How a state is embedded: by one sigmoid layer, by two ("densesmall" of FAReL), by a ReLU and a sigmoid ("densebig")."""
+"""How a state is embedded: by one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid ("densebig")."""
 
 HIDDEN = 64  # units of every layer, in all published variants
 PATIENCE = 2  # steps that a command is shorter than the episode it is taken from
@@ -204,7 +204,8 @@ class PCN:
         iterations: How often a command was chosen and the network updated.
         buffer: The episodes.
         losses: Of the last iteration's updates.
-        reference: The worst return of the first, random episodes in each objective, shape (m,); for hypervolumes.
+        reference: The worst return of the first, random episodes in each objective, shape (m,), for hypervolumes; where
+            they are all equal, less 1 for each step of the longest.
 
     Raises:
         ValueError: An environment without vector rewards, or with other actions than a Discrete's.
@@ -282,17 +283,22 @@ class PCN:
 
     def _fill(self) -> list[Episode]:
         episodes = self._collect(Random(self.env), self.settings.first_episodes)
+        longest, returns = max(map(len, episodes)), np.array([episode.returns for episode in episodes])
+        spread = np.ptp(returns, axis=0) > 0
+        self.reference = np.where(spread, returns.min(axis=0), returns.min(axis=0) - longest)
         self._set_scale(1 / self._ranges(episodes))
-        self.reference = np.array([episode.returns for episode in episodes]).min(axis=0)
         self._take(episodes)
         return episodes
 
     def _ranges(self, episodes: Sequence[Episode]) -> Floats:
-        """Return what returns and horizons are divided by: what is set, or else what the episodes span."""
+        """Return what returns and horizons are divided by: what is set, or else what the episodes span.
+
+        Where random play always earns the same, as it treats all alike, that is 1 for each step of the longest episode.
+        """
+        longest = max(map(len, episodes))
         spans = np.ptp(np.concatenate([episode.returns_to_go for episode in episodes]), axis=0)[self.requested]
-        returns = np.array(self.settings.return_range or np.where(spans > 0, spans, 1))
-        horizon = self.settings.horizon_range or max(map(len, episodes))
-        return np.append(returns, horizon)
+        returns = np.array(self.settings.return_range or np.where(spans > 0, spans, longest))
+        return np.append(returns, self.settings.horizon_range or longest)
 
     def _play(self, agent: Agent, count: int) -> list[Episode]:
         episodes = self._collect(agent, count)
@@ -384,29 +390,15 @@ class PCN:
         self, observation: ArrayLike, desired_return: ArrayLike, desired_horizon: ArrayLike
     ) -> Floats:
         """Return the actions' probabilities, shape (n, actions), or (actions,) for one observation; see `predict`."""
-        rows = np.asarray(observation)
+        rows, width = np.asarray(observation), len(self.requested)
         shape = self.env.single_observation_space.shape or ()
-        if rows.shape[-len(shape) :] != shape or rows.ndim > len(shape) + 1:
-            raise ValueError(f"observation must have shape (n, *{shape}) or {shape}, got {rows.shape}")
+        if rows.shape[rows.ndim - len(shape) :] != shape or rows.ndim > len(shape) + 1:
+            raise ValueError(f"observation must have shape {('n', *shape)} or {shape}, got {rows.shape}")
         single = rows.ndim == len(shape)
         rows = rows.reshape(-1, *shape)
-        wanted = np.asarray(desired_return, np.float64)
-        if wanted.shape[-1:] != (len(self.requested),):
-            raise ValueError(
-                f"desired_return must have {len(self.requested)} entries, one for each objective, got shape {wanted.shape}"
-            )
-        horizon = np.asarray(desired_horizon, np.float64)
-        for name, given, fits in (
-            ("desired_return", wanted, (len(rows), len(self.requested))),
-            ("desired_horizon", horizon, (len(rows),)),
-        ):
-            if given.ndim == len(fits) and given.shape != fits or given.ndim > len(fits):
-                raise ValueError(f"{name} must have shape {fits} or {fits[1:]}, got {given.shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"{name} must be finite, got {given}")
-        found = self._probabilities(
-            rows, np.broadcast_to(wanted, (len(rows), len(self.requested))), np.broadcast_to(horizon, len(rows))
-        )
+        wanted = _matched("desired_return", desired_return, (len(rows), width))
+        horizon = _matched("desired_horizon", desired_horizon, (len(rows),))
+        found = self._probabilities(rows, wanted, horizon)
         return found[0] if single else found
 
     def _probabilities(self, observations: NDArray[Any], returns: Floats, horizons: Floats) -> Floats:
@@ -482,9 +474,7 @@ class Snapshot(NamedTuple):
         """Return tensors and plain data, so that loading it runs no code."""
         told = self._asdict()
         told["buffer"] = packed(told.pop("entries"), played=told.pop("played"))
-        told["memories"] = [
-            {name: th.from_numpy(column) for name, column in kept.items()} for kept in told["memories"]
-        ]
+        told["memories"] = [{name: th.from_numpy(column) for name, column in kept.items()} for kept in told["memories"]]
         return told
 
 
@@ -496,6 +486,16 @@ def memories(env: Any) -> list[Any]:
 Seed = Annotated[int, Range(0, 2**20 - 1)]
 TRAINING_SEEDS = 2**40  # episodes of trainings are seeded from here on; seeds below are left for tests
 EPISODES_EACH = 2**22  # seeds between those of one training and the next
+
+
+def _matched(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return what is given for all rows, or for each, as one entry for each."""
+    values = np.asarray(given, np.float64)
+    if values.shape not in (shape, shape[1:]):
+        raise ValueError(f"{name} must have shape {shape[1:]} or {shape}, got {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite, got {values}")
+    return np.broadcast_to(values, shape)
 
 
 def _requested(given: Sequence[int] | None, objectives: int) -> list[int]:

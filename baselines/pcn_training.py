@@ -1,4 +1,4 @@
-"""Trains Pareto Conditioned Networks on fairness objectives, into a folder that an interruption leaves ready to resume."""
+"""Trains Pareto Conditioned Networks on fairness objectives, into a folder that can be resumed."""
 
 import dataclasses
 import io
@@ -14,6 +14,7 @@ import torch as th
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines import coverage
+from fair_envs.baselines.coverage import CoverageSet
 from fair_envs.baselines.pcn import PCN, PCNSettings, Seed, Snapshot, farel_settings
 from fair_envs.baselines.rollouts import Episode
 from fair_envs.baselines.runs import Run, need_tensorboard
@@ -44,13 +45,21 @@ class PCNTraining(PCNSettings):
     algorithm: Literal["pcn"] = "pcn"
     steps: Count = 100_000  # environment steps; whole iterations, so at least these; F: 500,000
     # The objectives
-    objectives: Sequence[str] = (PERFORMANCE, "SP", "IF")  # that are asked for: R is the performance, others are notions
+    objectives: Sequence[str] = (
+        PERFORMANCE,
+        "SP",
+        "IF",
+    )  # that are asked for: R is the performance, others are notions
     computed: Sequence[str] = ()  # that are recorded beside them
     window: Annotated[int, Range(0)] = 500  # decisions that the notions look back on; 0: all
     keep_history: bool = False  # whether a lane's episodes look back on those before; F
+    # The coverage set
+    test_actions: Literal["drawn", "likeliest"] = (
+        "drawn"  # of the coverage set: what was learnt is how to draw; F: "likeliest"
+    )
+    test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of the coverage set
     # The machine
     lanes: Count = 10  # F: 1
-    test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of the coverage set
     seed: Seed = 0
     threads: Count = 1
 
@@ -67,9 +76,8 @@ class PCNTraining(PCNSettings):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         if not self.objectives:
             raise ValueError("objectives must name at least one, got none")
-        if len(set(self.names)) != len(self.objectives) + len(set(self.computed) - {PERFORMANCE}) + (
-            PERFORMANCE not in self.objectives
-        ):
+        given = [*self.objectives, *self.computed]
+        if len(set(given)) != len(given):
             raise ValueError(f"objectives and computed must name each once, got {self.objectives} and {self.computed}")
 
     @property
@@ -117,7 +125,11 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     settings = farel_settings(
         objectives=len(objectives), horizon=rules.params.horizon, published_code=preset == "farel-published"
     )
-    return dataclasses.asdict(settings) | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
+    return (
+        dataclasses.asdict(settings)
+        | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
+        | {"test_actions": "likeliest"}
+    )
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -185,9 +197,19 @@ def train_pcn(
                 _learn(model, config, progress=progress, callbacks=[keeper, callback])
             finally:
                 keeper.write()
-        found = coverage.cover(model, names=config.names, episodes=config.test_episodes)
-        coverage.save(found, run.folder, reference=model.reference[model.requested])
+        coverage.save(test(model, config), run.folder, reference=model.reference[model.requested])
         return model
+
+
+def test(model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None) -> CoverageSet:
+    """Return the coverage set of a trained model as its settings say."""
+    return coverage.cover(
+        model,
+        names=config.names,
+        episodes=episodes or config.test_episodes,
+        seed=coverage.TEST_SEED if seed is None else seed,
+        deterministic=config.test_actions == "likeliest",
+    )
 
 
 def _opened(config: PCNTraining, out: Path, *, resume: bool) -> tuple[PCN, Run]:

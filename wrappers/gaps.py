@@ -143,6 +143,7 @@ class GapObjectives(Transform):
         self._tracker = GapTracker(setting, **self.settings)
         self.histories = (self._tracker.history,)
         self.objectives = ("performance", *self._tracker.gaps.names)
+        self.objectives_at_most = (np.inf, *(0.0,) * len(self._tracker.gaps.names))
 
     def snapshot(self) -> dict[str, Any]:
         """Return what it remembers, as arrays."""

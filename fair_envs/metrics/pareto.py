@@ -115,7 +115,7 @@ def hypervolume(points: ArrayLike, *, reference: ArrayLike) -> float:
 
 
 def sparsity(points: ArrayLike) -> float:
-    """Return the sum over objectives of the squared gaps between neighbours, divided by their number; smaller is denser.
+    """Return the sum over objectives of the squared gaps between neighbours, by their number; smaller is denser.
 
     It concerns the non-dominated points; NaN with fewer than two. A set that misses half of a front may be denser than
     the whole one: read it beside the hypervolume.
@@ -237,7 +237,9 @@ def as_points(values: ArrayLike, name: str = "points") -> Floats:
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"{name} must have shape ({name}, objectives), got {rows.shape}")
     if np.isnan(rows).any():
-        raise ValueError(f"{name} must be defined in all objectives, got NaN in row {np.isnan(rows).any(axis=1).argmax()}")
+        raise ValueError(
+            f"{name} must be defined in all objectives, got NaN in row {np.isnan(rows).any(axis=1).argmax()}"
+        )
     return np.ascontiguousarray(rows)
 
 
