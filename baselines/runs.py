@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch as th
@@ -87,6 +87,15 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the folder
+
+
+class Logging(Protocol):
+    """A learner that logs; every one of Stable-Baselines3 does."""
+
+    num_timesteps: int
+
+    def set_logger(self, logger: Logger) -> None:
+        """Log there from now on."""
 
 
 class Run:
@@ -164,7 +173,7 @@ class Run:
         replace_file(self.folder / "checkpoint.pt", state)
 
     @contextmanager
-    def log(self, model: BaseAlgorithm) -> Iterator[None]:
+    def log(self, model: "Logging") -> Iterator[Logger]:
         """Let a model log to the metrics and to TensorBoard, from where it stands."""
         board = Board(self.folder / "tensorboard", step=model.num_timesteps)
         logger = Logger(str(self.folder), [Metrics(self), board])
@@ -172,7 +181,7 @@ class Run:
             logger.record(name, math.nan if value is None else value)
         model.set_logger(logger)
         try:
-            yield
+            yield logger
         finally:
             logger.close()
             model.set_logger(Logger(None, []))

@@ -85,10 +85,10 @@ class Training:
             if name not in ("env_id", "parameters", "net_arch", "worlds"):
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         find(self.env_id)
-        object.__setattr__(self, "parameters", _plain("parameters", self.parameters))
+        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
         if not isinstance(self.worlds, Sequence) or len(self.worlds) != 2:
             raise ValueError(f"worlds must be two mappings of parameters, got {self.worlds!r}")
-        object.__setattr__(self, "worlds", tuple(_plain("worlds", world) for world in self.worlds))
+        object.__setattr__(self, "worlds", tuple(plain_parameters("worlds", world) for world in self.worlds))
         if not isinstance(self.net_arch, Sequence):
             raise ValueError(f"net_arch must list the sizes of the layers, got {self.net_arch!r}")
         object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, Count) for size in self.net_arch))
@@ -108,7 +108,7 @@ class Training:
         return plain
 
 
-def _plain(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as JSON reads them back."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise ValueError(f"{name} must map names to values, got {given!r}")

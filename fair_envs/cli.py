@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
-ALGORITHMS = "ppo|fair-ppo|sb3-ppo"
+ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn"
 EXTRAS: Mapping[str, str] = {
     "imageio": "render",
     "matplotlib": "baselines",
+    "moocore": "baselines",
     "pandas": "baselines",
     "pygame": "render",
     "stable_baselines3": "baselines",
@@ -59,7 +60,7 @@ class Commands(TyperGroup):
         """Return the command that is called; ``train`` gets its options now, because they need torch."""
         name, command, rest = super().resolve_command(ctx, args)
         if name == "train":
-            command = typer.main.get_command(training_app())
+            command = typer.main.get_command(training_app(conditioned=is_conditioned(rest)))
         return name, command, rest
 
 
@@ -286,7 +287,7 @@ def train(
     resume: Resume = False,
     progress: ShowProgress = True,
 ) -> None:
-    """Train a baseline: ppo, fair-ppo or sb3-ppo. Every setting of a training is an option."""
+    """Train a baseline: ppo, fair-ppo, sb3-ppo or pcn. Every setting is an option; those of pcn: train pcn --help."""
     start_training(algorithm, env_id, param, out=out, resume=resume, progress=progress, settings={})
 
 
@@ -302,10 +303,10 @@ def start_training(
 ) -> None:
     """Begin a training or go on with one; what is not given for the latter is as it was."""
     from fair_envs.baselines.runs import Run
-    from fair_envs.baselines.training import Training
-    from fair_envs.baselines.training import train as run_training
 
-    given = read_settings(settings) | {"algorithm": algorithm, "env_id": env_id}
+    kind, run_training = training_kind(conditioned=is_conditioned([algorithm or ""], out=out if resume else None))
+    preset = settings.get("preset")
+    given = read_settings(settings, kind) | {"algorithm": algorithm, "env_id": env_id}
     given = {name: value for name, value in given.items() if value is not None}
     if resume:
         if out is None:
@@ -316,27 +317,49 @@ def start_training(
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
-    config = Training(**given)
+    if preset is not None:
+        from fair_envs.baselines.pcn_training import preset_values
+
+        given = preset_values(preset, given) | given
+    config = kind(**given)
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
     with resumable(f"fair-envs train --out {folder} --resume", begun=folder / "config.json"):
         run_training(config, out=folder, resume=resume, progress=progress)
     typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
 
 
-def training_app() -> typer.Typer:
-    """Return the command ``train`` with an option for each setting of a training."""
-    from fair_envs.baselines.training import Training
-    from fair_envs.pages import field_comments
+def is_conditioned(arguments: Sequence[str], *, out: Path | None = None) -> bool:
+    """Return whether a training is one of Pareto Conditioned Networks: it says so, or the run that is resumed was."""
+    from fair_envs.baselines.runs import Run
 
-    shared, comments = inspect.signature(train).parameters, field_comments(Training)
+    if "pcn" in arguments:
+        return True
+    if "--resume" in arguments and "--out" in arguments[:-1]:
+        out = Path(arguments[list(arguments).index("--out") + 1])
+    if out is None or not (out / "config.json").is_file():
+        return False
+    return bool(Run(out).config().get("algorithm") == "pcn")
+
+
+def training_kind(*, conditioned: bool) -> tuple[Any, Callable[..., Any]]:
+    """Return the record of a training's settings, and what trains."""
+    if conditioned:
+        from fair_envs.baselines.pcn_training import PCNTraining, train_pcn
+
+        return PCNTraining, train_pcn
+    from fair_envs.baselines.training import Training
+    from fair_envs.baselines.training import train as train_agents
+
+    return Training, train_agents
+
+
+def training_app(*, conditioned: bool = False) -> typer.Typer:
+    """Return the command ``train`` with an option for each setting of a training."""
+    kind, _ = training_kind(conditioned=conditioned)
+    shared = inspect.signature(train).parameters
     options = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=option(kind, about=comments.get(name, ""), default=getattr(Training, name)),
-        )
-        for name, kind in setting_kinds().items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in setting_options(kind).items()
     ]
 
     def command(**given: Any) -> None:
@@ -349,6 +372,24 @@ def training_app() -> typer.Typer:
     return single
 
 
+def setting_options(kind: Any) -> dict[str, Any]:
+    """Return the annotation of the option for each setting; pcn has presets too."""
+    from fair_envs.pages import field_comments
+
+    comments: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        comments |= field_comments(base)
+    options = {
+        name: option(of, about=comments.get(name, ""), default=getattr(kind, name))
+        for name, of in setting_kinds(kind).items()
+    }
+    if kind.__name__ == "PCNTraining":
+        about = "The settings that are not given: this package's, FAReL's, or those with its published mistakes."
+        choices = "recommended|farel|farel-published"
+        options["preset"] = Annotated[str | None, typer.Option(help=about, metavar=choices)]
+    return options
+
+
 def option(kind: Any, *, about: str, default: Any) -> Any:
     """Return the annotation of an option; its text is read by `value_of`, so that a wrong one is told in our words."""
     from fair_envs.pages import spelled
@@ -359,18 +400,16 @@ def option(kind: Any, *, about: str, default: Any) -> Any:
     return Annotated[str | None, typer.Option(help=told, metavar="VALUE")]
 
 
-def setting_kinds() -> dict[str, Any]:
+def setting_kinds(kind: Any) -> dict[str, Any]:
     """Return what each setting of a training may be; without those that the command line has other ways to tell."""
-    from fair_envs.baselines.training import Training
-
-    kinds = get_type_hints(Training, include_extras=True)
-    return {name: kind for name, kind in kinds.items() if name not in ("env_id", "parameters", "algorithm", "worlds")}
+    kinds = get_type_hints(kind, include_extras=True)
+    return {name: of for name, of in kinds.items() if name not in ("env_id", "parameters", "algorithm", "worlds")}
 
 
-def read_settings(texts: Mapping[str, Any]) -> dict[str, Any]:
+def read_settings(texts: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     """Return the settings that were given, as values of their types."""
-    kinds = setting_kinds()
-    return {name: value_of(text, kinds[name]) for name, text in texts.items() if text is not None}
+    kinds = setting_kinds(kind)
+    return {name: value_of(text, kinds[name]) for name, text in texts.items() if text is not None and name in kinds}
 
 
 # ------------------------------------------------------------------------------------------------- evaluate
@@ -390,8 +429,11 @@ def evaluate(
     from fair_envs.baselines.training import load
     from fair_envs.registration import make_rules
 
-    model, config = load(run)
     folder = new_path(out, stem="evaluation", folder=run)
+    if is_conditioned([], out=run):
+        evaluate_conditioned(run, folder, episodes=episodes, seed=seed, param=param)
+        return
+    model, config = load(run)
     parameters = environment_parameters(config.env_id, param, base=config.parameters)
     rules = make_rules(config.env_id, **parameters)
     total = len(assessment.batches(episodes))
@@ -408,6 +450,21 @@ def evaluate(
     terminal().print(assessment.table(found))
     for name, meaning in assessment.WORLDS.items():
         typer.echo(f"[{name}]: {meaning}")
+    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
+    typer.echo(f"saved {folder}")
+
+
+def evaluate_conditioned(run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None) -> None:
+    """Play the coverage set of Pareto Conditioned Networks again."""
+    from fair_envs.baselines import coverage
+    from fair_envs.baselines.pcn_training import load_pcn, test
+
+    if param is not None:
+        raise ValueError("param must be left out: Pareto Conditioned Networks are tested in their own environment")
+    model, config = load_pcn(run)
+    found = test(model, config, episodes=episodes, seed=seed)
+    coverage.save(found, folder, reference=model.reference[model.requested])
+    terminal().print(coverage.table(found))
     typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
     typer.echo(f"saved {folder}")
 

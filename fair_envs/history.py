@@ -182,6 +182,25 @@ class History:
         other._followers = {key: follower.copy() for key, follower in self._followers.items()}
         return other
 
+    def snapshot(self) -> dict[str, NDArray[np.uint8]]:
+        """Return what is remembered as bytes, for `restore`; what notions keep beside it is made again when asked."""
+        arrays = {"state": self._state, "rows": self._rows}
+        return {name: np.frombuffer(array.tobytes(), np.uint8).copy() for name, array in arrays.items()}
+
+    def restore(self, snapshot: Mapping[str, NDArray[np.uint8]]) -> None:
+        """Go back to a snapshot of a history of the same memory, environment and lanes.
+
+        Raises:
+            ValueError: It is of another one.
+        """
+        state, rows = snapshot["state"], snapshot["rows"]
+        if state.nbytes != self._state.nbytes or rows.nbytes % (self.lanes * self._rows.dtype.itemsize):
+            raise ValueError("snapshot must be of a history of the same memory, environment and lanes, got another")
+        self._state = np.frombuffer(state.tobytes(), self._state.dtype).copy()
+        self._rows = np.frombuffer(rows.tobytes(), self._rows.dtype).reshape(self.lanes, -1).copy()
+        self._followers = {}
+        self.version += 1
+
     def __len__(self) -> int:
         """Return how many decisions are remembered, in all lanes together."""
         return int((self._state["end"] - self._state["first"]).sum())

@@ -315,9 +315,11 @@ def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None
 
 
 def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
+    from fair_envs.baselines.training import Training
+
     said = Said("train", "--help")
     assert said.code == 0
-    assert [name for name in cli.setting_kinds() if f"--{name.replace('_', '-')}" not in said.text] == []
+    assert [name for name in cli.setting_kinds(Training) if f"--{name.replace('_', '-')}" not in said.text] == []
     assert "of the retrospective cost [1.0; a number at least 0]" in said.flat
 
 

@@ -176,7 +176,10 @@ class Bound:
     def reward_space(self) -> Box | None:
         """The space of the vector reward; None: the reward is a number."""
         count = len(self.transform.objectives)
-        return Box(-np.inf, np.inf, (count,), np.float32) if count else None
+        if not count:
+            return None
+        high = np.array(self.transform.objectives_at_most or (np.inf,) * count, np.float32)
+        return Box(np.full(count, -np.inf, np.float32), high, dtype=np.float32)
 
     def face_space(self) -> gym.Space[Any]:
         """Return the face's observation space after the transform."""

@@ -53,6 +53,15 @@ class GapTracker:
         self._keeps_last = undefined == "last"
         self._last = np.full((setting.lanes.count, len(self.gaps.notions)), np.nan)
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return the decisions and gaps that the next gaps depend on, as arrays."""
+        return {**self.history.snapshot(), "last": self._last.copy()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.history.restore(snapshot)
+        self._last = np.array(snapshot["last"])
+
     def update(self, batch: Batch) -> tuple[Floats, NDArray[np.int8]]:
         """Take in what was decided; return the gaps and whether they are defined, shape (B, N), 0 where undecided.
 
@@ -133,6 +142,15 @@ class GapObjectives(Transform):
         self._tracker = GapTracker(setting, **self.settings)
         self.histories = (self._tracker.history,)
         self.objectives = ("performance", *self._tracker.gaps.names)
+        self.objectives_at_most = (np.inf, *(0.0,) * len(self._tracker.gaps.names))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what it remembers, as arrays."""
+        return self._tracker.snapshot()
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Go back to a snapshot of the same environment."""
+        self._tracker.restore(snapshot)
 
     def __call__(self, batch: Batch) -> Batch:
         """Add the vector."""

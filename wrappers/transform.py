@@ -75,6 +75,7 @@ class Transform:
         takes_vector: Whether it needs a vector reward from below and makes a number of it.
         reports: Whether the policy's probabilities are reported before each step, see `action_probs`.
         objectives: Names of the entries of the vector reward; none: the reward stays what it is.
+        objectives_at_most: What each of them is at most, if that is known.
         histories: What it remembers of the decisions, if it does.
     """
 
@@ -83,6 +84,7 @@ class Transform:
     takes_vector: ClassVar[bool] = False
     reports: ClassVar[bool] = False
     objectives: tuple[str, ...] = ()
+    objectives_at_most: tuple[float, ...] = ()
     histories: tuple[History, ...] = ()
 
     def bind(self, setting: Setting) -> None:

@@ -1,0 +1,262 @@
+"""What a conditioned policy achieves when it is asked for each of its best returns: played again, with intervals."""
+
+import copy
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from rich.table import Table
+
+from fair_envs.baselines.pcn import PCN, Command, Commanded
+from fair_envs.baselines.rollouts import VectorEnv, collect
+from fair_envs.core import check_count
+from fair_envs.metrics.intervals import Estimate, mean_interval
+from fair_envs.metrics.pareto import (
+    cardinality,
+    epsilon,
+    expected_utility,
+    hypervolume,
+    non_dominated,
+    sparsity,
+)
+
+Floats = NDArray[np.float64]
+
+EPISODES = 10  # for each command, at least, for an interval that means something
+TEST_SEED = 1_000_000  # trainings have other seeds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CoverageSet:
+    """Commands and what came of them.
+
+    Attributes:
+        names: Of the objectives.
+        requested: The numbers of those that were asked for.
+        commands: What was asked for, n of them.
+        returns: What was achieved, shape (n, episodes, objectives).
+        lengths: Of the episodes, shape (n, episodes).
+    """
+
+    names: tuple[str, ...]
+    requested: tuple[int, ...]
+    commands: tuple[Command, ...]
+    returns: Floats
+    lengths: Floats
+
+    @property
+    def means(self) -> Floats:
+        """The mean returns, shape (n, objectives)."""
+        mean: Floats = self.returns.mean(axis=1)
+        return mean
+
+    @property
+    def achieved(self) -> Floats:
+        """The mean returns in the requested objectives, shape (n, requested)."""
+        return self.means[:, self.requested]
+
+    @property
+    def desired(self) -> Floats:
+        """What was asked for, shape (n, requested)."""
+        return np.array([command.desired_return for command in self.commands])
+
+    @property
+    def on_front(self) -> NDArray[np.bool_]:
+        """Which points are non-dominated in the requested objectives, shape (n,); a mean may be there by luck."""
+        return non_dominated(self.achieved)
+
+    def estimate(self, point: int, objective: int, *, level: float = 0.95) -> Estimate:
+        """Return a point's mean return in an objective with its interval over episodes."""
+        return mean_interval(self.returns[point, :, objective], level=level)
+
+    def measures(self, *, reference: ArrayLike) -> dict[str, Any]:
+        """Return what is said of the set as a whole.
+
+        Args:
+            reference: Of the hypervolume, shape (requested,).
+        """
+        front = self.achieved[self.on_front]
+        missed = epsilon(front, desired=self.desired)
+        return {
+            "reference": np.asarray(reference, float).tolist(),
+            "hypervolume": hypervolume(front, reference=reference),
+            "hypervolume_desired": hypervolume(self.desired, reference=reference),
+            "expected_utility": expected_utility(front),
+            "sparsity": sparsity(front),
+            "cardinality": cardinality(front),
+            "epsilon_worst": missed.worst,
+            "epsilon_mean": missed.mean,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return plain data, one row for each point."""
+        return [self._row(k) for k in range(len(self.commands))]
+
+    def _row(self, point: int) -> dict[str, Any]:
+        command = self.commands[point]
+        row: dict[str, Any] = {"point": point, "on_front": bool(self.on_front[point])}
+        for number, wanted in zip(self.requested, command.desired_return, strict=True):
+            row[f"desired_{self.names[number]}"] = float(wanted)
+        row |= {"desired_horizon": command.horizon, "length": float(self.lengths[point].mean())}
+        row["episodes"] = self.returns.shape[1]
+        for number, name in enumerate(self.names):
+            found = self.estimate(point, number)
+            row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+        return row
+
+
+def cover(
+    model: PCN,
+    *,
+    names: Sequence[str] | None = None,
+    commands: Sequence[Command] | None = None,
+    episodes: int = EPISODES,
+    seed: int = TEST_SEED,
+    deterministic: bool = True,
+    env: VectorEnv | None = None,
+) -> CoverageSet:
+    """Play test episodes after each command and return what came of them.
+
+    Every command meets the same episodes, and goes on from the environment as it is given: nothing is remembered from
+    one command to the next, or of the training.
+
+    Args:
+        model: The learner.
+        names: Of the objectives; None: numbers.
+        commands: What is asked for; None: the model's best returns.
+        episodes: For each command; fewer than 10 give intervals of little worth.
+        seed: Of the first test episode.
+        deterministic: Whether the likeliest actions are taken instead of drawn ones.
+        env: Where it is played; None: a copy of the model's, whose wrappers have forgotten all decisions.
+
+    Raises:
+        ValueError: A number below 1, or no command.
+    """
+    check_count("episodes", episodes)
+    asked = tuple(model.commands() if commands is None else commands)
+    if not asked:
+        raise ValueError("commands must hold at least one, got none; train the model first")
+    start = model.blank_env if env is None else env
+    played = []
+    for command in asked:
+        own = copy.deepcopy(start)
+        agent = Commanded(model, [command], lanes=own.num_envs)
+        chance = np.random.default_rng(seed)
+        played.append(collect(own, agent, episodes=episodes, chance=chance, seed=seed, deterministic=deterministic))
+    return CoverageSet(
+        names=tuple(map(str, names or range(model.objectives))),
+        requested=tuple(model.requested),
+        commands=asked,
+        returns=np.array([[episode.returns for episode in row] for row in played]),
+        lengths=np.array([[float(len(episode)) for episode in row] for row in played]),
+    )
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
+    """Write ``coverage.csv``, ``coverage.json``, ``pareto.png`` and ``radar.png`` into a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = found.rows()
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    (folder / "coverage.csv").write_text(stream.getvalue(), "utf-8")
+    told: dict[str, Any] = {"objectives": found.names, "requested": [found.names[k] for k in found.requested]}
+    told |= {"measures": found.measures(reference=reference), "points": rows}
+    (folder / "coverage.json").write_text(json.dumps(_finite(told), indent=1) + "\n", "utf-8")
+    for name, draw in (("pareto", pareto_plot), ("radar", radar_plot)):
+        draw(found).savefig(folder / f"{name}.png", dpi=150, bbox_inches="tight")
+
+
+def _finite(value: Any) -> Any:
+    """Return plain data for JSON: what is not finite is None."""
+    if isinstance(value, dict):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def table(found: CoverageSet) -> Table:
+    """Return the points that are on the front, for people: what was desired, and what was achieved."""
+    shown = Table("point", box=None, pad_edge=False)
+    for name in [f"desired {found.names[k]}" for k in found.requested] + list(found.names):
+        shown.add_column(name)
+    for k in np.flatnonzero(found.on_front):
+        desired = [f"{wanted:.4g}" for wanted in found.desired[k]]
+        shown.add_row(str(k), *desired, *(_cell(found.estimate(int(k), o)) for o in range(len(found.names))))
+    return shown
+
+
+def _cell(estimate: Estimate) -> str:
+    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
+
+
+# Plots ----------------------------------------------------------------------------------------------------------------
+
+FRONT, DOMINATED, DESIRED = "#1f5a94", "#b5b5b5", "#d1495b"
+
+
+def pareto_plot(found: CoverageSet) -> Any:
+    """Return a figure of each pair of requested objectives: what was achieved, with intervals, and what was desired."""
+    from matplotlib.figure import Figure
+
+    pairs = [(a, b) for k, a in enumerate(found.requested) for b in found.requested[k + 1 :]]
+    pairs = pairs or [(found.requested[0], found.requested[0])]
+    figure = Figure(figsize=(4.2 * len(pairs), 3.8), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(pairs)))
+    for axis, (a, b) in zip(axes, pairs, strict=True):
+        _panel(axis, found, a, b)
+    axes[0].legend(fontsize="small")
+    return figure
+
+
+def _panel(axis: Any, found: CoverageSet, a: int, b: int) -> None:
+    where = [found.requested.index(number) for number in (a, b)]
+    axis.scatter(*found.desired[:, where].T, marker="x", s=18, color=DESIRED, label="desired", linewidths=0.8)
+    for chosen, colour, label in ((~found.on_front, DOMINATED, "dominated"), (found.on_front, FRONT, "non-dominated")):
+        if chosen.any():
+            x, y = found.means[chosen, a], found.means[chosen, b]
+            spread = [_half_widths(found, chosen, number) for number in (a, b)]
+            style = {"color": colour, "label": label, "markersize": 4, "elinewidth": 0.7}
+            axis.errorbar(x, y, xerr=spread[0], yerr=spread[1], fmt="o", **style)
+    axis.set(xlabel=found.names[a], ylabel=found.names[b])
+
+
+def _half_widths(found: CoverageSet, chosen: NDArray[np.bool_], objective: int) -> Floats:
+    """Return half the width of each chosen point's interval, 0 where there is none."""
+    intervals = [found.estimate(int(k), objective) for k in np.flatnonzero(chosen)]
+    return np.nan_to_num([(interval.high - interval.low) / 2 for interval in intervals])
+
+
+def radar_plot(found: CoverageSet) -> Any:
+    """Return a figure with a ray for each objective, the set's worst mean at the centre and its best at the rim.
+
+    Points are coloured by the first requested objective; dominated ones are grey.
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    low, high = found.means.min(axis=0), found.means.max(axis=0)
+    span = high - low
+    scaled = np.where(span > 0, (found.means - low) / np.where(span > 0, span, 1), 1.0)
+    angles = np.linspace(0, 2 * np.pi, len(found.names), endpoint=False)
+    figure = Figure(figsize=(5.5, 5), layout="constrained")
+    axis: Any = figure.add_subplot(projection="polar")
+    for k in np.argsort(found.on_front, kind="stable"):
+        colour = colormaps["viridis"](scaled[k, found.requested[0]]) if found.on_front[k] else DOMINATED
+        axis.plot(np.append(angles, angles[0]), np.append(scaled[k], scaled[k, 0]), color=colour, linewidth=1.2)
+    texts = [f"{name}\n{a:.3g} to {b:.3g}" for name, a, b in zip(found.names, low, high, strict=True)]
+    axis.set_xticks(angles, texts, fontsize="small")
+    axis.set_yticks([0, 0.5, 1], [])
+    axis.set_ylim(0, 1.05)
+    return figure

@@ -1,0 +1,524 @@
+"""Pareto Conditioned Networks: one network that is told what returns are wanted, and in how many steps.
+
+Reymond, Bargiacchi and Nowé, "Pareto Conditioned Networks", AAMAS 2022. The network learns, supervised, which actions
+led from a state to a return; asked for returns a little better than the best so far, it is to find better ones.
+"""
+
+import copy
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+from torch.nn import functional
+
+from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
+from fair_envs.baselines.rollouts import Agent, Episode, Random, VectorEnv, actions_of, collect, objectives_of
+from fair_envs.metrics.pareto import non_dominated
+from fair_envs.parameters import Count, Positive, Range, Weight, checked
+from fair_envs.wrappers.adapters import transforms
+from fair_envs.wrappers.twin import choose
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+StateLayers = Literal["one", "two", "relu"]
+"""How a state is embedded: by one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid ("densebig")."""
+
+HIDDEN = 64  # units of every layer, in all published variants
+PATIENCE = 2  # steps that a command is shorter than the episode it is taken from
+LISTED = ("return_range", "max_return")  # settings that have an entry for each objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCNSettings:
+    """How Pareto Conditioned Networks learn.
+
+    Marks in the comments: P is the paper with the settings of its deep-sea-treasure, F the study FAReL; see
+    `farel_settings` for all of the latter. Where none is given or another value is used, it was found to be sounder or
+    to learn faster.
+
+    Raises:
+        ValueError: A value outside its range.
+    """
+
+    # The loop
+    first_episodes: Count = 50  # played at random before the first update; P, F
+    episodes: Count = 10  # of an iteration; P, F
+    updates: Count = 50  # of an iteration; P: 10, F: 20
+    batch_size: Count = 256  # P, F
+    learning_rate: Positive = 1e-3  # F; P: 1e-2
+    loss: Literal["mean", "sum"] = "mean"  # of the samples' cross-entropies; F: "sum"
+    # The network
+    state_layers: StateLayers = "one"  # P; F: "two"
+    scale_observations: bool = True  # to [0, 1] where the space is bounded; P and F do not
+    return_range: Sequence[float] = ()  # desired returns are divided by it; (): what random play spans; P: 10, F: 1
+    horizon_range: Weight = 0.0  # desired horizons are divided by it; 0: longest random episode; P: 100, F: 10
+    noise: Weight = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
+    # The buffer
+    buffer_size: Count = 200  # episodes; P; F: 100
+    keep: Keep = "top"  # F and the authors of P: "heap"
+    scaled_distance: bool = True  # whether returns are compared in units of return_range; P, F: False
+    crowding: Crowding = "all"  # P; F: "ranks"
+    crowding_threshold: Weight = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
+    crowding_penalty: Penalty = "double"  # P; F: "one"
+    # The commands
+    command: Literal["episode", "iteration"] = "iteration"  # for how long one is asked for; P, F
+    best: Count = 50  # episodes that a command is chosen from; P, F
+    non_domination: Literal["requested", "all"] = "requested"  # objectives that decide which of them are best
+    max_return: Sequence[float] = ()  # desired returns are clipped to it; (): what the rewards' bounds allow
+    coverage: Literal["front", "leaves"] = "front"  # the best, or the second half of the heap (F)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        for name, kind in get_type_hints(PCNSettings, include_extras=True).items():
+            if name in LISTED:
+                kind = Positive if name == "return_range" else float
+                given = _listed(name, getattr(self, name))
+                object.__setattr__(self, name, tuple(checked(name, number, kind) for number in given))
+            else:
+                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        if self.first_episodes < 2:
+            raise ValueError(f"first_episodes must be at least 2, got {self.first_episodes}")
+
+
+def _listed(name: str, given: Any) -> Sequence[Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ValueError(f"{name} must list a number for each objective, got {given!r}")
+    return given
+
+
+def farel_settings(*, objectives: int, horizon: int, published_code: bool = False) -> PCNSettings:
+    """Return the settings of FAReL (Cimpean et al. 2025), to be used on one lane.
+
+    Args:
+        objectives: How many are requested; the first is the performance, the others are at most 0.
+        horizon: The longest that an episode lasts, which bounds the performance.
+        published_code: Whether the mistakes of the published code are made too: the horizon is scaled like a return,
+            the threshold of crowding stays 0.2 whatever is asked for, commands must be non-dominated in objectives that
+            were only computed, and half of the heap's array is taken for the coverage set.
+    """
+    return PCNSettings(
+        updates=20,
+        loss="sum",
+        state_layers="two",
+        scale_observations=False,
+        return_range=(1.0,) * objectives,
+        horizon_range=1.0 if published_code else 10.0,
+        buffer_size=100,
+        keep="heap",
+        scaled_distance=False,
+        crowding="ranks",
+        crowding_threshold=0.2 if published_code else 0.02,
+        crowding_penalty="one",
+        command="iteration",
+        non_domination="all" if published_code else "requested",
+        max_return=(float(horizon), *(0.0,) * (objectives - 1)),
+        coverage="leaves" if published_code else "front",
+    )
+
+
+# The network ----------------------------------------------------------------------------------------------------------
+
+
+class Network(nn.Module):
+    """Logits of the actions from observations (n, d) and scaled commands (n, objectives + 1).
+
+    Args:
+        width: Entries of an observation.
+        objectives: How many are requested.
+        actions: How many there are.
+        state_layers: How observations are embedded.
+    """
+
+    def __init__(self, width: int, objectives: int, actions: int, *, state_layers: StateLayers = "one") -> None:
+        super().__init__()
+        layers: list[nn.Module] = [nn.Linear(width, HIDDEN), nn.Sigmoid()]
+        if state_layers == "two":
+            layers += [nn.Linear(HIDDEN, HIDDEN), nn.Sigmoid()]
+        elif state_layers == "relu":
+            layers = [nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.Sigmoid()]
+        self.state = nn.Sequential(*layers)
+        self.command = nn.Sequential(nn.Linear(objectives + 1, HIDDEN), nn.Sigmoid())
+        self.head = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, actions))
+
+    def forward(self, observations: th.Tensor, commands: th.Tensor) -> th.Tensor:
+        """Return logits, shape (n, actions)."""
+        logits: th.Tensor = self.head(self.state(observations) * self.command(commands))
+        return logits
+
+
+class Command(NamedTuple):
+    """What is asked for."""
+
+    desired_return: Floats  # (objectives,)
+    horizon: float  # in so many steps
+
+
+class Commanded(Agent):
+    """Plays each episode after its command: what has been earned is subtracted from what is still desired."""
+
+    def __init__(self, model: "PCN", commands: Sequence[Command], *, lanes: int) -> None:
+        self._model, self._commands = model, commands
+        self._returns = np.zeros((lanes, len(model.requested)))
+        self._horizons = np.ones(lanes)
+
+    def begin(self, lanes: Codes, episodes: Codes) -> None:
+        """Ask for what the episodes' commands say."""
+        for lane, episode in zip(lanes, episodes, strict=True):
+            self._returns[lane], self._horizons[lane] = self._commands[episode % len(self._commands)]
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return the probabilities of the actions."""
+        return self._model._probabilities(observation, self._returns, self._horizons)
+
+    def rewarded(self, rewards: Floats, playing: NDArray[np.bool_]) -> None:
+        """Ask for what is left."""
+        left = np.minimum(self._returns - rewards[:, self._model.requested], self._model.max_return)
+        self._returns = np.where(playing[:, np.newaxis], left, self._returns)
+        self._horizons = np.where(playing, np.maximum(self._horizons - 1, 1), self._horizons)
+
+
+# The learner ----------------------------------------------------------------------------------------------------------
+
+
+class PCN:
+    """Pareto Conditioned Networks for environments with vector rewards and discrete actions.
+
+    Args:
+        env: B lanes; a `gymnasium.vector.VectorEnv` whose rewards have shape (B, m). An iteration's episodes are shared
+            out among the lanes; as many lanes as episodes are fastest.
+        settings: How it learns.
+        requested: Objectives that are asked for, by number; None: all. The others are only recorded.
+        seed: Of the networks and of all luck; equal seeds give equal networks.
+
+    Attributes:
+        network: Gives the actions' logits.
+        num_timesteps: Environment steps learnt from so far.
+        iterations: How often a command was chosen and the network updated.
+        buffer: The episodes.
+        losses: Of the last iteration's updates.
+        reference: The worst return of the first, random episodes in each objective, shape (m,), for hypervolumes; where
+            they are all equal, less 1 for each step of the longest.
+
+    Raises:
+        ValueError: An environment without vector rewards, or with other actions than a Discrete's.
+
+    References:
+        Reymond, Bargiacchi and Nowé, "Pareto Conditioned Networks", AAMAS 2022.
+        Cimpean et al., "FAReL", arXiv 2509.22232, 2025.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        *,
+        settings: PCNSettings | None = None,
+        requested: Sequence[int] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._blank_memories = [memory.snapshot() for memory in memories(env)]
+        self.env, self.settings, self.seed = env, settings or PCNSettings(), int(checked("seed", seed, Seed))
+        self.actions, rewards = actions_of(env), objectives_of(env)
+        self.objectives = int(rewards.shape[0])
+        self.requested = _requested(requested, self.objectives)
+        for name in LISTED:
+            _check_width(name, getattr(self.settings, name) or self.requested, len(self.requested))
+        self.max_return = np.array(self.settings.max_return or [_bound(high) for high in rewards.high[self.requested]])
+        self.chance = np.random.default_rng(np.random.SeedSequence(self.seed))
+        self.num_timesteps = self.iterations = 0
+        space = env.single_observation_space
+        assert isinstance(space, gym.spaces.Box)  # actions_of has checked it
+        self._low, self._span = _bounds(space, scaled=self.settings.scale_observations)
+        with th.random.fork_rng(devices=[]):
+            th.manual_seed(self.seed)
+            self.network = Network(
+                int(np.prod(space.shape)), len(self.requested), self.actions, state_layers=self.settings.state_layers
+            )
+        self._optimizer = th.optim.Adam(self.network.parameters(), lr=self.settings.learning_rate, fused=True)
+        self.losses: list[float] = []  # of the last iteration
+        self.reference: Floats = np.full(self.objectives, np.nan)
+        self._set_scale(np.ones(len(self.requested) + 1))
+
+    def _set_scale(self, scale: Floats) -> None:
+        """Fix what commands are multiplied by, the horizon last, and begin with an empty buffer."""
+        settings = self.settings
+        self.scale = scale
+        self._scale = th.as_tensor(scale, dtype=th.float32)
+        self.buffer = Buffer(
+            settings.buffer_size,
+            Ranking(settings.crowding, settings.crowding_threshold, settings.crowding_penalty),
+            keep=settings.keep,
+            objectives=self.requested,
+            scale=scale[:-1] if settings.scaled_distance else np.ones(len(self.requested)),
+        )
+
+    # Learning
+
+    def iterate(self) -> list[Episode]:
+        """Play the first random episodes, or else update the network and play episodes after new commands.
+
+        Returns:
+            The episodes that were played.
+        """
+        if not self.buffer.played:
+            return self._fill()
+        self._update()
+        commands = self._choose_commands()
+        episodes = self._play(Commanded(self, commands, lanes=self.env.num_envs), self.settings.episodes)
+        self.iterations += 1
+        return episodes
+
+    def learn(self, steps: int) -> "PCN":
+        """Iterate until at least so many environment steps have been learnt from, and return self."""
+        while self.num_timesteps < steps:
+            self.iterate()
+        return self
+
+    def _fill(self) -> list[Episode]:
+        episodes = self._collect(Random(self.env), self.settings.first_episodes)
+        longest, returns = max(map(len, episodes)), np.array([episode.returns for episode in episodes])
+        spread = np.ptp(returns, axis=0) > 0
+        self.reference = np.where(spread, returns.min(axis=0), returns.min(axis=0) - longest)
+        self._set_scale(1 / self._ranges(episodes))
+        self._take(episodes)
+        return episodes
+
+    def _ranges(self, episodes: Sequence[Episode]) -> Floats:
+        """Return what returns and horizons are divided by: what is set, or else what the episodes span.
+
+        Where random play always earns the same, as it treats all alike, that is 1 for each step of the longest episode.
+        """
+        longest = max(map(len, episodes))
+        spans = np.ptp(np.concatenate([episode.returns_to_go for episode in episodes]), axis=0)[self.requested]
+        returns = np.array(self.settings.return_range or np.where(spans > 0, spans, longest))
+        return np.append(returns, self.settings.horizon_range or longest)
+
+    def _play(self, agent: Agent, count: int) -> list[Episode]:
+        episodes = self._collect(agent, count)
+        self._take(episodes)
+        return episodes
+
+    def _collect(self, agent: Agent, count: int) -> list[Episode]:
+        seed = TRAINING_SEEDS + EPISODES_EACH * self.seed + self.buffer.played
+        for memory in memories(self.env):
+            memory.restore(memory.snapshot())  # as after a resumption: sums are made anew, not rounded step by step
+        return collect(self.env, agent, episodes=count, chance=self.chance, seed=seed)
+
+    def _take(self, episodes: Sequence[Episode]) -> None:
+        self.buffer.add(episodes)
+        self.num_timesteps += sum(map(len, episodes))
+
+    def _update(self) -> None:
+        """Take gradient steps towards the actions that led to the returns."""
+        settings = self.settings
+        batches = self.buffer.batches(settings.updates, settings.batch_size, self.chance)
+        commands = batches.commands * self._scale
+        if settings.noise:
+            drawn = self.chance.standard_normal(tuple(commands.shape), np.float32)
+            commands += settings.noise * th.from_numpy(drawn)
+        observations, losses = self._prepared(batches.observations), []
+        for k in range(settings.updates):
+            logits = self.network(observations[k], commands[k])
+            loss = functional.cross_entropy(logits, batches.actions[k], reduction=settings.loss)
+            self._optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self._optimizer.step()
+            losses.append(loss.detach())
+        self.losses = [loss.item() for loss in losses]
+
+    def _choose_commands(self) -> list[Command]:
+        """Return commands for an iteration's episodes: one of the best returns, one objective of it made better."""
+        ranked = [entry.episode for entry in self.buffer.rank()[: self.settings.best]]
+        returns = np.array([episode.returns for episode in ranked])
+        judged = returns if self.settings.non_domination == "all" else returns[:, self.requested]
+        best = np.flatnonzero(non_dominated(judged, keep_duplicates=self.settings.keep == "heap"))
+        wanted = returns[best][:, self.requested]
+        spread = wanted.std(axis=0)
+        commands = []
+        for _ in range(self.settings.episodes if self.settings.command == "episode" else 1):
+            k, objective = self.chance.integers(len(best)), self.chance.integers(len(self.requested))
+            desired = wanted[k].copy()
+            desired[objective] += self.chance.uniform(0, spread[objective])
+            commands.append(Command(desired, float(len(ranked[best[k]]) - PATIENCE)))
+        return commands
+
+    # Acting
+
+    @property
+    def blank_env(self) -> Any:
+        """A copy of the environment whose wrappers have forgotten all decisions."""
+        own = copy.deepcopy(self.env)
+        for memory, kept in zip(memories(own), self._blank_memories, strict=True):
+            memory.restore(kept)
+        return own
+
+    def predict(
+        self,
+        observation: ArrayLike,
+        desired_return: ArrayLike,
+        desired_horizon: ArrayLike,
+        *,
+        deterministic: bool = True,
+        chance: np.random.Generator | None = None,
+    ) -> Codes:
+        """Return actions, shape (n,), or () for one observation.
+
+        Args:
+            observation: Shape (n, ...), or one without the first axis.
+            desired_return: Shape (n, objectives) or (objectives,), of the requested objectives.
+            desired_horizon: In how many steps, shape (n,) or a number.
+            deterministic: Whether the likeliest action is taken instead of a drawn one.
+            chance: What actions are drawn with; None: a fresh generator.
+
+        Raises:
+            ValueError: A desired return of another length than there are objectives, or other shapes that do not fit.
+        """
+        probabilities = self.action_probabilities(observation, desired_return, desired_horizon)
+        if deterministic:
+            return np.asarray(probabilities.argmax(axis=-1))
+        chance = chance or np.random.default_rng()
+        return choose(probabilities, np.asarray(chance.random(probabilities.shape[:-1])))
+
+    def action_probabilities(
+        self, observation: ArrayLike, desired_return: ArrayLike, desired_horizon: ArrayLike
+    ) -> Floats:
+        """Return the actions' probabilities, shape (n, actions), or (actions,) for one observation; see `predict`."""
+        rows, width = np.asarray(observation), len(self.requested)
+        shape = self.env.single_observation_space.shape or ()
+        if rows.shape[rows.ndim - len(shape) :] != shape or rows.ndim > len(shape) + 1:
+            raise ValueError(f"observation must have shape {('n', *shape)} or {shape}, got {rows.shape}")
+        single = rows.ndim == len(shape)
+        rows = rows.reshape(-1, *shape)
+        wanted = _matched("desired_return", desired_return, (len(rows), width))
+        horizon = _matched("desired_horizon", desired_horizon, (len(rows),))
+        found = self._probabilities(rows, wanted, horizon)
+        return found[0] if single else found
+
+    def _probabilities(self, observations: NDArray[Any], returns: Floats, horizons: Floats) -> Floats:
+        command = np.concatenate([returns, horizons[:, np.newaxis]], axis=1) * self.scale
+        with th.no_grad():
+            rows = self._prepared(th.as_tensor(observations, dtype=th.float32))
+            logits = self.network(rows, th.as_tensor(command, dtype=th.float32))
+            found: Floats = th.softmax(logits.double(), dim=1).numpy()
+        return found
+
+    def _prepared(self, observations: th.Tensor) -> th.Tensor:
+        """Return observations as the network sees them, in one row each."""
+        scaled = (observations - self._low) / self._span
+        return scaled.flatten(start_dim=-len(self.env.single_observation_space.shape or ()))
+
+    def commands(self) -> list[Command]:
+        """Return what the coverage set is asked for: the returns and lengths of the best episodes, each return once."""
+        if self.settings.coverage == "leaves":
+            episodes = self.buffer.leaves()
+        else:
+            episodes = [entry.episode for entry in self.buffer.entries]
+        returns = np.array([episode.returns[self.requested] for episode in episodes])
+        best = np.flatnonzero(non_dominated(returns))
+        best = best[np.lexsort(returns[best].T[::-1])]
+        return [Command(returns[k], float(len(episodes[k]))) for k in best]
+
+    # Keeping
+
+    def set_logger(self, logger: Any) -> None:
+        """Do nothing: who trains it logs."""
+
+    def snapshot(self) -> "Snapshot":
+        """Return all that the rest of a training depends on, cheaply; `Snapshot.state` makes plain data of it."""
+        return Snapshot(
+            network=copy.deepcopy(self.network.state_dict()),
+            optimizer=copy.deepcopy(self._optimizer.state_dict()),
+            scale=self.scale.tolist(),
+            reference=self.reference.tolist(),
+            memories=[memory.snapshot() for memory in memories(self.env)],
+            entries=list(self.buffer.entries),
+            played=self.buffer.played,
+            counters=(self.num_timesteps, self.iterations),
+            chance=json.dumps(self.chance.bit_generator.state),
+        )
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a snapshot's state, in a learner that was made with the same arguments."""
+        self._set_scale(np.array(state["scale"]))
+        self.reference = np.array(state["reference"])
+        for memory, kept in zip(memories(self.env), state["memories"], strict=True):
+            memory.restore({name: column.numpy() for name, column in kept.items()})
+        self.network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.buffer.restore(state["buffer"])
+        self.num_timesteps, self.iterations = state["counters"]
+        self.chance.bit_generator.state = json.loads(state["chance"])
+
+
+class Snapshot(NamedTuple):
+    """Where a training stands; what changes is copied, what does not is shared."""
+
+    network: dict[str, Any]
+    optimizer: dict[str, Any]
+    scale: list[float]
+    reference: list[float]
+    memories: list[dict[str, Any]]
+    entries: list[Entry]
+    played: int
+    counters: tuple[int, int]
+    chance: str
+
+    def state(self) -> dict[str, Any]:
+        """Return tensors and plain data, so that loading it runs no code."""
+        told = self._asdict()
+        told["buffer"] = packed(told.pop("entries"), played=told.pop("played"))
+        told["memories"] = [{name: th.from_numpy(column) for name, column in kept.items()} for kept in told["memories"]]
+        return told
+
+
+def memories(env: Any) -> list[Any]:
+    """Return what remembers decisions over a reset: the wrappers' transforms with ``snapshot`` and ``restore``."""
+    return [bound.transform for bound in transforms(env) if hasattr(bound.transform, "snapshot")]
+
+
+Seed = Annotated[int, Range(0, 2**20 - 1)]
+TRAINING_SEEDS = 2**40  # episodes of trainings are seeded from here on; seeds below are left for tests
+EPISODES_EACH = 2**22  # seeds between those of one training and the next
+
+
+def _matched(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return what is given for all rows, or for each, as one entry for each."""
+    values = np.asarray(given, np.float64)
+    if values.shape not in (shape, shape[1:]):
+        raise ValueError(f"{name} must have shape {shape[1:]} or {shape}, got {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite, got {values}")
+    return np.broadcast_to(values, shape)
+
+
+def _requested(given: Sequence[int] | None, objectives: int) -> list[int]:
+    chosen = list(range(objectives)) if given is None else [int(k) for k in given]
+    if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(range(objectives)):
+        raise ValueError(f"requested must name some of the objectives 0 to {objectives - 1}, each once, got {given!r}")
+    return chosen
+
+
+def _check_width(name: str, given: Sequence[Any], width: int) -> None:
+    if len(given) != width:
+        raise ValueError(f"{name} must have {width} entries, one for each requested objective, got {len(given)}")
+
+
+def _bound(high: float) -> float:
+    """Return what the return of at least one step is at most, if a step's reward is at most so much."""
+    return float(high) if high <= 0 else math.inf
+
+
+def _bounds(space: gym.spaces.Box, *, scaled: bool) -> tuple[th.Tensor, th.Tensor]:
+    """Return what is subtracted from observations and what they are divided by; 0 and 1 without finite bounds."""
+    low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(low) & np.isfinite(high) & (high - low > 0) & np.isfinite(high - low) & scaled
+        span = np.where(finite, high - low, 1).astype(np.float32)
+    return th.from_numpy(np.where(finite, low, 0).astype(np.float32)), th.from_numpy(span)

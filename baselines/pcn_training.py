@@ -1,0 +1,303 @@
+"""Trains Pareto Conditioned Networks on fairness objectives, into a folder that can be resumed."""
+
+import dataclasses
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from stable_baselines3.common.logger import Logger
+
+from fair_envs.baselines import coverage
+from fair_envs.baselines.coverage import CoverageSet
+from fair_envs.baselines.pcn import PCN, PCNSettings, Seed, Snapshot, farel_settings
+from fair_envs.baselines.rollouts import Episode
+from fair_envs.baselines.runs import Run, need_tensorboard
+from fair_envs.baselines.training import own_chance, plain_parameters
+from fair_envs.history import Full, SlidingWindow
+from fair_envs.metrics.pareto import cardinality, hypervolume, library
+from fair_envs.parameters import Count, Range, checked
+from fair_envs.registration import find, make_rules
+from fair_envs.wrappers import FairnessObjectives
+
+PERFORMANCE = "R"
+KEPT_EVERY = 20  # iterations from one checkpoint to the next
+
+Callback = Callable[[PCN, Sequence[Episode]], None]
+"""Is called after every iteration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCNTraining(PCNSettings):
+    """What Pareto Conditioned Networks are trained on, and how; equal trainings give equal networks.
+
+    Raises:
+        ValueError: A value outside its range, an unknown objective, or parameters that JSON cannot hold.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
+    algorithm: Literal["pcn"] = "pcn"
+    steps: Count = 100_000  # environment steps; whole iterations, so at least these; F: 500,000
+    # The objectives
+    objectives: Sequence[str] = (
+        PERFORMANCE,
+        "SP",
+        "IF",
+    )  # that are asked for: R is the performance, others are notions
+    computed: Sequence[str] = ()  # that are recorded beside them
+    window: Annotated[int, Range(0)] = 500  # decisions that the notions look back on; 0: all
+    keep_history: bool = False  # whether a lane's episodes look back on those before; F
+    # The coverage set
+    test_actions: Literal["drawn", "likeliest"] = (
+        "drawn"  # of the coverage set: what was learnt is how to draw; F: "likeliest"
+    )
+    test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of the coverage set
+    # The machine
+    lanes: Count = 10  # F: 1
+    seed: Seed = 0
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        own = {entry.name for entry in fields(PCNTraining)} - {entry.name for entry in fields(PCNSettings)}
+        for name, kind in get_type_hints(PCNTraining, include_extras=True).items():
+            if name in own and name not in ("env_id", "parameters", "objectives", "computed"):
+                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        find(self.env_id)
+        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        for name in ("objectives", "computed"):
+            object.__setattr__(self, name, _names(name, getattr(self, name)))
+        if not self.objectives:
+            raise ValueError("objectives must name at least one, got none")
+        given = [*self.objectives, *self.computed]
+        if len(set(given)) != len(given):
+            raise ValueError(f"objectives and computed must name each once, got {self.objectives} and {self.computed}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All objectives in the order of the vector reward, the performance first."""
+        return (PERFORMANCE, *dict.fromkeys(n for n in (*self.objectives, *self.computed) if n != PERFORMANCE))
+
+    @property
+    def requested(self) -> list[int]:
+        """The numbers of the objectives that are asked for."""
+        return [self.names.index(name) for name in self.objectives]
+
+    @property
+    def settings(self) -> PCNSettings:
+        """How it learns."""
+        return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data, as JSON reads them back."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+
+def _names(name: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
+        raise ValueError(f"{name} must list names of objectives, got {given!r}")
+    return tuple(given)
+
+
+Preset = Literal["recommended", "farel", "farel-published"]
+"""Settings that stand in for the defaults: this package's, those of FAReL, and those with its published mistakes."""
+
+
+def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a preset for a training that is given so far.
+
+    Raises:
+        ValueError: An unknown preset.
+    """
+    checked("preset", preset, Preset)
+    if preset == "recommended":
+        return {}
+    objectives = given.get("objectives", PCNTraining.objectives)
+    rules = make_rules(given["env_id"], **given.get("parameters", {}))
+    settings = farel_settings(
+        objectives=len(objectives), horizon=rules.params.horizon, published_code=preset == "farel-published"
+    )
+    return (
+        dataclasses.asdict(settings)
+        | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
+        | {"test_actions": "likeliest"}
+    )
+
+
+# ------------------------------------------------------------------------------------------- making and training
+
+
+def make_env(config: PCNTraining) -> Any:
+    """Return the environment of a training, with its vector rewards.
+
+    Raises:
+        ValueError: A parameter outside its range, an unknown notion, or one that the environment cannot tell.
+    """
+    env = gym.make_vec(
+        config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
+    )
+    memory = SlidingWindow(config.window) if config.window else Full()
+    notions = config.names[1:]
+    if not notions:
+        raise ValueError(f"objectives must name a notion beside {PERFORMANCE}, got {config.objectives}")
+    return FairnessObjectives(env, notions, memory, keep=config.keep_history)
+
+
+def make_model(config: PCNTraining) -> PCN:
+    """Return the untrained model."""
+    return PCN(make_env(config), settings=config.settings, requested=config.requested, seed=config.seed)
+
+
+def train_pcn(
+    config: PCNTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: Callback | None = None,
+) -> PCN:
+    """Train and return the model.
+
+    With ``out`` the folder gets ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row for
+    each iteration), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``coverage.csv``, ``coverage.json``,
+    ``pareto.png`` and ``radar.png`` (see `fair_envs.baselines.coverage`). Whatever interrupts the training leaves a
+    checkpoint of the end of the last iteration; resumed, the training ends with the same networks and coverage set to
+    the bit as without the interruption, on the same machine and versions.
+
+    Args:
+        config: What is trained, and how.
+        out: A new folder, or None.
+        resume: Whether to go on with the training in ``out``.
+        progress: Whether to show a bar with the time left.
+        callback: Called after every iteration with the model and the episodes that were played.
+
+    Raises:
+        FileExistsError: ``out`` exists and is not to be resumed.
+        FileNotFoundError: There is nothing to resume.
+        ValueError: The run to resume has another configuration, or a parameter is outside its range.
+    """
+    library()  # before anything is done
+    with own_chance(config.threads):
+        if out is None:
+            if resume:
+                raise ValueError("out must name the run to resume, got None")
+            return _learn(make_model(config), config, progress=progress, callbacks=[callback])
+        model, run = _opened(config, Path(out), resume=resume)
+        with run.log(model) as logger:
+            keeper = Keeper(run, model, logger, names=config.names)
+            try:
+                _learn(model, config, progress=progress, callbacks=[keeper, callback])
+            finally:
+                keeper.write()
+        coverage.save(test(model, config), run.folder, reference=model.reference[model.requested])
+        return model
+
+
+def test(model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None) -> CoverageSet:
+    """Return the coverage set of a trained model as its settings say."""
+    return coverage.cover(
+        model,
+        names=config.names,
+        episodes=episodes or config.test_episodes,
+        seed=coverage.TEST_SEED if seed is None else seed,
+        deterministic=config.test_actions == "likeliest",
+    )
+
+
+def _opened(config: PCNTraining, out: Path, *, resume: bool) -> tuple[PCN, Run]:
+    """Return the model where it is to begin, and its folder."""
+    if resume:
+        run = Run.open(out)
+        run.check(config.as_dict())
+        model = make_model(config)
+        if run.has_checkpoint:
+            model.restore(run.checkpoint())
+        return model, run
+    Run.check_new(out)
+    need_tensorboard()
+    model = make_model(config)  # before the folder is made: bad parameters leave nothing behind
+    return model, Run.create(out, config.as_dict())
+
+
+def _learn(model: PCN, config: PCNTraining, *, progress: bool, callbacks: Sequence[Callback | None]) -> PCN:
+    from tqdm import tqdm
+
+    with tqdm(
+        total=config.steps,
+        initial=min(model.num_timesteps, config.steps),
+        desc=config.algorithm,
+        unit=" steps",
+        unit_scale=True,
+        disable=not progress,
+    ) as bar:
+        while model.num_timesteps < config.steps:
+            episodes = model.iterate()
+            for callback in callbacks:
+                if callback is not None:
+                    callback(model, episodes)
+            bar.update(min(model.num_timesteps, config.steps) - bar.n)
+    return model
+
+
+class Keeper:
+    """Logs each iteration, holds the state at its end, and writes that from time to time."""
+
+    def __init__(self, run: Run, model: PCN, logger: Logger, *, names: Sequence[str]) -> None:
+        self._run, self._logger, self._names = run, logger, names
+        self._state: tuple[Snapshot, int] | None = None
+        if not run.has_checkpoint:
+            self._hold(model)
+
+    def __call__(self, model: PCN, episodes: Sequence[Episode]) -> None:
+        """Log an iteration."""
+        for name, value in measured(model, episodes, names=self._names).items():
+            self._logger.record(name, value)
+        self._logger.dump(model.num_timesteps)
+        self._hold(model)
+        if model.iterations % KEPT_EVERY == 0:
+            self.write()
+
+    def _hold(self, model: PCN) -> None:
+        self._state = model.snapshot(), len(self._run.rows)
+
+    def write(self) -> None:
+        """Write where the training can go on."""
+        if self._state is not None:
+            snapshot, rows = self._state
+            stream = io.BytesIO()
+            th.save({**snapshot.state(), "rows": rows, "unlogged": []}, stream)
+            self._run.write(stream.getvalue())
+
+
+def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:
+    """Return what is logged of an iteration: the returns of its episodes, and of those in the buffer that are best."""
+    returns = np.array([episode.returns for episode in episodes])
+    told = {f"rollout/{name}": float(column.mean()) for name, column in zip(names, returns.T, strict=True)}
+    told["rollout/length"] = float(np.mean([len(episode) for episode in episodes]))
+    wanted = np.array([command.desired_return for command in model.commands()])
+    told["buffer/hypervolume"] = hypervolume(wanted, reference=model.reference[model.requested])
+    told["buffer/cardinality"] = cardinality(wanted)
+    told["train/loss"] = float(np.mean(model.losses)) if model.losses else float("nan")
+    return {"time/total_timesteps": model.num_timesteps, "time/iterations": model.iterations, **told}
+
+
+def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder holds no run.
+    """
+    kept = Run.open(Path(run))
+    config = PCNTraining(**kept.config())
+    with own_chance(config.threads):
+        model = make_model(config)
+        model.restore(kept.checkpoint())
+    return model, config

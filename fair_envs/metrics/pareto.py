@@ -1,0 +1,270 @@
+"""Measures of sets of points with several objectives, all of which are maximised.
+
+What moocore has is moocore's (``pip install 'fair-envs[baselines]'``): dominance, ranks, hypervolume, inverted
+generational distance. Points are rows, shape (points, objectives). NaN is refused: a point with an undefined objective
+is neither better nor worse than another.
+"""
+
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+LATTICE = 100  # weights at most, where the caller does not say
+
+
+# Dominance ------------------------------------------------------------------------------------------------------------
+
+
+def non_dominated(points: ArrayLike, *, keep_duplicates: bool = False) -> Flags:
+    """Return which points no other point dominates: is as good in all objectives and better in one; shape (points,).
+
+    Args:
+        points: Shape (points, objectives).
+        keep_duplicates: Whether equal points are all kept, or the first one alone.
+
+    Example:
+        >>> print(non_dominated([(1, 1), (1, 1), (2, 0), (0, 0), (0, 2)]))
+        [ True False  True False  True]
+    """
+    rows = as_points(points)
+    if not len(rows):
+        return np.zeros(0, bool)
+    found: Flags = library().is_nondominated(rows, maximise=True, keep_weakly=keep_duplicates)
+    return found
+
+
+def front(points: ArrayLike) -> Floats:
+    """Return the points that no other dominates, each once, in the order of the first objective."""
+    rows = as_points(points)
+    best = rows[non_dominated(rows)]
+    return best[np.lexsort(best.T[::-1])]
+
+
+def ranks(points: ArrayLike) -> NDArray[np.int64]:
+    """Return each point's rank: 0 is non-dominated, 1 is when those of rank 0 are taken away, and so on."""
+    rows = as_points(points)
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    return np.asarray(library().pareto_rank(rows, maximise=True), np.int64)
+
+
+def crowding_distance(points: ArrayLike, *, within_ranks: bool = False) -> Floats:
+    """Return how far each point's neighbours are apart, averaged over the objectives, shape (points,).
+
+    In each objective the values are scaled to [0, 1] and sorted; a point's distance is that between the next and the
+    previous one, and 1 for the first and the last. 0 is a point between equal ones, 1 the largest value. Equal values
+    keep the order of the points.
+
+    Args:
+        points: Shape (points, objectives).
+        within_ranks: Whether only points of equal `ranks` are neighbours; a point alone in its rank gets 1.
+
+    Example:
+        >>> print(crowding_distance([(0, 10), (2, 8), (3, 3), (9, 1), (10, 0)]))
+        [1.  0.5 0.7 0.5 1. ]
+    """
+    rows = as_points(points)
+    if not within_ranks:
+        return _crowding(rows)
+    rank, distance = ranks(rows), np.empty(len(rows))
+    for level in np.unique(rank):
+        distance[rank == level] = _crowding(rows[rank == level])
+    return distance
+
+
+def _crowding(rows: Floats) -> Floats:
+    if len(rows) < 3:
+        return np.ones(len(rows))
+    span = np.ptp(rows, axis=0)
+    scaled = (rows - rows.min(axis=0)) / np.where(span > 0, span, 1)
+    order = np.argsort(scaled, axis=0, kind="stable")
+    ascending = np.take_along_axis(scaled, order, axis=0)
+    gaps = np.ones_like(ascending)
+    gaps[1:-1] = ascending[2:] - ascending[:-2]
+    distance = np.empty_like(gaps)
+    np.put_along_axis(distance, order, gaps, axis=0)
+    mean: Floats = distance.mean(axis=1)
+    return mean
+
+
+# Measures of a set ----------------------------------------------------------------------------------------------------
+
+
+def hypervolume(points: ArrayLike, *, reference: ArrayLike) -> float:
+    """Return the volume that is dominated by the points and dominates the reference; larger is better.
+
+    Args:
+        points: Shape (points, objectives); those that are not better than the reference in all objectives count for
+            nothing.
+        reference: Shape (objectives,). Volumes of different references cannot be compared.
+
+    Example:
+        >>> hypervolume([(1, 3), (2, 2), (3, 1)], reference=(0, 0))
+        6.0
+    """
+    rows = as_points(points)
+    corner = _vector(reference, "reference", width=rows.shape[1])
+    if not len(rows):
+        return 0.0
+    return float(library().hypervolume(rows, ref=corner, maximise=True))
+
+
+def sparsity(points: ArrayLike) -> float:
+    """Return the sum over objectives of the squared gaps between neighbours, by their number; smaller is denser.
+
+    It concerns the non-dominated points; NaN with fewer than two. A set that misses half of a front may be denser than
+    the whole one: read it beside the hypervolume.
+
+    Example:
+        >>> sparsity([(1, 3), (2, 2), (3, 1)])
+        2.0
+    """
+    best = front(points)
+    if len(best) < 2:
+        return float("nan")
+    return float((np.diff(np.sort(best, axis=0), axis=0) ** 2).sum() / (len(best) - 1))
+
+
+def expected_utility(points: ArrayLike, *, weights: ArrayLike | None = None) -> float:
+    """Return what the best point for a linear utility is worth, averaged over utilities; NaN without points.
+
+    Args:
+        points: Shape (points, objectives), in units that may be added.
+        weights: Shape (utilities, objectives); None: equally spaced, see `equally_spaced_weights`.
+
+    Example:
+        >>> round(expected_utility([(1, 3), (2, 2), (3, 1)], weights=[(0, 1), (0.5, 0.5), (1, 0)]), 6)
+        2.666667
+    """
+    rows = as_points(points)
+    given = equally_spaced_weights(rows.shape[1]) if weights is None else as_points(weights, "weights")
+    if given.shape[1] != rows.shape[1]:
+        raise ValueError(f"weights must have {rows.shape[1]} columns, got {given.shape[1]}")
+    return float((rows @ given.T).max(axis=0).mean()) if len(rows) else float("nan")
+
+
+def equally_spaced_weights(objectives: int, *, divisions: int | None = None) -> Floats:
+    """Return the lattice of weights that are multiples of 1 / divisions and sum to 1, shape (weights, objectives).
+
+    Args:
+        objectives: How many, at least 1.
+        divisions: At least 1; None: so many that there are at most 100 weights.
+
+    Example:
+        >>> equally_spaced_weights(2, divisions=2).tolist()
+        [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]
+    """
+    for name, number in (("objectives", objectives), ("divisions", divisions)):
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise ValueError(f"{name} must be an integer at least 1, got {number!r}")
+    if divisions is None:
+        fits = (d for d in range(LATTICE, 1, -1) if comb(d + objectives - 1, objectives - 1) <= LATTICE)
+        divisions = next(fits, 1)
+    return np.array(list(_parts(divisions, objectives)), np.float64) / divisions
+
+
+def _parts(whole: int, count: int) -> Any:
+    """Yield the ways to write a whole as so many parts, in order."""
+    if count == 1:
+        yield (whole,)
+        return
+    for first in range(whole + 1):
+        for rest in _parts(whole - first, count - 1):
+            yield (first, *rest)
+
+
+def igd(points: ArrayLike, *, known: ArrayLike) -> float:
+    """Return the mean distance from the points of a known front to the nearest point; 0: all of it is found.
+
+    Inverted generational distance; NaN without points.
+
+    Example:
+        >>> round(igd([(2, 2)], known=[(1, 3), (2, 2), (3, 1)]), 6)
+        0.942809
+    """
+    rows, target = _pair(points, known, "known")
+    return float(library().igd(rows, ref=target, maximise=True)) if len(rows) else float("nan")
+
+
+def cardinality(points: ArrayLike) -> int:
+    """Return the number of different non-dominated points."""
+    return int(non_dominated(points).sum())
+
+
+class Epsilon(NamedTuple):
+    """How far a set stays from what was desired; 0 is on it."""
+
+    worst: float
+    mean: float
+
+
+def epsilon(points: ArrayLike, *, desired: ArrayLike) -> Epsilon:
+    r"""Return by how much the desired points are missed, the worst of them and on average.
+
+    $$\epsilon_j = \min_i \max_o |d_{jo} - p_{io}|$$ with both sets scaled such that each objective of the desired ones
+    spans [0, 1]; an objective in which they are equal keeps its unit. NaN without points. It is the measure of FAReL
+    and of the authors of PCN; the additive epsilon indicator of the literature counts only what is worse.
+
+    Example:
+        >>> worst, mean = epsilon([(0, 9), (9, 0)], desired=[(0, 10), (10, 0)])
+        >>> round(worst, 6), round(mean, 6)
+        (0.1, 0.1)
+    """
+    rows, target = _pair(points, desired, "desired")
+    if not len(rows):
+        return Epsilon(float("nan"), float("nan"))
+    span = np.ptp(target, axis=0)
+    apart = np.abs(target[:, np.newaxis] - rows) / np.where(span > 0, span, 1)
+    missed = apart.max(axis=2).min(axis=1)
+    return Epsilon(float(missed.max()), float(missed.mean()))
+
+
+# What is given --------------------------------------------------------------------------------------------------------
+
+
+def as_points(values: ArrayLike, name: str = "points") -> Floats:
+    """Return points as an array.
+
+    Raises:
+        ValueError: They do not have shape (points, objectives), or an entry is NaN.
+    """
+    rows = np.asarray(values, np.float64)
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise ValueError(f"{name} must have shape ({name}, objectives), got {rows.shape}")
+    if np.isnan(rows).any():
+        raise ValueError(
+            f"{name} must be defined in all objectives, got NaN in row {np.isnan(rows).any(axis=1).argmax()}"
+        )
+    return np.ascontiguousarray(rows)
+
+
+def _pair(points: ArrayLike, others: ArrayLike, name: str) -> tuple[Floats, Floats]:
+    rows, target = as_points(points), as_points(others, name)
+    if rows.shape[1] != target.shape[1] or not len(target):
+        raise ValueError(f"{name} must have shape (1 or more, {rows.shape[1]}), got {target.shape}")
+    return rows, target
+
+
+def _vector(values: ArrayLike, name: str, *, width: int) -> Floats:
+    row = np.asarray(values, np.float64)
+    if row.shape != (width,):
+        raise ValueError(f"{name} must have shape ({width},), got {row.shape}")
+    return row
+
+
+def library() -> Any:
+    """Return moocore.
+
+    Raises:
+        ImportError: It is missing.
+    """
+    try:
+        import moocore
+    except ModuleNotFoundError as error:
+        raise ImportError("this needs moocore; install it with: pip install 'fair-envs[baselines]'") from error
+    return moocore
