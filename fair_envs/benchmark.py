@@ -28,9 +28,12 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 import fair_envs
+from fair_envs import loads
 from fair_envs.core import Lanes
+from fair_envs.loads import Load
 
 ENV_ID = "FairHarvest-v0"
+DECISIONS = {"hiring": "FairHiring-v0", "fraud": "FairFraud-v0"}
 WORLD: dict[str, Any] = {}  # parameters of the environment
 BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
 ROLLOUT = 64  # steps of each lane in a rollout
@@ -85,13 +88,6 @@ class Row(NamedTuple):
     def repeats(self, effort: Effort) -> int:
         """Return how often it is measured."""
         return effort.repeats_of_slow if self.slow else effort.repeats
-
-
-class Load(NamedTuple):
-    """Work that is repeated."""
-
-    run: Callable[[int], object]  # does it so many times
-    steps: int  # that each time counts for
 
 
 # ------------------------------------------------------------------------------------------------ the loads
@@ -265,6 +261,17 @@ def rate(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
     return repeat
 
 
+def duration(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
+    """Return what measures the microseconds of a step."""
+    repeat = rate(seconds, load=load)
+
+    def inverted() -> Sample:
+        sample = repeat()
+        return sample._replace(value=1e6 / sample.value, by_cpu=1e6 / sample.by_cpu)
+
+    return inverted
+
+
 def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[], Sample]:
     """Return what measures how many times as fast two threads are as one, a median over short looks in turn.
 
@@ -396,7 +403,7 @@ def child_environment(**changes: str) -> dict[str, str]:
 
 # ------------------------------------------------------------------------------------------------- the rows
 
-RATE, AGENT_RATE = "steps/s", "agent steps/s"
+RATE, AGENT_RATE, DURATION = "steps/s", "agent steps/s", "µs"
 
 ROWS: tuple[Row, ...] = (
     Row("lanes", "rules and observations, 16 lanes", RATE, 250_000, partial(rate, load=partial(batch_load, 16))),
@@ -427,6 +434,57 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("threads anyway", "256 lanes, 2 threads against 1, at any time", "times", None, partial(gain, lanes=256)),
     Row("cores", "arithmetic that shares nothing, 2 threads against 1", "times", None, machine_gain),
+    *(
+        Row(
+            f"{name} vector",
+            f"{env_id}, gym.make_vec, {loads.LANES} lanes, info included",
+            RATE,
+            500_000,
+            partial(rate, load=partial(loads.vector, env_id)),
+        )
+        for name, env_id in DECISIONS.items()
+    ),
+    *(
+        Row(f"{name} single", f"{env_id}, gym.make", RATE, 40_000, partial(rate, load=partial(loads.single, env_id)))
+        for name, env_id in DECISIONS.items()
+    ),
+    *(
+        Row(
+            f"group notions, {name}",
+            f"a decision and all {len(loads.GROUP_NOTIONS)} group notions, {name}, {loads.LANES} lanes",
+            DURATION,
+            2,
+            partial(duration, load=partial(loads.group_notions, memory())),
+            at_least=False,
+        )
+        for name, memory in loads.MEMORIES.items()
+    ),
+    *(
+        Row(
+            f"individual notions, {window}",
+            f"a decision, IF and CSC, exact, window {window}, 1 lane",
+            DURATION,
+            target,
+            partial(duration, load=partial(loads.individual_notions, window=window)),
+            at_least=False,
+        )
+        for window, target in ((500, 25), (1000, 50))
+    ),
+    Row(
+        "eight objectives",
+        "FairHiring-v0 with R, SP, EO, OAE, PP, PE, IF, CSC, window 1000, 10 lanes",
+        RATE,
+        15_000,
+        partial(rate, load=partial(loads.objectives, loads.EIGHT, window=1000, lanes=10)),
+    ),
+    Row(
+        "pcn",
+        "PCN on FairHiring-v0 for R, SP, IF, window 500, updates included, 2 threads",
+        RATE,
+        2_000,
+        partial(rate, load=loads.trade_offs),
+        threads=2,
+    ),
     Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
     Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),
     Row("compilation", "gym.make to first step, not compiled", "s", 10, first_start, at_least=False, slow=True),

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from fair_envs import benchmark, make_rules
-from fair_envs.benchmark import QUICK, ROWS, Load, Result, Row, Sample, find_row
+from fair_envs.benchmark import QUICK, ROWS, Result, Row, Sample, find_row
+from fair_envs.loads import Load
 
 TINY = {
     "agents": 8,

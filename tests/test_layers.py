@@ -32,7 +32,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "pages": ("fair_envs", "metrics"),
     "playing": ("envs",),
     "assessment": ("baselines",),
-    "benchmark": ("baselines",),
+    "loads": ("baselines",),
+    "benchmark": ("loads",),
     "cli": ("assessment", "benchmark", "pages", "playing", "reproduction"),
 }
 

@@ -26,7 +26,7 @@ from fair_envs.metrics import Returns
 
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
-FACES_OF_RESULTS = {"reproduction", "assessment.py", "benchmark.py", "cli.py", "pages.py", "playing.py"}
+FACES_OF_RESULTS = {"reproduction", "assessment.py", "benchmark.py", "cli.py", "loads.py", "pages.py", "playing.py"}
 
 
 @functools.cache

@@ -23,7 +23,7 @@ FACTORS = (0.9, 0.95, 1.0)
 THRESHOLDS = (0.001, 0.0001, 0.00001)
 POPULATIONS = {"Belgian": "belgian", "gender": "gender", "nationality and gender": "nationality_gender"}
 HIRING_BIASES = {"none": "none", "men": "men", "Belgian men": "belgian_men"}
-FRAUD_BIASES = {"none": "none", "EU": "EU", "EU and merchant 0": "EU_merchant_0"}
+FRAUD_BIASES = {"none": "none", "EU": "europe", "EU and merchant 0": "europe_merchant_0"}
 PRINTED_LESS: Mapping[int, float] = {  # what each table took from R
     **dict.fromkeys(range(1, 13), 46.53243),
     13: 1000.0,

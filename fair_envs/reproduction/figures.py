@@ -61,6 +61,63 @@ def radar_plot(arms: Sequence[Arm], path: Path, *, actions: Sequence[str], group
     _save(figure, path)
 
 
+def trade_off_radar(
+    panels: Mapping[str, NDArray[np.float64]],
+    colours: Mapping[str, NDArray[np.float64]],
+    path: Path,
+    *,
+    axes: Sequence[str],
+    low: float,
+) -> None:
+    """Save one radar plot a panel: a line for each policy, further out is better.
+
+    Args:
+        panels: Title to the policies' values, shape (policies, axes), at most 0.
+        colours: Title to the policies' colours, shape (policies, 3).
+        path: Where the picture is saved.
+        axes: What the values are called.
+        low: The value at the centre; what lies below is cut off.
+    """
+    plt = _pyplot()
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure, grid = plt.subplots(
+        rows,
+        columns,
+        figsize=(4 * columns, 4.2 * rows),
+        subplot_kw={"projection": "polar"},
+        squeeze=False,
+        layout="constrained",
+    )
+    angles = np.linspace(0, 2 * np.pi, len(axes), endpoint=False)
+    for axis in grid.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (title, values) in zip(grid.flat, panels.items(), strict=False):
+        for row, colour in zip(np.maximum(values, low), colours[title], strict=True):
+            axis.plot(np.append(angles, angles[0]), np.append(row, row[0]), color=colour, linewidth=2)
+        axis.set_xticks(angles, axes)
+        axis.set_ylim(low, 0)
+        axis.set_title(title)
+    _save(figure, path)
+
+
+def history_sizes(panels: Mapping[str, Sequence[NDArray[np.float64]]], path: Path) -> None:
+    """Save how many decisions were remembered in the course of trainings, one line a training seed.
+
+    Args:
+        panels: Title to the seeds' rows of environment steps and size.
+        path: Where the picture is saved.
+    """
+    plt = _pyplot()
+    figure, grid = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 3.6), squeeze=False, layout="constrained")
+    for axis, (title, seeds) in zip(grid[0], panels.items(), strict=True):
+        for rows in seeds:
+            axis.plot(rows[:, 0] / 1000, rows[:, 1], color=WITHOUT, linewidth=1)
+        axis.set(title=title, xlabel="thousand environment steps", ylim=(0, None))
+    grid[0][0].set_ylabel("decisions remembered, mean over lanes")
+    _save(figure, path)
+
+
 def curves(arms: Mapping[float, Arm], path: Path, *, label: str) -> None:
     """Save the disparity and both groups' returns against a weight, with intervals over training seeds."""
     plt = _pyplot()

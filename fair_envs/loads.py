@@ -1,0 +1,136 @@
+"""Work that benchmarks repeat on environments that decide about people: playing, comparing, learning trade-offs."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.history import Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec
+
+LANES = 64  # of vector environments
+DRAWN = 64  # sets of actions drawn beforehand and played in turn
+GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "CSP")
+EIGHT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")  # and the reward
+TRADE_OFF = ("SP", "IF")
+ITERATIONS = 10  # of a training that is measured, after its random episodes
+
+
+class Load(NamedTuple):
+    """Work that is repeated."""
+
+    run: Callable[[int], object]  # does it so many times
+    steps: int  # that each time counts for
+
+
+def vector(env_id: str) -> Load:
+    """Return Gymnasium's vector environment."""
+    return _played(gym.make_vec(env_id, num_envs=LANES), lanes=LANES)
+
+
+def single(env_id: str) -> Load:
+    """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
+    env, drawn = gym.make(env_id), np.random.default_rng(0).integers(0, 2, DRAWN).tolist()
+    env.reset(seed=0)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            _, _, terminated, truncated, _ = env.step(drawn[k % DRAWN])
+            if terminated or truncated:
+                env.reset()
+
+    return Load(run, 1)
+
+
+def objectives(notions: Sequence[str], *, window: int, lanes: int) -> Load:
+    """Return hiring with the reward and these notions over a window that is full as its vector reward."""
+    from fair_envs.wrappers import FairnessObjectives
+
+    env = gym.make_vec("FairHiring-v0", num_envs=lanes)
+    load = _played(FairnessObjectives(env, notions, SlidingWindow(window)), lanes=lanes, probabilities=True)
+    load.run(window)
+    return load
+
+
+def _played(env: Any, *, lanes: int, probabilities: bool = False) -> Load:
+    drawn = np.random.default_rng(0).integers(0, 2, (DRAWN, lanes))
+    even = np.full((lanes, 2), 0.5)
+    env.reset(seed=0)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            if probabilities:
+                env.unwrapped.report_action_probs(even)
+            env.step(drawn[k % DRAWN])
+
+    return Load(run, lanes)
+
+
+def group_notions(memory: Memory) -> Load:
+    """Return adding a decision in each of 64 lanes, and all group notions after it."""
+    from fair_envs.metrics import Gaps
+
+    infos, spec = _infos(LANES)
+    history, all_gaps = History(memory, spec, lanes=LANES), Gaps(GROUP_NOTIONS, spec)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            history.add(infos[k % len(infos)])
+            all_gaps(history)
+
+    run(1000)
+    return Load(run, LANES)
+
+
+def individual_notions(*, window: int) -> Load:
+    """Return adding a decision in one lane whose window is full, and individual fairness and consistency after it."""
+    from fair_envs.metrics import Gaps
+
+    infos, spec = _infos(1)
+    history, both = History(SlidingWindow(window), spec), Gaps(("IF", "CSC"), spec)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            history.add(infos[k % len(infos)])
+            both(history)
+
+    run(2 * window)
+    return Load(run, 1)
+
+
+def _infos(lanes: int) -> tuple[list[dict[str, Any]], FairSpec]:
+    """Return what hiring told about a thousand steps with probabilities of all kinds."""
+    env: Any = gym.make_vec("FairHiring-v0", num_envs=lanes)
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    infos = []
+    for _ in range(1000):
+        hire = rng.random(lanes)
+        env.unwrapped.report_action_probs(np.stack([1 - hire, hire], axis=1))
+        infos.append(env.step((rng.random(lanes) < hire).astype(np.int64))[4])
+    return infos, env.unwrapped.fair_spec
+
+
+def trade_offs() -> Load:
+    """Return the training of Pareto Conditioned Networks on hiring, updates included."""
+    from fair_envs.baselines.pcn import PCN
+    from fair_envs.wrappers import FairnessObjectives
+
+    env = FairnessObjectives(gym.make_vec("FairHiring-v0", num_envs=10), TRADE_OFF, SlidingWindow(500))
+    model = PCN(env, seed=0)
+    model.iterate()
+    before = model.num_timesteps
+    for _ in range(ITERATIONS):
+        model.iterate()
+    steps = (model.num_timesteps - before) // ITERATIONS  # about: episodes differ in length
+
+    def run(times: int) -> None:
+        model.learn(model.num_timesteps + times * steps)
+
+    return Load(run, steps)
+
+
+MEMORIES: dict[str, Callable[[], Memory]] = {"window 1000": partial(SlidingWindow, 1000), "full": Full}

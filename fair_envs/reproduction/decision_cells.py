@@ -1,0 +1,262 @@
+"""The cells of studies on decisions: trainings for several objectives, tested policy by policy; simple ones."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
+from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.history import Memory, SlidingWindow
+from fair_envs.metrics import GroupNotion
+from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
+from fair_envs.reproduction.decisions import REWARD, Policies
+from fair_envs.reproduction.experiment import TEST_SEEDS, Job
+from fair_envs.reproduction.farel import DISTANCES, ENV_IDS, MEASURES, Distance, Setting, World
+from fair_envs.reproduction.representatives import representative_subset
+from fair_envs.wrappers import FairnessObjectives
+
+PUBLISHED_IF = "IF eq. 8"
+LANES = 10  # the episodes of an iteration side by side
+MOST_POLICIES = 16  # of a training that are tested: those that show the range of what was reached
+LONGEST = 1000  # steps of an episode, in both environments
+WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # nobody leaves, as in the paper's runs
+    "hiring": {"leaving": False},
+    "fraud": {"post_transaction_update": False},
+}
+GROUPS: Mapping[World, Mapping[str, str]] = {"hiring": {"gender": "woman"}, "fraud": {"continent": "NA"}}
+SOUND: Mapping[Distance, Any] = {"Bray-Curtis": BrayCurtis(), "HEOM": HEOM(), "HMOM": HMOM()}
+PUBLISHED: Mapping[Distance, Any] = {
+    "Bray-Curtis": BrayCurtis(),
+    "HEOM": HEOM(variant="code", scaling="similarity"),
+    "HMOM": HMOM(scaling="similarity"),
+}
+
+
+def notion(name: str, world: World, distance: Distance) -> Any:
+    """Return the notion of a measure; undefined gaps are decided on by the wrapper."""
+    if name == "IF":
+        return IndividualFairness(distance=SOUND[distance])
+    if name == PUBLISHED_IF:
+        return IndividualFairness(distance=PUBLISHED[distance], form="paper")
+    if name == "CSC":
+        return Consistency(distance=SOUND[distance])
+    return GroupNotion(name=name, groups=GROUPS[world])
+
+
+def make(world: World, notions: Sequence[Any], memory: Memory, *, lanes: int, parameters: Mapping[str, Any]) -> Any:
+    """Return the environment with the reward and minus the gap of each notion as its vector reward."""
+    env = gym.make_vec(ENV_IDS[world], num_envs=lanes, **{**WITHOUT_DYNAMICS[world], **parameters})
+    return FairnessObjectives(env, notions, memory)
+
+
+def tested(
+    agent: Callable[[Any], Agent],
+    *,
+    policies: int,
+    episodes: int,
+    world: World,
+    measures: Mapping[str, Any],
+    memory: Memory,
+    parameters: Mapping[str, Any],
+) -> Policies:
+    """Play test episodes; every policy has a lane, and so a history, of its own, which begins empty.
+
+    Args:
+        agent: Makes, of the environment, who decides in lane k as policy k would.
+        policies: How many.
+        episodes: Of each policy.
+        world: The environment.
+        measures: Notions by name.
+        memory: How long decisions count.
+        parameters: Of the environment.
+    """
+    env = make(world, list(measures.values()), memory, lanes=policies, parameters=parameters)
+    played = collect(
+        env, agent(env), episodes=policies * episodes, chance=np.random.default_rng(TEST_SEEDS), seed=TEST_SEEDS
+    )
+    env.close()
+    sums = np.array([episode.returns for episode in played]).reshape(episodes, policies, -1).swapaxes(0, 1)
+    steps = np.array([len(episode) for episode in played]).reshape(episodes, policies).T
+    return Policies(names=(REWARD, *measures), sums=sums, steps=steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TradeOffCell(Job):
+    """A training of Pareto Conditioned Networks, and a test of what they can be asked for.
+
+    Attributes:
+        setting: What is trained for, and on what.
+        seed: Of the training.
+        steps: Environment steps of the training.
+        episodes: Test episodes of each policy.
+        training: `PCNSettings` that differ from their defaults; None: the paper's own settings, on one lane.
+        parameters: Of the environment, beside the setting's.
+    """
+
+    setting: Setting
+    seed: int
+    steps: int
+    episodes: int
+    training: Mapping[str, Any] | None = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write the tests' arrays and return how long the training took."""
+        started = time.perf_counter()
+        model, sizes = self.train()
+        seconds = time.perf_counter() - started
+        arrays = {"sizes": sizes, **self.test(model, misaligned=False).arrays("policies")}
+        if self.setting.world == "hiring":
+            arrays |= self.test(model, misaligned=True).arrays("misread")
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        return {"seconds": seconds}
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The notions among the objectives."""
+        return tuple(name for name in self.setting.objectives if name != REWARD)
+
+    @property
+    def requested(self) -> list[int]:
+        """The places of the objectives in the vector reward, which begins with the reward and the notions asked for."""
+        return list(range(REWARD not in self.setting.objectives, len(self.asked) + 1))
+
+    def settings(self) -> PCNSettings:
+        """Return how the networks learn."""
+        if self.training is None:
+            return farel_settings(objectives=len(self.requested), horizon=LONGEST)
+        return PCNSettings(**self.training)
+
+    def train(self) -> tuple[PCN, NDArray[np.float64]]:
+        """Return the trained networks, and rows of environment steps and mean size of the lanes' histories."""
+        setting = self.setting
+        notions = [notion(name, setting.world, setting.distance) for name in self.asked or ("SP",)]
+        parameters = {**setting.parameters, **self.parameters}
+        env = make(
+            setting.world, notions, setting.memory, lanes=1 if self.training is None else LANES, parameters=parameters
+        )
+        model = PCN(env, settings=self.settings(), requested=self.requested, seed=self.seed)
+        (history,) = env.unwrapped.histories
+        sizes = []
+        while model.num_timesteps < self.steps:
+            model.iterate()
+            sizes.append([model.num_timesteps, history.sizes.mean()])
+        env.close()
+        return model, np.array(sizes, float)
+
+    def test(self, model: PCN, *, misaligned: bool) -> Policies:
+        """Return what the policies of the coverage set do, each asked for what it once reached."""
+        setting = replace(self.setting, misaligned=misaligned)
+        names = list(dict.fromkeys([*(self.asked or ("SP",)), *MEASURES[1:], PUBLISHED_IF]))
+        measures = {name: notion(name, setting.world, setting.distance) for name in names}
+        if setting.objectives == ("R", "SP"):
+            own = [(name, distance) for distance in DISTANCES for name in ("IF", PUBLISHED_IF, "CSC")]
+            measures |= {f"{name}, {distance}": notion(name, setting.world, distance) for name, distance in own}
+        commands = chosen(model.commands())
+        return tested(
+            lambda env: Commanded(model, commands, lanes=len(commands)),
+            policies=len(commands),
+            episodes=self.episodes,
+            world=setting.world,
+            measures=measures,
+            memory=setting.memory,
+            parameters={**setting.parameters, **self.parameters},
+        )
+
+
+def chosen(commands: Sequence[Command]) -> list[Command]:
+    """Return the commands that show the range of all, in units of each objective's span."""
+    wanted = np.array([command.desired_return for command in commands])
+    span = np.ptp(wanted, axis=0)
+    return [commands[k] for k in representative_subset(wanted / np.where(span > 0, span, 1), size=MOST_POLICIES)]
+
+
+# Simple policies ------------------------------------------------------------------------------------------------------
+
+Column = Callable[[str], NDArray[Any]]
+Decide = Callable[[Column, Column], Any]
+"""What is hidden and what is seen of those who wait, by name, shape (B,), to the chance of action 1."""
+
+DESIGNED: Mapping[World, Mapping[str, Decide]] = {
+    "hiring": {
+        "always hires": lambda hidden, seen: 1,
+        "never hires": lambda hidden, seen: 0,
+        "random": lambda hidden, seen: 0.5,
+        "correct decision": lambda hidden, seen: hidden("feedback"),
+        "hires from a goodness of 0.7": lambda hidden, seen: hidden("score") >= 0.7,
+        "hires qualified men, no women": lambda hidden, seen: hidden("feedback") * (seen("gender") == 0),
+    },
+    "fraud": {
+        "always checks": lambda hidden, seen: 1,
+        "never checks": lambda hidden, seen: 0,
+        "random": lambda hidden, seen: 0.5,
+        "correct decision": lambda hidden, seen: hidden("feedback"),
+        "checks North America": lambda hidden, seen: np.isclose(seen("continent"), NORTH_AMERICA),
+    },
+}
+"""Policies that need no training; some of them know what is hidden."""
+
+NORTH_AMERICA = 2 / 5  # the continent's code, as it is observed
+
+
+class Simple(Agent):
+    """Plays a simple policy in each lane."""
+
+    def __init__(self, env: Any, policies: Sequence[Decide]) -> None:
+        self._face, self._policies = env.unwrapped, policies
+        rules = self._face.lanes.rules
+        self._places = {name: k for k, name in enumerate(rules.observed_features(rules.params))}
+
+    def __call__(self, observation: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the probabilities of both actions."""
+        told = self._face.oracle()
+        chance = np.empty(len(self._policies))
+        for k, policy in enumerate(self._policies):
+            found = policy(lambda name: told[name][:, 0], lambda name: observation[:, self._places[name]])
+            chance[k] = np.clip(np.broadcast_to(found, len(observation))[k], 0, 1)  # -1 is hidden of nobody
+        return np.stack([1 - chance, chance], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedCell(Job):
+    """A test of simple policies; in hiring, a second one on the published code's history follows.
+
+    Attributes:
+        world: The environment.
+        episodes: Of each policy.
+        parameters: Of the environment.
+    """
+
+    world: World
+    episodes: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write the test's arrays."""
+        started = time.perf_counter()
+        arrays = self.test(misaligned=False).arrays("policies") | {"sizes": np.zeros((0, 2))}
+        if self.world == "hiring":
+            arrays |= self.test(misaligned=True).arrays("misread")
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        return {"seconds": time.perf_counter() - started}
+
+    def test(self, *, misaligned: bool) -> Policies:
+        """Return what the simple policies do."""
+        setting = Setting(world=self.world, objectives=MEASURES, misaligned=misaligned)
+        own = list(DESIGNED[self.world].values())
+        return tested(
+            lambda env: Simple(env, own),
+            policies=len(own),
+            episodes=self.episodes,
+            world=self.world,
+            measures={name: notion(name, self.world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
+            memory=SlidingWindow(500),
+            parameters={**setting.parameters, **self.parameters},
+        )

@@ -1,0 +1,113 @@
+"""What the policies of a decision environment gave: episode sums of the reward and of minus each gap, one by one."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from fair_envs.metrics import Estimate, mean_interval
+
+Floats = NDArray[np.float64]
+
+REWARD = "R"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """Policies with what they gave in test episodes.
+
+    Attributes:
+        names: Of the measures: the reward, and minus the gap of each notion.
+        sums: Over an episode, shape (policies, episodes, measures).
+        steps: Length of the episodes, shape (policies, episodes).
+    """
+
+    names: tuple[str, ...]
+    sums: Floats
+    steps: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return how many policies there are."""
+        return len(self.sums)
+
+    def total(self, name: str) -> Floats:
+        """Return each policy's mean episode sum, shape (policies,)."""
+        return np.asarray(self.sums[:, :, self.names.index(name)].mean(axis=1))
+
+    def rate(self, name: str) -> Floats:
+        """Return each policy's mean per step, shape (policies,)."""
+        return np.asarray(self.sums[:, :, self.names.index(name)].sum(axis=1) / self.steps.sum(axis=1))
+
+    def table(self, names: Sequence[str]) -> Floats:
+        """Return the mean episode sums, shape (policies, names)."""
+        return np.stack([self.total(name) for name in names], axis=1)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Policies"]) -> "Policies":
+        """Return the policies of all parts, which have the same measures and number of episodes."""
+        return cls(
+            names=parts[0].names,
+            sums=np.concatenate([part.sums for part in parts]),
+            steps=np.concatenate([part.steps for part in parts]),
+        )
+
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Return what `read_policies` reads, under names with this prefix."""
+        return {f"{prefix}/names": np.array(self.names), f"{prefix}/sums": self.sums, f"{prefix}/steps": self.steps}
+
+
+def read_policies(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Policies | None:
+    """Return the policies that `Policies.arrays` kept; None if there are none of that prefix."""
+    if f"{prefix}/names" not in arrays:
+        return None
+    names = tuple(str(name) for name in arrays[f"{prefix}/names"])
+    return Policies(names=names, sums=arrays[f"{prefix}/sums"], steps=arrays[f"{prefix}/steps"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a cell gave.
+
+    Attributes:
+        cell: The cell, as plain data.
+        policies: The policies that no other one of the cell is better than in all objectives, tested anew.
+        misread: The same policies as a history would have them that pairs each decision with the next person; None if
+            they were not tested so.
+        sizes: Decisions remembered in the course of the training: rows of environment steps and mean size.
+        seconds: Wall time of the training.
+    """
+
+    cell: Mapping[str, Any]
+    policies: Policies
+    misread: Policies | None
+    sizes: Floats
+    seconds: float
+
+
+def read_found(folder: Path) -> Found:
+    """Return the result in a cell's folder."""
+    record = json.loads((folder / "cell.json").read_text())
+    with np.load(folder / "arrays.npz") as arrays:
+        policies, misread, sizes = read_policies("policies", arrays), read_policies("misread", arrays), arrays["sizes"]
+    if policies is None:
+        raise FileNotFoundError(f"folder must hold the policies of a cell, got {folder}")
+    return Found(cell=record["cell"], policies=policies, misread=misread, sizes=sizes, seconds=float(record["seconds"]))
+
+
+def rank_correlation(policies: Policies, one: str, other: str) -> float:
+    """Return Spearman's correlation, over policies, of two measures per step; NaN if one of them does not vary."""
+    first, second = policies.rate(one), policies.rate(other)
+    if len(policies) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan")
+    return float(spearmanr(first, second).statistic)
+
+
+def over_seeds(values: Sequence[float]) -> Estimate:
+    """Return the mean over training seeds with its interval; undefined seeds are left out."""
+    defined = [value for value in values if np.isfinite(value)]
+    return mean_interval(np.array(defined if defined else [np.nan]))
