@@ -26,7 +26,8 @@ from fair_envs.metrics import Returns
 
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
-FACES_OF_RESULTS = {"reproduction", "assessment.py", "benchmark.py", "cli.py", "loads.py", "pages.py", "playing.py"}
+SHOWING = {"assessment", "benchmark", "cli", "loads", "pages", "playing"}  # modules that no result depends on
+SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "runner", "tables")}
 
 
 @functools.cache
@@ -34,9 +35,10 @@ def sources() -> str:
     """Return the hash of the code that a cell's result depends on: the package's, less what shows results."""
     root, digest = Path(fair_envs.__file__).parent, hashlib.sha256()
     files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
-    files = [file for file in files if file.suffix == ".py" and file.relative_to(root).parts[0] not in FACES_OF_RESULTS]
-    for file in (*sorted(files), Path(__file__)):
-        digest.update(file.read_bytes())
+    for file in sorted(file for file in files if file.suffix == ".py"):
+        module = file.relative_to(root).with_suffix("").as_posix()
+        if module not in SHOWING and not module.startswith("reproduction/papers/"):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 

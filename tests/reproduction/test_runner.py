@@ -61,8 +61,8 @@ def test_the_code_that_trains_is_all_but_what_shows_results(monkeypatch: pytest.
 
     monkeypatch.setattr(Path, "read_bytes", note)
     experiment.sources.__wrapped__()
-    assert {"fair_modes.py", "rules.py", "core.py", "chance.py", "twin.py", "experiment.py"} <= set(read)
-    assert not {"cli.py", "figures.py", "lamalfa2025.py"} & set(read)
+    assert {"fair_modes.py", "rules.py", "core.py", "chance.py", "twin.py", "experiment.py", "decision_cells.py"} <= set(read)
+    assert not {"cli.py", "figures.py", "lamalfa2025.py", "benchmark.py", "loads.py"} & set(read)
 
 
 def test_a_cells_result_is_read_as_it_was_written(tmp_path: Path) -> None:

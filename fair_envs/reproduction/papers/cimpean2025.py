@@ -259,6 +259,19 @@ class Report:
                 rows += [[f"{setting.label}: fairest by SP", *_rates(policies, fairest)]]
         return tables.markdown(header, rows)
 
+    def misaligned_table(self) -> str:
+        """Return what training on the published code's history makes of the policies."""
+        header = ["trained on", "R", *(f"{name} a step" for name in GROUP_NOTIONS), "SP a step as misread"]
+        rows: list[list[tables.Cell]] = []
+        for setting in self.arms:
+            if setting.misaligned:
+                for words, own in (("aligned history", replace(setting, misaligned=False)), ("published", setting)):
+                    rows.append([f"{words}: {own.label}", self.mean_total(own, "R")])
+                    rows[-1] += [self.mean_rate(own, name) for name in GROUP_NOTIONS]
+                    misread = [found.misread for found in self.arms[own]]
+                    rows[-1].append(over_seeds([float(m.rate("SP").mean()) for m in misread if m is not None]))
+        return tables.markdown(header, rows)
+
     # ------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
@@ -365,6 +378,10 @@ class Report:
                 + "; ".join(f"{name} at {_listed({str(k): e for k, e in of.items()})}" for name, of in spread.items()),
             )
         ]
+
+    def mean_total(self, setting: Setting, name: str) -> Estimate:
+        """Return a measure's episode sum, the mean over a setting's policies, with its interval over seeds."""
+        return over_seeds([float(found.policies.total(name).mean()) for found in self.arms[setting]])
 
     def mean_rate(self, setting: Setting, name: str) -> Estimate:
         """Return a measure per step, the mean over a setting's policies, with its interval over seeds."""
@@ -476,6 +493,9 @@ class Report:
             *[f"**{c.text}** {c.verdict}\n\n{c.evidence}." for c in claims],
             "## Per step",
             *[part for world in worlds for part in (f"### {world.capitalize()}", self.rates_table(world))],
+            "## Trained on the published history",
+            "Means over the policies found. The published history pairs a decision with the next applicant.",
+            self.misaligned_table(),
             "## The paper's tables beside ours",
             "Best / mean / worst over the representative policies of all seeds, sums over an episode. The column IF is "
             "by the paper's equation 8 on the published similarity, so that it can be compared; the last column counts "
