@@ -16,8 +16,8 @@ import numpy as np
 import torch as th
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch.nn import functional
 
+from fair_envs.baselines.gradients import Tape, flatten_parameters
 from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
 from fair_envs.baselines.rollouts import Agent, Episode, Random, VectorEnv, actions_of, collect, objectives_of
 from fair_envs.metrics.pareto import non_dominated
@@ -241,7 +241,9 @@ class PCN:
             self.network = Network(
                 int(np.prod(space.shape)), len(self.requested), self.actions, state_layers=self.settings.state_layers
             )
-        self._optimizer = th.optim.Adam(self.network.parameters(), lr=self.settings.learning_rate, fused=True)
+        weights = flatten_parameters(self.network)
+        self._optimizer = th.optim.Adam([weights], lr=self.settings.learning_rate, fused=True)
+        self._tapes = [Tape(chain) for chain in (self.network.state, self.network.command, self.network.head)]
         self.losses: list[float] = []  # of the last iteration
         self.reference: Floats = np.full(self.objectives, np.nan)
         self._set_scale(np.ones(len(self.requested) + 1))
@@ -324,14 +326,27 @@ class PCN:
             drawn = self.chance.standard_normal(tuple(commands.shape), np.float32)
             commands += settings.noise * th.from_numpy(drawn)
         observations, losses = self._prepared(batches.observations), []
-        for k in range(settings.updates):
-            logits = self.network(observations[k], commands[k])
-            loss = functional.cross_entropy(logits, batches.actions[k], reduction=settings.loss)
-            self._optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self._optimizer.step()
-            losses.append(loss.detach())
+        with th.no_grad():
+            for k in range(settings.updates):
+                losses.append(self._backward(observations[k], commands[k], batches.actions[k]))
+                self._optimizer.step()
         self.losses = [loss.item() for loss in losses]
+
+    def _backward(self, observations: th.Tensor, commands: th.Tensor, actions: th.Tensor) -> th.Tensor:
+        """Write the gradients of the loss into the parameters, and return the mean cross-entropy."""
+        state, command, head = self._tapes
+        embedded = state.forward(observations), command.forward(commands)
+        logarithms = th.log_softmax(head.forward(embedded[0] * embedded[1]), dim=1)
+        rows = th.arange(len(actions))
+        loss = -logarithms[rows, actions].mean()
+        slope = logarithms.exp_()  # of the cross-entropy: the probabilities, less 1 for what was done
+        slope[rows, actions] -= 1
+        if self.settings.loss == "mean":
+            slope /= len(actions)
+        back = head.backward(slope)
+        state.backward(back * embedded[1], to_input=False)
+        command.backward(back * embedded[0], to_input=False)
+        return loss
 
     def _choose_commands(self) -> list[Command]:
         """Return commands for an iteration's episodes: one of the best returns, one objective of it made better."""
@@ -426,6 +441,15 @@ class PCN:
         return [Command(returns[k], float(len(episodes[k]))) for k in best]
 
     # Keeping
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PCN":
+        """Return a learner that goes on from here by itself."""
+        env = copy.deepcopy(self.env, memo)
+        other = type(self)(env, settings=self.settings, requested=self.requested, seed=self.seed)
+        other._blank_memories = self._blank_memories
+        other.restore(self.snapshot().state())
+        other.losses = list(self.losses)
+        return other
 
     def set_logger(self, logger: Any) -> None:
         """Do nothing: who trains it logs."""

@@ -260,6 +260,21 @@ def test_state_and_command_are_multiplied(layers: Any, count: int) -> None:
     assert th.equal(network(state, command), expected)
 
 
+@pytest.mark.parametrize("layers", ["one", "two", "relu"])
+@pytest.mark.parametrize("loss", ["mean", "sum"])
+def test_gradients_are_those_of_autograd(layers: Any, loss: Any) -> None:
+    learner = model(state_layers=layers, loss=loss)
+    state, command, actions = th.rand(7, 1), th.rand(7, 3), th.randint(0, 2, (7,))
+    with th.no_grad():
+        told = learner._backward(state, command, actions)
+    parameters = list(learner.network.parameters())
+    expected = th.nn.functional.cross_entropy(learner.network(state, command), actions, reduction=loss)
+    for parameter, gradient in zip(parameters, th.autograd.grad(expected, parameters), strict=True):
+        assert th.allclose(parameter.grad, gradient, atol=1e-6)  # type: ignore[arg-type]
+    mean = th.nn.functional.cross_entropy(learner.network(state, command), actions)
+    assert told.item() == pytest.approx(mean.item())
+
+
 def test_one_observation_and_many_get_the_same_actions() -> None:
     learner = model()
     learner.learn(100)
