@@ -33,7 +33,7 @@ StateLayers = Literal["one", "two", "relu"]
 
 HIDDEN = 64  # units of every layer, in all published variants
 PATIENCE = 2  # steps that a command is shorter than the episode it is taken from
-LISTED = ("return_range", "max_return")  # settings that have an entry for each objective
+LISTED = ("return_unit", "max_return")  # settings that have an entry for each objective
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +58,15 @@ class PCNSettings:
     # The network
     state_layers: StateLayers = "one"  # P; F: "two"
     scale_observations: bool = True  # to [0, 1] where the space is bounded; P and F do not
-    return_range: Sequence[float] = ()  # desired returns are divided by it; (): what random play spans; P: 10, F: 1
-    horizon_range: Weight = 0.0  # desired horizons are divided by it; 0: longest random episode; P: 100, F: 10
+    return_unit: Sequence[
+        float
+    ] = ()  # desired returns are divided by it; (): by how much random play varies; P: 10, F: 1
+    horizon_unit: Weight = 0.0  # desired horizons are divided by it; 0: likewise; P: 100, F: 10
     noise: Weight = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
     # The buffer
     buffer_size: Count = 200  # episodes; P; F: 100
     keep: Keep = "top"  # F and the authors of P: "heap"
-    scaled_distance: bool = True  # whether returns are compared in units of return_range; P, F: False
+    scaled_distance: bool = True  # whether returns are compared in units of return_unit; P, F: False
     crowding: Crowding = "all"  # P; F: "ranks"
     crowding_threshold: Weight = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
     crowding_penalty: Penalty = "double"  # P; F: "one"
@@ -79,7 +81,7 @@ class PCNSettings:
         """Check the settings."""
         for name, kind in get_type_hints(PCNSettings, include_extras=True).items():
             if name in LISTED:
-                kind = Positive if name == "return_range" else float
+                kind = Positive if name == "return_unit" else float
                 given = _listed(name, getattr(self, name))
                 object.__setattr__(self, name, tuple(checked(name, number, kind) for number in given))
             else:
@@ -109,8 +111,8 @@ def farel_settings(*, objectives: int, horizon: int, published_code: bool = Fals
         loss="sum",
         state_layers="two",
         scale_observations=False,
-        return_range=(1.0,) * objectives,
-        horizon_range=1.0 if published_code else 10.0,
+        return_unit=(1.0,) * objectives,
+        horizon_unit=1.0 if published_code else 10.0,
         buffer_size=100,
         keep="heap",
         scaled_distance=False,
@@ -286,21 +288,21 @@ class PCN:
     def _fill(self) -> list[Episode]:
         episodes = self._collect(Random(self.env), self.settings.first_episodes)
         longest, returns = max(map(len, episodes)), np.array([episode.returns for episode in episodes])
-        spread = np.ptp(returns, axis=0) > 0
-        self.reference = np.where(spread, returns.min(axis=0), returns.min(axis=0) - longest)
-        self._set_scale(1 / self._ranges(episodes))
+        varied = np.ptp(returns, axis=0) > 0
+        self.reference = returns.min(axis=0) - np.where(varied, 0, longest)
+        self._set_scale(1 / self._units(episodes))
         self._take(episodes)
         return episodes
 
-    def _ranges(self, episodes: Sequence[Episode]) -> Floats:
-        """Return what returns and horizons are divided by: what is set, or else what the episodes span.
+    def _units(self, episodes: Sequence[Episode]) -> Floats:
+        """Return what returns and horizons are divided by: what is set, or else their standard deviation in episodes.
 
-        Where random play always earns the same, as it treats all alike, that is 1 for each step of the longest episode.
+        Where random play always earns the same, as it treats all alike, that is as if each step could cost 1.
         """
-        longest = max(map(len, episodes))
-        spans = np.ptp(np.concatenate([episode.returns_to_go for episode in episodes]), axis=0)[self.requested]
-        returns = np.array(self.settings.return_range or np.where(spans > 0, spans, longest))
-        return np.append(returns, self.settings.horizon_range or longest)
+        left = np.concatenate([np.arange(len(episode)) for episode in episodes]).std() or 1.0
+        spread = np.concatenate([episode.returns_to_go for episode in episodes]).std(axis=0)[self.requested]
+        returns = np.array(self.settings.return_unit or np.where(spread > 0, spread, left))
+        return np.append(returns, self.settings.horizon_unit or left)
 
     def _play(self, agent: Agent, count: int) -> list[Episode]:
         episodes = self._collect(agent, count)

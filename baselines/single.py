@@ -160,7 +160,8 @@ class Learnt(Agent):
             with th.no_grad():
                 found: Any = policy.get_distribution(policy.obs_to_tensor(observation)[0]).distribution
             probabilities: Floats = found.probs.double().numpy()
-            return probabilities / probabilities.sum(axis=1, keepdims=True)
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+            return probabilities
         action, _ = self.model.predict(observation, deterministic=True)
         certain: Floats = np.eye(int(self.model.action_space.n))[action]
         return certain
