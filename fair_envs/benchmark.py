@@ -5,7 +5,6 @@ repeat notes the time on the clock and the processor's time of all its threads b
 work too, the second says what the clock would show on an idle one.
 """
 
-import io
 import itertools
 import json
 import os
@@ -16,9 +15,8 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -397,97 +395,27 @@ def child_environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **changes}
 
 
-# ----------------------------------------------------------------------------------------- against another PCN
-
-TREASURE = "deep-sea-treasure-v0"  # of MO-Gymnasium
-TREASURE_STEPS = 20_000
-CORNER = (0.0, -200.0)  # the reference of hypervolumes
-
-
-class Found(NamedTuple):
-    """What a learner took and found."""
-
-    seconds: float
-    whole: bool  # the front that its policy achieves is the known one
-
-
-def own_pcn(steps: int, *, seed: int) -> Found:
-    """Train this package's PCN on deep-sea-treasure and play its coverage set."""
-    import mo_gymnasium
-    from mo_gymnasium.wrappers.vector import MOSyncVectorEnv  # type: ignore[attr-defined]
-
-    from fair_envs.baselines.coverage import cover
-    from fair_envs.baselines.pcn import PCN, PCNSettings
-
-    settings = PCNSettings()
-    makers: Any = [lambda: mo_gymnasium.make(TREASURE, float_state=True)] * settings.episodes  # type: ignore[attr-defined]
-    env = MOSyncVectorEnv(makers)
-    begin = time.perf_counter()
-    found = cover(PCN(env, settings=settings, seed=seed).learn(steps), episodes=1)
-    return Found(time.perf_counter() - begin, whole(found.achieved, env.envs[0].unwrapped))
-
-
-def other_pcn(steps: int, *, seed: int) -> Found:
-    """Train morl-baselines' PCN with as many episodes and updates; it plays its coverage set while it trains."""
-    import mo_gymnasium
-    import torch
-    from morl_baselines.multi_policy.pcn.pcn import PCN
-
-    env, test = (mo_gymnasium.make(TREASURE, float_state=True) for _ in range(2))  # type: ignore[attr-defined]
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-    env.action_space.seed(seed)
-    model = PCN(env, scaling_factor=np.array([0.1, 0.1, 0.01]), gamma=1.0, log=False, seed=seed)
-    most = np.array([124, -1], np.float32)
-    begin = time.perf_counter()
-    model.train(steps, test, np.array(CORNER), num_er_episodes=50, max_buffer_size=200, max_return=most)
-    seconds = time.perf_counter() - begin
-    returns, _, _ = model.evaluate(test, most, n=200)
-    return Found(seconds, whole(np.array(returns), env.unwrapped))
-
-
-def whole(returns: NDArray[Any], world: Any) -> bool:
-    """Return whether returns dominate as much as the known front."""
-    from fair_envs.metrics.pareto import hypervolume
-
-    known = hypervolume(np.array(world.pareto_front(1.0)), reference=CORNER)
-    return bool(hypervolume(returns, reference=CORNER) > known - 1e-3)
-
-
 def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
-    """Return what compares the learners, each time with another seed: in time, or in who finds the whole front.
+    """Return what compares this package's PCN with another, each time with another seed.
+
+    Args:
+        seconds: Of a repeat, about; fewer than a full one's are told by fewer steps.
+        fronts: Compare who finds the whole front, else how long they take.
 
     Raises:
         ImportError: MO-Gymnasium or morl-baselines is missing.
     """
-    import warnings
+    from fair_envs.baselines import race
 
-    import mo_gymnasium  # noqa: F401
-    import morl_baselines  # noqa: F401
-
-    steps, seeds = TREASURE_STEPS if seconds >= FULL.seconds else TREASURE_STEPS // 4, itertools.count()
-    warnings.simplefilter("ignore")  # of the other libraries
-    own_pcn(1000, seed=0)  # what is done once is no part of it
+    steps, seeds = race.STEPS if seconds >= FULL.seconds else race.STEPS // 4, itertools.count()
+    race.ready()
 
     def repeat() -> Sample:
         watch, seed = Stopwatch(), next(seeds)
-        own = own_pcn(steps, seed=seed)
-        with tempfile.TemporaryDirectory() as folder, inside(folder), redirect_stdout(io.StringIO()):
-            other = other_pcn(steps, seed=seed)  # it prints, and writes weights where it is
+        own, other = race.own(steps, seed=seed), race.other(steps, seed=seed)
         return watch.sample(value=own.whole - other.whole if fronts else other.seconds / own.seconds)
 
     return repeat
-
-
-@contextmanager
-def inside(folder: str) -> Iterator[None]:
-    """Work in another folder meanwhile."""
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 # ------------------------------------------------------------------------------------------------- the rows
