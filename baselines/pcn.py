@@ -16,8 +16,8 @@ import numpy as np
 import torch as th
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch.nn import functional
 
+from fair_envs.baselines.gradients import Tape, flatten_parameters
 from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
 from fair_envs.baselines.rollouts import Agent, Episode, Random, VectorEnv, actions_of, collect, objectives_of
 from fair_envs.metrics.pareto import non_dominated
@@ -33,7 +33,7 @@ StateLayers = Literal["one", "two", "relu"]
 
 HIDDEN = 64  # units of every layer, in all published variants
 PATIENCE = 2  # steps that a command is shorter than the episode it is taken from
-LISTED = ("return_range", "max_return")  # settings that have an entry for each objective
+LISTED = ("return_unit", "max_return")  # settings that have an entry for each objective
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +58,15 @@ class PCNSettings:
     # The network
     state_layers: StateLayers = "one"  # P; F: "two"
     scale_observations: bool = True  # to [0, 1] where the space is bounded; P and F do not
-    return_range: Sequence[float] = ()  # desired returns are divided by it; (): what random play spans; P: 10, F: 1
-    horizon_range: Weight = 0.0  # desired horizons are divided by it; 0: longest random episode; P: 100, F: 10
+    return_unit: Sequence[
+        float
+    ] = ()  # desired returns are divided by it; (): by how much random play varies; P: 10, F: 1
+    horizon_unit: Weight = 0.0  # desired horizons are divided by it; 0: likewise; P: 100, F: 10
     noise: Weight = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
     # The buffer
     buffer_size: Count = 200  # episodes; P; F: 100
     keep: Keep = "top"  # F and the authors of P: "heap"
-    scaled_distance: bool = True  # whether returns are compared in units of return_range; P, F: False
+    scaled_distance: bool = True  # whether returns are compared in units of return_unit; P, F: False
     crowding: Crowding = "all"  # P; F: "ranks"
     crowding_threshold: Weight = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
     crowding_penalty: Penalty = "double"  # P; F: "one"
@@ -79,7 +81,7 @@ class PCNSettings:
         """Check the settings."""
         for name, kind in get_type_hints(PCNSettings, include_extras=True).items():
             if name in LISTED:
-                kind = Positive if name == "return_range" else float
+                kind = Positive if name == "return_unit" else float
                 given = _listed(name, getattr(self, name))
                 object.__setattr__(self, name, tuple(checked(name, number, kind) for number in given))
             else:
@@ -109,8 +111,8 @@ def farel_settings(*, objectives: int, horizon: int, published_code: bool = Fals
         loss="sum",
         state_layers="two",
         scale_observations=False,
-        return_range=(1.0,) * objectives,
-        horizon_range=1.0 if published_code else 10.0,
+        return_unit=(1.0,) * objectives,
+        horizon_unit=1.0 if published_code else 10.0,
         buffer_size=100,
         keep="heap",
         scaled_distance=False,
@@ -241,7 +243,9 @@ class PCN:
             self.network = Network(
                 int(np.prod(space.shape)), len(self.requested), self.actions, state_layers=self.settings.state_layers
             )
-        self._optimizer = th.optim.Adam(self.network.parameters(), lr=self.settings.learning_rate, fused=True)
+        weights = flatten_parameters(self.network)
+        self._optimizer = th.optim.Adam([weights], lr=self.settings.learning_rate, fused=True)
+        self._tapes = [Tape(chain) for chain in (self.network.state, self.network.command, self.network.head)]
         self.losses: list[float] = []  # of the last iteration
         self.reference: Floats = np.full(self.objectives, np.nan)
         self._set_scale(np.ones(len(self.requested) + 1))
@@ -284,21 +288,21 @@ class PCN:
     def _fill(self) -> list[Episode]:
         episodes = self._collect(Random(self.env), self.settings.first_episodes)
         longest, returns = max(map(len, episodes)), np.array([episode.returns for episode in episodes])
-        spread = np.ptp(returns, axis=0) > 0
-        self.reference = np.where(spread, returns.min(axis=0), returns.min(axis=0) - longest)
-        self._set_scale(1 / self._ranges(episodes))
+        varied = np.ptp(returns, axis=0) > 0
+        self.reference = returns.min(axis=0) - np.where(varied, 0, longest)
+        self._set_scale(1 / self._units(episodes))
         self._take(episodes)
         return episodes
 
-    def _ranges(self, episodes: Sequence[Episode]) -> Floats:
-        """Return what returns and horizons are divided by: what is set, or else what the episodes span.
+    def _units(self, episodes: Sequence[Episode]) -> Floats:
+        """Return what returns and horizons are divided by: what is set, or else their standard deviation in episodes.
 
-        Where random play always earns the same, as it treats all alike, that is 1 for each step of the longest episode.
+        Where random play always earns the same, as it treats all alike, that is as if each step could cost 1.
         """
-        longest = max(map(len, episodes))
-        spans = np.ptp(np.concatenate([episode.returns_to_go for episode in episodes]), axis=0)[self.requested]
-        returns = np.array(self.settings.return_range or np.where(spans > 0, spans, longest))
-        return np.append(returns, self.settings.horizon_range or longest)
+        left = np.concatenate([np.arange(len(episode)) for episode in episodes]).std() or 1.0
+        spread = np.concatenate([episode.returns_to_go for episode in episodes]).std(axis=0)[self.requested]
+        returns = np.array(self.settings.return_unit or np.where(spread > 0, spread, left))
+        return np.append(returns, self.settings.horizon_unit or left)
 
     def _play(self, agent: Agent, count: int) -> list[Episode]:
         episodes = self._collect(agent, count)
@@ -324,14 +328,27 @@ class PCN:
             drawn = self.chance.standard_normal(tuple(commands.shape), np.float32)
             commands += settings.noise * th.from_numpy(drawn)
         observations, losses = self._prepared(batches.observations), []
-        for k in range(settings.updates):
-            logits = self.network(observations[k], commands[k])
-            loss = functional.cross_entropy(logits, batches.actions[k], reduction=settings.loss)
-            self._optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self._optimizer.step()
-            losses.append(loss.detach())
+        with th.no_grad():
+            for k in range(settings.updates):
+                losses.append(self._backward(observations[k], commands[k], batches.actions[k]))
+                self._optimizer.step()
         self.losses = [loss.item() for loss in losses]
+
+    def _backward(self, observations: th.Tensor, commands: th.Tensor, actions: th.Tensor) -> th.Tensor:
+        """Write the gradients of the loss into the parameters, and return the mean cross-entropy."""
+        state, command, head = self._tapes
+        embedded = state.forward(observations), command.forward(commands)
+        logarithms = th.log_softmax(head.forward(embedded[0] * embedded[1]), dim=1)
+        rows = th.arange(len(actions))
+        loss = -logarithms[rows, actions].mean()
+        slope = logarithms.exp_()  # of the cross-entropy: the probabilities, less 1 for what was done
+        slope[rows, actions] -= 1
+        if self.settings.loss == "mean":
+            slope /= len(actions)
+        back = head.backward(slope)
+        state.backward(back * embedded[1], to_input=False)
+        command.backward(back * embedded[0], to_input=False)
+        return loss
 
     def _choose_commands(self) -> list[Command]:
         """Return commands for an iteration's episodes: one of the best returns, one objective of it made better."""
@@ -426,6 +443,15 @@ class PCN:
         return [Command(returns[k], float(len(episodes[k]))) for k in best]
 
     # Keeping
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PCN":
+        """Return a learner that goes on from here by itself."""
+        env = copy.deepcopy(self.env, memo)
+        other = type(self)(env, settings=self.settings, requested=self.requested, seed=self.seed)
+        other._blank_memories = self._blank_memories
+        other.restore(self.snapshot().state())
+        other.losses = list(self.losses)
+        return other
 
     def set_logger(self, logger: Any) -> None:
         """Do nothing: who trains it logs."""

@@ -26,7 +26,7 @@ class Episode:
     Attributes:
         observations: What each decision was based on, shape (T, ...), float32.
         actions: Shape (T,).
-        rewards: Shape (T, objectives), float64.
+        rewards: Shape (T, objectives), float64; one objective where rewards are numbers.
     """
 
     observations: NDArray[np.float32]
@@ -170,7 +170,8 @@ def collect(
         if report is not None:
             report(probabilities)
         actions = choose(probabilities, chance.random(lanes))
-        following, rewards, terminated, truncated, _ = env.step(actions)
+        following, earned, terminated, truncated, _ = env.step(actions)
+        rewards = np.reshape(earned, (lanes, -1))
         steps.append((np.where(playing, episode, -1), observation, actions, rewards))
         agent.rewarded(rewards, playing)
         ended = terminated | truncated

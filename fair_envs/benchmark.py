@@ -5,6 +5,7 @@ repeat notes the time on the clock and the processor's time of all its threads b
 work too, the second says what the clock would show on an idle one.
 """
 
+import itertools
 import json
 import os
 import platform
@@ -401,6 +402,29 @@ def child_environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **changes}
 
 
+def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
+    """Return what compares this package's PCN with another, each time with another seed.
+
+    Args:
+        seconds: Of a repeat, about; fewer than a full one's are told by fewer steps.
+        fronts: Compare who finds the whole front, else how long they take.
+
+    Raises:
+        ImportError: MO-Gymnasium or morl-baselines is missing.
+    """
+    from fair_envs.baselines import race
+
+    steps, seeds = race.STEPS if seconds >= FULL.seconds else race.STEPS // 4, itertools.count()
+    race.ready()
+
+    def repeat() -> Sample:
+        watch, seed = Stopwatch(), next(seeds)
+        own, other = race.own(steps, seed=seed), race.other(steps, seed=seed)
+        return watch.sample(value=own.whole - other.whole if fronts else other.seconds / own.seconds)
+
+    return repeat
+
+
 # ------------------------------------------------------------------------------------------------- the rows
 
 RATE, AGENT_RATE, DURATION = "steps/s", "agent steps/s", "µs"
@@ -484,6 +508,22 @@ ROWS: tuple[Row, ...] = (
         2_000,
         partial(rate, load=loads.trade_offs),
         threads=2,
+    ),
+    Row(
+        "pcn race",
+        "PCN on deep-sea-treasure, 20,000 steps, against morl-baselines in turn",
+        "times",
+        2.5,
+        partial(pcn_race, fronts=False),
+        slow=True,
+    ),
+    Row(
+        "pcn front",
+        "which of the two finds the whole front: 1 this one alone, 0 both or none, -1 the other alone",
+        "",
+        0,
+        partial(pcn_race, fronts=True),
+        slow=True,
     ),
     Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
     Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),

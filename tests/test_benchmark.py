@@ -104,6 +104,8 @@ def test_every_promise_has_a_row_of_its_own() -> None:
         "rollout": 400_000,
         "training": 60_000,
         "threads": 1.5,
+        "pcn": 2.5,
+        "pcn front": 0,
         "memory": 4096,
         "import": 0.5,
         "compilation": 10,

@@ -207,7 +207,7 @@ def test_farels_settings_scale_the_horizon_by_a_tenth_and_its_code_does_not() ->
 def test_farels_mistakes_are_made_on_request_alone() -> None:
     intended, published = (farel_settings(objectives=2, horizon=50, published_code=p) for p in (False, True))
     changed = {k for k in vars(intended) if getattr(intended, k) != getattr(published, k)}
-    assert changed == {"horizon_range", "crowding_threshold", "non_domination", "coverage"}
+    assert changed == {"horizon_unit", "crowding_threshold", "non_domination", "coverage"}
     assert intended.max_return == (50, 0)
     assert (intended.updates, intended.loss, intended.keep, intended.buffer_size) == (20, "sum", "heap", 100)
 
@@ -219,20 +219,19 @@ def test_farels_settings_learn() -> None:
     assert len(learner.buffer) == 100
 
 
-def test_returns_are_divided_by_what_random_play_spans() -> None:
+def test_commands_are_in_units_of_what_random_play_varies_by() -> None:
     learner = model()
     learner.iterate()
     to_go = np.concatenate([e.returns_to_go for e in learner.buffer.episodes])
-    longest = max(map(len, learner.buffer.episodes))
-    assert learner.scale == pytest.approx([*1 / np.ptp(to_go, axis=0), 1 / longest])
+    left = np.concatenate([np.arange(len(e), 0, -1) for e in learner.buffer.episodes])
+    assert learner.scale == pytest.approx([*1 / to_go.std(axis=0), 1 / left.std()])
 
 
-def test_an_objective_that_random_play_never_misses_has_the_range_of_an_episode() -> None:
+def test_an_objective_that_random_play_never_misses_has_the_unit_of_the_horizon() -> None:
     learner = model(Treasure(4, objectives=3))
     learner.iterate()
-    longest = max(map(len, learner.buffer.episodes))
-    assert learner.scale[2] == 1 / longest
-    assert learner.reference[2] == -longest
+    assert learner.scale[2] == learner.scale[3]
+    assert learner.reference[2] == -max(map(len, learner.buffer.episodes))
 
 
 def test_wrong_settings_are_named() -> None:
@@ -244,8 +243,8 @@ def test_wrong_settings_are_named() -> None:
         model(max_return=(1, 2, 3))
     with pytest.raises(ValueError, match="requested must name some of the objectives 0 to 1, each once, got"):
         model(requested=[0, 0])
-    with pytest.raises(ValueError, match="return_range must list a number for each objective, got 3"):
-        PCNSettings(return_range=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="return_unit must list a number for each objective, got 3"):
+        PCNSettings(return_unit=3)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------- the network
@@ -258,6 +257,21 @@ def test_state_and_command_are_multiplied(layers: Any, count: int) -> None:
     state, command = th.rand(5, 3), th.rand(5, 3)
     expected = network.head(network.state(state) * network.command(command))
     assert th.equal(network(state, command), expected)
+
+
+@pytest.mark.parametrize("layers", ["one", "two", "relu"])
+@pytest.mark.parametrize("loss", ["mean", "sum"])
+def test_gradients_are_those_of_autograd(layers: Any, loss: Any) -> None:
+    learner = model(state_layers=layers, loss=loss)
+    state, command, actions = th.rand(7, 1), th.rand(7, 3), th.randint(0, 2, (7,))
+    with th.no_grad():
+        told = learner._backward(state, command, actions)
+    parameters = list(learner.network.parameters())
+    expected = th.nn.functional.cross_entropy(learner.network(state, command), actions, reduction=loss)
+    for parameter, gradient in zip(parameters, th.autograd.grad(expected, parameters), strict=True):
+        assert th.allclose(parameter.grad, gradient, atol=1e-6)  # type: ignore[arg-type]
+    mean = th.nn.functional.cross_entropy(learner.network(state, command), actions)
+    assert told.item() == pytest.approx(mean.item())
 
 
 def test_one_observation_and_many_get_the_same_actions() -> None:

@@ -1,0 +1,268 @@
+"""Agents that are written down instead of learnt, to compare learnt ones with; they play with `rollouts.collect`.
+
+They are for environments with one decision-maker and two decisions. Those that know the correct decision or the score
+ask ``env.unwrapped.oracle()``: they are bounds, no policies that anybody could use.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
+from fair_envs.core import check_count
+from fair_envs.parameters import Share, checked
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+RIDGE = 1e-3  # of the logistic regression, on standardised columns; keeps separable data finite
+
+
+class Decider(Agent):
+    """Decides for or against a person for certain; subclasses say for whom.
+
+    Args:
+        env: B lanes with one person in each and two decisions.
+
+    Raises:
+        ValueError: The environment has others.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        spec = getattr(env.unwrapped, "fair_spec", None)
+        if spec is None or not spec.one_person or spec.actions != 2:
+            raise ValueError(f"env must decide on one person in each step, with two decisions, got {env}")
+        self.env, self.spec = env, spec
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return in which lanes the favourable decision is taken, shape (B,)."""
+        raise NotImplementedError
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return probabilities 0 and 1, shape (B, 2)."""
+        favourable = self.spec.favourable_action
+        action = np.where(self.chosen(observation), favourable, 1 - favourable)
+        certain: Floats = np.eye(2)[action]
+        return certain
+
+
+class Always(Decider):
+    """Takes the favourable decision about everybody."""
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return True."""
+        return np.ones(self.env.num_envs, bool)
+
+
+class Never(Decider):
+    """Takes the favourable decision about nobody."""
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return False."""
+        return np.zeros(self.env.num_envs, bool)
+
+
+class Correct(Decider):
+    """Takes the correct decision, which it is told.
+
+    It need not earn the most: what a decision leads to later does not count.
+
+    Raises:
+        ValueError: The environment does not know the correct decision.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        super().__init__(env)
+        _check_oracle(env, "feedback")
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return where the favourable decision is correct."""
+        found: Flags = self.env.unwrapped.oracle()["feedback"][:, 0] == self.spec.favourable_action
+        return found
+
+
+class Threshold(Decider):
+    """Takes the favourable decision about those whose hidden score reaches a threshold.
+
+    Args:
+        env: The environment.
+        threshold: In units of the score.
+        score: Its name in ``env.unwrapped.oracle()``.
+
+    Raises:
+        ValueError: The environment has no such score.
+    """
+
+    def __init__(self, env: VectorEnv, threshold: float, *, score: str = "score") -> None:
+        super().__init__(env)
+        _check_oracle(env, score)
+        self.threshold, self.score = checked("threshold", threshold, float), score
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return whose score is high enough."""
+        found: Flags = self.env.unwrapped.oracle()[self.score][:, 0] >= self.threshold
+        return found
+
+
+def _check_oracle(env: VectorEnv, name: str) -> None:
+    rules = env.unwrapped.lanes.rules
+    known = rules.oracle(np.zeros(1, rules.dtype).view(np.recarray))
+    if name not in known:
+        raise ValueError(f"env must know {name!r} of those to be decided on, it knows {', '.join(known) or 'nothing'}")
+
+
+# Equal opportunity ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Past:
+    """Decisions whose correctness is known.
+
+    Attributes:
+        observations: What was seen before each, shape (n, d).
+        favourable: Whether the favourable decision was correct, shape (n,).
+    """
+
+    observations: Floats
+    favourable: Flags
+
+
+def gather(env: VectorEnv, *, steps: int = 1000, seed: int = 0) -> Past:
+    """Play at random and return the decisions whose feedback came at once; the environment is reset.
+
+    Args:
+        env: B lanes.
+        steps: Of each lane.
+        seed: Of the environment and of the actions.
+
+    Raises:
+        ValueError: No feedback came at once.
+    """
+    check_count("steps", steps)
+    chance, favourable = np.random.default_rng(seed), env.unwrapped.fair_spec.favourable_action
+    report = getattr(env.unwrapped, "report_action_probs", None)
+    uniform = Random(env)
+    observation, _ = env.reset(seed=seed)
+    seen, correct = [], []
+    for _ in range(steps):
+        if report is not None:
+            report(uniform(observation))
+        following, *_, info = env.step(chance.integers(2, size=env.num_envs))
+        known = (info["fair_decided"] == 1) & (info["fair_feedback"] >= 0)
+        seen.append(observation[known])
+        correct.append(info["fair_feedback"][known] == favourable)
+        observation = following
+    past = Past(observations=np.concatenate(seen).astype(np.float64), favourable=np.concatenate(correct))
+    if not len(past.favourable):
+        raise ValueError("env must tell the correct decision at once (feedback 'full' or 'accepted'), none was told")
+    return past
+
+
+class EqualOpportunity(Decider):
+    """Takes the favourable decision about those whose score reaches the threshold of their group.
+
+    The score is a logistic regression of past feedback on what is seen. The thresholds are such that, in the past, the
+    same share of those for whom the favourable decision was correct would have had it in each group (Hardt, Price and
+    Srebro 2016). That the past is not the future is its weakness: what was seen there came from random decisions.
+
+    Args:
+        env: The environment.
+        past: What the score and the thresholds are fitted on, see `gather`.
+        group: The entry of an observation that tells the group, by name; None: the first sensitive attribute, or else
+            the first feature that shows one.
+        share: The true positive rate in each group; None: that of all at a score of one half.
+
+    Attributes:
+        thresholds: Of each group's score, by the value that tells the group.
+
+    Raises:
+        ValueError: No such entry, or a group of which nobody should be decided for.
+
+    References:
+        Hardt, Price and Srebro, "Equality of opportunity in supervised learning", NeurIPS 2016.
+    """
+
+    def __init__(self, env: VectorEnv, past: Past, *, group: str | None = None, share: float | None = None) -> None:
+        super().__init__(env)
+        self.column = _column(env, group)
+        self._fit(past.observations, past.favourable)
+        score, values = self.score(past.observations), past.observations[:, self.column]
+        correct = score[past.favourable]
+        self.share = float((correct >= 0.5).mean()) if share is None else checked("share", share, Share)
+        self.thresholds: Mapping[float, float] = {
+            float(value): _threshold(score[past.favourable & (values == value)], self.share, group=value)
+            for value in np.unique(values)
+        }
+
+    def _fit(self, observations: Floats, favourable: Flags) -> None:
+        """Fit the logistic regression."""
+        from scipy.optimize import minimize
+
+        self._centre, spread = observations.mean(axis=0), observations.std(axis=0)
+        self._spread = np.where(spread > 0, spread, 1)
+        columns = self._columns(observations)
+        sign = np.where(favourable, 1.0, -1.0)
+
+        def loss(weights: Floats) -> tuple[float, Floats]:
+            margin = sign * (columns @ weights)
+            slope = -sign / (1 + np.exp(np.clip(margin, -500, 500)))
+            value = np.logaddexp(0, -margin).mean() + RIDGE * (weights**2).sum()
+            return float(value), columns.T @ slope / len(sign) + 2 * RIDGE * weights
+
+        self._weights: Floats = minimize(loss, np.zeros(columns.shape[1]), jac=True, method="L-BFGS-B").x
+
+    def _columns(self, observations: Floats) -> Floats:
+        scaled = (observations - self._centre) / self._spread
+        return np.concatenate([scaled, np.ones((len(scaled), 1))], axis=1)
+
+    def score(self, observations: NDArray[Any]) -> Floats:
+        """Return the probability that the favourable decision is correct, shape (n,)."""
+        margin = self._columns(np.asarray(observations, np.float64)) @ self._weights
+        probability: Floats = 1 / (1 + np.exp(-np.clip(margin, -500, 500)))
+        return probability
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return whose score is high enough for the group; a group that was never met has the strictest threshold."""
+        strictest = max(self.thresholds.values())
+        limits = np.array([self.thresholds.get(float(v), strictest) for v in observation[:, self.column]])
+        return self.score(observation) >= limits
+
+
+def _column(env: VectorEnv, name: str | None) -> int:
+    """Return the place of the entry that tells the group."""
+    rules = env.unwrapped.lanes.rules
+    names = rules.observed_features(rules.params)
+    wanted = (
+        [*env.unwrapped.fair_spec.sensitive, *env.unwrapped.fair_spec.sensitive_features] if name is None else [name]
+    )
+    for candidate in wanted:
+        if candidate in names:
+            return int(names.index(candidate))
+    raise ValueError(
+        f"group must be an entry of the observation ({', '.join(names) or 'none has a name'}), got {name!r}"
+    )
+
+
+def _threshold(scores: Floats, share: float, *, group: float) -> float:
+    """Return the largest threshold that at least such a share of the scores reaches."""
+    if not len(scores):
+        raise ValueError(f"past must hold people of each group to decide for, got none of group {group:g}")
+    count = max(int(np.ceil(share * len(scores))), 1)
+    return float(np.sort(scores)[::-1][count - 1]) if share > 0 else float("inf")
+
+
+__all__ = [
+    "Always",
+    "Correct",
+    "Decider",
+    "EqualOpportunity",
+    "Never",
+    "Past",
+    "Random",
+    "Threshold",
+    "gather",
+]

@@ -1,0 +1,64 @@
+"""Gradients of a small network without autograd: for networks of this size, keeping a tape costs more than the sums."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch as th
+from torch import nn
+
+
+class Tape:
+    """What a chain of linear layers and sigmoids or ReLUs computed, and the way back through it.
+
+    Args:
+        chain: The layers, in turn.
+    """
+
+    def __init__(self, chain: nn.Sequential) -> None:
+        self._layers: list[Any] = list(chain)
+
+    def forward(self, rows: th.Tensor) -> th.Tensor:
+        """Return what the chain makes of rows, and remember what was between."""
+        self._inputs, self._outputs = [], []
+        for layer in self._layers:
+            self._inputs.append(rows)
+            if isinstance(layer, nn.Linear):
+                rows = th.addmm(layer.bias, rows, layer.weight.t())
+            else:
+                rows = rows.sigmoid() if isinstance(layer, nn.Sigmoid) else rows.relu()
+            self._outputs.append(rows)
+        return rows
+
+    def backward(self, slope: th.Tensor, *, to_input: bool = True) -> th.Tensor:
+        """Write the gradients of the parameters from that of the output; return that of the input, if it is wanted."""
+        for k in reversed(range(len(self._layers))):
+            layer = self._layers[k]
+            if isinstance(layer, nn.Sigmoid):
+                slope = th.ops.aten.sigmoid_backward(slope, self._outputs[k])
+            elif isinstance(layer, nn.ReLU):
+                slope = th.ops.aten.threshold_backward(slope, self._outputs[k], 0)
+            else:
+                th.mm(slope.t(), self._inputs[k], out=layer.weight.grad)
+                th.sum(slope, 0, out=layer.bias.grad)
+                if k == 0 and not to_input:
+                    break
+                slope = slope @ layer.weight
+        return slope
+
+
+def flatten_parameters(network: nn.Module) -> nn.Parameter:
+    """Make all parameters of a network, and their gradients, parts of one row, and return it, for the optimiser.
+
+    A copy of the network would not be part of the row: restore its parameters instead.
+    """
+    parameters: Sequence[nn.Parameter] = list(network.parameters())
+    flat = nn.Parameter(th.cat([parameter.detach().ravel() for parameter in parameters]))
+    slopes = th.zeros_like(flat)
+    flat.grad = slopes
+    first = 0
+    for parameter in parameters:
+        part = slice(first, first + parameter.numel())
+        parameter.data = flat.data[part].view(parameter.shape)
+        parameter.grad = slopes[part].view(parameter.shape)
+        first = part.stop
+    return flat

@@ -1,0 +1,92 @@
+"""Pareto Conditioned Networks of this package and of morl-baselines on one task, for the benchmark."""
+
+import importlib
+import io
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+
+from fair_envs.baselines.coverage import cover
+from fair_envs.baselines.pcn import PCN, PCNSettings
+from fair_envs.metrics.pareto import hypervolume
+
+TREASURE = "deep-sea-treasure-v0"  # of MO-Gymnasium
+STEPS = 20_000
+CORNER = (0.0, -200.0)  # the reference of hypervolumes
+MOST = np.array([124, -1], np.float32)  # what returns are at most, as in the paper
+
+
+class Found(NamedTuple):
+    """What a learner took and found."""
+
+    seconds: float
+    whole: bool  # the front that its policy achieves is the known one
+
+
+def ready() -> None:
+    """Load the libraries, and do once what is no part of the time.
+
+    Raises:
+        ImportError: MO-Gymnasium or morl-baselines is missing.
+    """
+    importlib.import_module("morl_baselines")
+    warnings.simplefilter("ignore")  # of the other libraries
+    own(1000, seed=0)
+
+
+def treasures(lanes: int) -> Any:
+    """Return deep-sea-treasure side by side."""
+    mo_gymnasium: Any = importlib.import_module("mo_gymnasium")
+    vector: Any = importlib.import_module("mo_gymnasium.wrappers.vector")
+    return vector.MOSyncVectorEnv([lambda: mo_gymnasium.make(TREASURE, float_state=True)] * lanes)
+
+
+def own(steps: int, *, seed: int) -> Found:
+    """Train this package's learner on deep-sea-treasure and play its coverage set."""
+    settings = PCNSettings()
+    env = treasures(settings.episodes)
+    begin = time.perf_counter()
+    found = cover(PCN(env, settings=settings, seed=seed).learn(steps), episodes=1)
+    return Found(time.perf_counter() - begin, whole(found.achieved, env.envs[0].unwrapped))
+
+
+def other(steps: int, *, seed: int) -> Found:
+    """Train morl-baselines' with as many episodes and updates; it plays its coverage set while it trains."""
+    learner: Any = importlib.import_module("morl_baselines.multi_policy.pcn.pcn").PCN
+    env, test = treasures(2).envs
+    np.random.seed(seed)
+    th.manual_seed(seed)
+    env.action_space.seed(seed)
+    model = learner(env, scaling_factor=np.array([0.1, 0.1, 0.01]), gamma=1.0, log=False, seed=seed)
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, inside(folder), redirect_stdout(io.StringIO()):
+        # It prints, and writes weights where it is.
+        model.train(steps, test, np.array(CORNER), num_er_episodes=50, max_buffer_size=200, max_return=MOST)
+    seconds = time.perf_counter() - begin
+    returns, _, _ = model.evaluate(test, MOST, n=200)
+    return Found(seconds, whole(np.array(returns), env.unwrapped))
+
+
+def whole(returns: NDArray[Any], world: Any) -> bool:
+    """Return whether returns dominate as much as the known front."""
+    known = hypervolume(np.array(world.pareto_front(1.0)), reference=CORNER)
+    return bool(hypervolume(returns, reference=CORNER) > known - 1e-3)
+
+
+@contextmanager
+def inside(folder: str) -> Iterator[None]:
+    """Work in another folder meanwhile."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,152 @@
+"""Agents that are written down, and learners of the performance alone, on the ferry."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+
+from fair_envs import TABLE
+from fair_envs.baselines.designed import Always, Correct, EqualOpportunity, Never, Past, Random, Threshold, gather
+from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.baselines.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
+from fair_envs.history import SlidingWindow
+from fair_envs.registration import register
+from fair_envs.wrappers import FairnessObjectives
+from tests.baselines.treasure import Treasure
+from tests.ferry import BOARD, REFUSE, Vector
+
+th.set_num_threads(1)
+FERRY = "SingleFerry-v0"
+FOREIGN, TICKET = 1, 2  # entries of an observation
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ferry() -> Iterator[None]:
+    """Make the ferry known to the package."""
+    register(FERRY, "tests.ferry", "A toy.")
+    yield
+    del TABLE[FERRY], gym.registry[FERRY]
+
+
+def world(**parameters: Any) -> Vector:
+    return Vector(4, **{"seats": 5, "horizon": 20, **parameters})
+
+
+def played(env: Any, agent: Agent, *, episodes: int = 12) -> list[Any]:
+    return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
+
+
+@pytest.mark.parametrize(("kind", "action", "steps"), [(Always, BOARD, 5), (Never, REFUSE, 20)])
+def test_always_fills_the_ferry_and_never_waits_for_the_horizon(kind: Any, action: int, steps: int) -> None:
+    env = world()
+    for episode in played(env, kind(env)):
+        assert episode.actions.tolist() == [action] * steps
+
+
+def test_the_correct_decision_boards_those_with_a_ticket() -> None:
+    env = world()
+    for episode in played(env, Correct(env)):
+        assert (episode.actions == (episode.observations[:, TICKET] == 1)).all()
+        assert episode.returns[0] == (episode.actions == BOARD).sum()
+
+
+def test_a_threshold_looks_at_the_hidden_score() -> None:
+    env = world()
+    one, other = played(env, Threshold(env, 0.5, score="feedback")), played(env, Correct(env))
+    assert [e.actions.tolist() for e in one] == [e.actions.tolist() for e in other]
+    assert all((e.actions == BOARD).all() for e in played(env, Threshold(env, 0, score="feedback")))
+
+
+def test_designed_agents_play_for_vector_rewards_too() -> None:
+    env = FairnessObjectives(world(), ["SP", "IF"], SlidingWindow(20), keep=False)
+    assert played(env, Correct(env))[0].rewards.shape[1] == 3
+    assert played(env, Random(env))[0].rewards.shape[1] == 3
+
+
+def biased_past(n: int = 4000) -> Past:
+    """Return people whose ticket shows less well if they are foreign."""
+    chance = np.random.default_rng(0)
+    foreign, deserving = chance.random(n) < 0.5, chance.random(n) < 0.5
+    shown = deserving + chance.normal(0, np.where(foreign, 1.0, 0.3))
+    observations = np.stack([chance.random(n), foreign.astype(float), shown], axis=1)
+    return Past(observations=observations, favourable=deserving)
+
+
+def test_equal_opportunity_gives_each_group_the_same_true_positive_rate() -> None:
+    env, past = world(), biased_past()
+    agent = EqualOpportunity(env, past, share=0.8)
+    score, foreign = agent.score(past.observations), past.observations[:, FOREIGN] == 1
+    assert set(agent.thresholds) == {0.0, 1.0}
+    for group in (foreign, ~foreign):
+        limit = agent.thresholds[float(group is foreign)]
+        assert (score[group & past.favourable] >= limit).mean() == pytest.approx(0.8, abs=0.01)
+    at_half = [(score[group & past.favourable] >= 0.5).mean() for group in (foreign, ~foreign)]
+    assert abs(at_half[0] - at_half[1]) > 0.05  # one threshold for all does not
+    chosen = agent.chosen(past.observations)
+    limits = np.where(foreign, agent.thresholds[1.0], agent.thresholds[0.0])
+    assert (chosen == (score >= limits)).all()
+
+
+def test_equal_opportunity_learns_from_random_play() -> None:
+    env = world()
+    past = gather(env, steps=100)
+    assert (past.favourable == (past.observations[:, TICKET] == 1)).all()
+    for episode in played(env, EqualOpportunity(env, past)):
+        assert (episode.actions == (episode.observations[:, TICKET] == 1)).all()
+
+
+def test_what_agents_need_is_named() -> None:
+    with pytest.raises(ValueError, match="env must decide on one person in each step"):
+        Always(Treasure(2))
+    with pytest.raises(ValueError, match="env must know 'score' of those to be decided on, it knows feedback"):
+        Threshold(world(), 0.5)
+    with pytest.raises(ValueError, match="env must tell the correct decision at once"):
+        gather(world(feedback="delayed"), steps=5)
+    with pytest.raises(ValueError, match=r"group must be an entry of the observation \(free, foreign, ticket\)"):
+        EqualOpportunity(world(), biased_past(), group="age")
+    past = biased_past()
+    nobody = Past(observations=past.observations, favourable=past.favourable & (past.observations[:, FOREIGN] == 0))
+    with pytest.raises(ValueError, match="past must hold people of each group to decide for, got none of group 1"):
+        EqualOpportunity(world(), nobody)
+
+
+# --------------------------------------------------------------------------------------------- the performance alone
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
+def test_learners_of_the_performance_board_those_with_a_ticket(algorithm: Any) -> None:
+    own = SingleTraining(
+        env_id=FERRY,
+        parameters={"seats": 3, "horizon": 10},
+        algorithm=algorithm,
+        steps=6000,
+        n_steps=64,
+        learning_starts=200,
+        target_interval=200,
+    )
+    agent = Learnt(train_single(own))
+    env = world(seats=3, horizon=10)
+    learnt = np.mean([e.returns[0] for e in played(env, agent, episodes=40)])
+    best = np.mean([e.returns[0] for e in played(env, Correct(env), episodes=40)])
+    assert learnt > 0.8 * best
+
+
+def test_equal_trainings_give_equal_networks() -> None:
+    own = SingleTraining(env_id=FERRY, steps=600, learning_starts=100, lanes=2)
+    one, other = (train_single(own).policy.state_dict() for _ in range(2))
+    assert all(th.equal(one[name], other[name]) for name in one)
+
+
+def test_farels_dqn_has_a_target_network_unless_it_is_taken_away() -> None:
+    own, without = farel_dqn(FERRY, horizon=20), farel_dqn(FERRY, horizon=20, target_network=False)
+    assert (own.target_interval, without.target_interval) == (1000, 1)
+    model: Any = make_single(without)
+    assert (model.exploration_initial_eps, model.exploration_final_eps) == (0.1, 0.1)
+    assert (model.buffer_size, model.learning_starts, model.gradient_steps) == (2000, 1000, 20)
+    assert model.train_freq == (10, "episode") or model.train_freq.frequency == 10
+    assert [part.out_features for part in model.q_net.q_net if isinstance(part, th.nn.Linear)] == [64, 2]
+    with pytest.raises(ValueError, match="lanes must be 1 to update after episodes, got 2"):
+        farel_dqn(FERRY, horizon=20, lanes=2)
