@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
-from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.baselines.rollouts import Agent, Random, collect
 from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
@@ -180,48 +182,58 @@ def chosen(commands: Sequence[Command]) -> list[Command]:
 
 # Simple policies ------------------------------------------------------------------------------------------------------
 
-Column = Callable[[str], NDArray[Any]]
-Decide = Callable[[Column, Column], Any]
-"""What is hidden and what is seen of those who wait, by name, shape (B,), to the chance of action 1."""
 
-DESIGNED: Mapping[World, Mapping[str, Decide]] = {
+class QualifiedMen(Correct):
+    """Hires who should be hired, but no woman."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._gender = observed(env, "gender")
+
+    def chosen(self, observation: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return where a man should be hired."""
+        found: NDArray[np.bool_] = super().chosen(observation) & (observation[:, self._gender] == 0)
+        return found
+
+
+class AllButNorthAmerica(Decider):
+    """Lets every payment through but those from North America."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._continent = observed(env, "continent")
+        self._code = self.spec.sensitive["continent"].index("NA") / (len(self.spec.sensitive["continent"]) - 1)
+
+    def chosen(self, observation: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return where the payment is from elsewhere."""
+        found: NDArray[np.bool_] = ~np.isclose(observation[:, self._continent], self._code)
+        return found
+
+
+def observed(env: Any, name: str) -> int:
+    """Return which entry of an observation a feature is."""
+    rules = env.unwrapped.lanes.rules
+    return int(rules.observed_features(rules.params).index(name))
+
+
+DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Agent]]] = {
     "hiring": {
-        "always hires": lambda hidden, seen: 1,
-        "never hires": lambda hidden, seen: 0,
-        "random": lambda hidden, seen: 0.5,
-        "correct decision": lambda hidden, seen: hidden("feedback"),
-        "hires from a goodness of 0.7": lambda hidden, seen: hidden("score") >= 0.7,
-        "hires qualified men, no women": lambda hidden, seen: hidden("feedback") * (seen("gender") == 0),
+        "always hires": Always,
+        "never hires": Never,
+        "random": Random,
+        "correct decision": Correct,
+        "hires from a goodness of 0.7": partial(Threshold, threshold=0.7),
+        "hires qualified men, no women": QualifiedMen,
     },
     "fraud": {
-        "always checks": lambda hidden, seen: 1,
-        "never checks": lambda hidden, seen: 0,
-        "random": lambda hidden, seen: 0.5,
-        "correct decision": lambda hidden, seen: hidden("feedback"),
-        "checks North America": lambda hidden, seen: np.isclose(seen("continent"), NORTH_AMERICA),
+        "always checks": Never,
+        "never checks": Always,
+        "random": Random,
+        "correct decision": Correct,
+        "checks North America": AllButNorthAmerica,
     },
 }
 """Policies that need no training; some of them know what is hidden."""
-
-NORTH_AMERICA = 2 / 5  # the continent's code, as it is observed
-
-
-class Simple(Agent):
-    """Plays a simple policy in each lane."""
-
-    def __init__(self, env: Any, policies: Sequence[Decide]) -> None:
-        self._face, self._policies = env.unwrapped, policies
-        rules = self._face.lanes.rules
-        self._places = {name: k for k, name in enumerate(rules.observed_features(rules.params))}
-
-    def __call__(self, observation: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the probabilities of both actions."""
-        told = self._face.oracle()
-        chance = np.empty(len(self._policies))
-        for k, policy in enumerate(self._policies):
-            found = policy(lambda name: told[name][:, 0], lambda name: observation[:, self._places[name]])
-            chance[k] = np.clip(np.broadcast_to(found, len(observation))[k], 0, 1)  # -1 is hidden of nobody
-        return np.stack([1 - chance, chance], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,13 +262,17 @@ class DesignedCell(Job):
     def test(self, *, misaligned: bool) -> Policies:
         """Return what the simple policies do."""
         setting = Setting(world=self.world, objectives=MEASURES, misaligned=misaligned)
-        own = list(DESIGNED[self.world].values())
-        return tested(
-            lambda env: Simple(env, own),
-            policies=len(own),
-            episodes=self.episodes,
-            world=self.world,
-            measures={name: notion(name, self.world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
-            memory=SlidingWindow(500),
-            parameters={**setting.parameters, **self.parameters},
+        return Policies.joined(
+            [
+                tested(
+                    agent,
+                    policies=1,
+                    episodes=self.episodes,
+                    world=self.world,
+                    measures={name: notion(name, self.world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
+                    memory=SlidingWindow(500),
+                    parameters={**setting.parameters, **self.parameters},
+                )
+                for agent in DESIGNED[self.world].values()
+            ]
         )

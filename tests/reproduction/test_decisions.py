@@ -72,7 +72,7 @@ def test_a_simple_fraud_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) 
     found = read_found(run_cell(DesignedCell(world="fraud", episodes=2, parameters={"horizon": 100}), tmp_path))
     of = dict(zip(DESIGNED["fraud"], range(len(found.policies)), strict=True))
     assert found.misread is None
-    assert found.policies.rate("SP")[of["checks North America"]] < -0.9
+    assert found.policies.rate("SP")[of["checks North America"]] < -0.8  # until the first of them came: undefined, 0
     assert found.policies.rate("OAE")[of["correct decision"]] == 0
 
 
