@@ -5,10 +5,12 @@ led from a state to a return; asked for returns a little better than the best so
 """
 
 import copy
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import gymnasium as gym
@@ -20,6 +22,7 @@ from torch import nn
 from fair_envs.baselines.gradients import Tape, flatten_parameters
 from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
 from fair_envs.baselines.rollouts import Agent, Episode, Random, VectorEnv, actions_of, collect, objectives_of
+from fair_envs.baselines.runs import replace_file
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.parameters import Count, Positive, Range, Weight, checked
 from fair_envs.wrappers.adapters import transforms
@@ -469,6 +472,21 @@ class PCN:
             counters=(self.num_timesteps, self.iterations),
             chance=json.dumps(self.chance.bit_generator.state),
         )
+
+    def save(self, path: str | Path) -> None:
+        """Write all that is needed to go on, whole or not at all."""
+        made = {"settings": asdict(self.settings), "requested": self.requested, "seed": self.seed}
+        stream = io.BytesIO()
+        th.save({**made, "state": self.snapshot().state()}, stream)
+        replace_file(Path(path), stream.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path, env: VectorEnv) -> "PCN":
+        """Return a learner that was saved, to be used or to go on, in an environment like its own; no code is run."""
+        kept: dict[str, Any] = th.load(path, map_location="cpu", weights_only=True)
+        model = cls(env, settings=PCNSettings(**kept["settings"]), requested=kept["requested"], seed=kept["seed"])
+        model.restore(kept["state"])
+        return model
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a snapshot's state, in a learner that was made with the same arguments."""

@@ -2,6 +2,7 @@
 
 import copy
 import heapq
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,10 +126,10 @@ def test_the_best_are_kept() -> None:
 
 
 def test_copies_of_returns_are_kept_in_balance() -> None:
-    kept = buffer(4)
-    kept.add([episode(4, 0), episode(4, 0), episode(0, 4), episode(0, 4), *[episode(4, 0)] * 5])
+    kept = buffer(9)
+    kept.add([episode(0, 4)] * 4 + [episode(4, 0)] * 4 + [episode(2, 2)] * 9)
     kept.rank()
-    assert sorted(e.returns.tolist() for e in kept.episodes) == [[0, 4], [0, 4], [4, 0], [4, 0]]
+    assert sorted(e.returns.tolist() for e in kept.episodes) == [[0, 4]] * 3 + [[2, 2]] * 3 + [[4, 0]] * 3
     assert copies(np.array([[1.0], [2.0], [1.0], [1.0]]), np.arange(4)).tolist() == [2, 0, 1, 0]
 
 
@@ -337,6 +338,14 @@ def test_a_restored_learner_goes_on_to_the_bit(keep: Any) -> None:
     assert other.buffer.returns().tolist() == whole.buffer.returns().tolist()
 
 
+def test_a_saved_learner_goes_on_to_the_bit(tmp_path: Path) -> None:
+    part = model(Treasure(5, slip=0.2)).learn(400)
+    part.save(tmp_path / "model.pt")
+    other = PCN.load(tmp_path / "model.pt", Treasure(5, slip=0.2))
+    assert other.settings == part.settings
+    assert np.array_equal(weights(part.learn(700)), weights(other.learn(700)))
+
+
 def ferry(*, keep: bool, lanes: int = 3) -> Any:
     """Return ferries whose captain is to treat people alike."""
     return FairnessObjectives(Vector(lanes, seats=3, horizon=12), ["SP", "IF"], SlidingWindow(20), keep=keep)
@@ -353,6 +362,15 @@ def test_kept_decisions_are_restored_too(keep: bool) -> None:
     (memory,), (same,) = memories(whole.env), memories(other.env)
     for name, expected in memory.snapshot().items():
         np.testing.assert_array_equal(same.snapshot()[name], expected)
+
+
+def test_sums_over_decisions_are_made_anew_in_each_iteration_so_that_a_resumed_one_rounds_alike() -> None:
+    learner = model(ferry(keep=True)).learn(300)
+    (history,) = (memory.histories[0] for memory in memories(learner.env))
+    before = dict(history._followers)
+    learner.iterate()
+    assert before
+    assert all(history._followers[key] is not follower for key, follower in before.items())
 
 
 def test_test_episodes_remember_nothing_of_the_training() -> None:
