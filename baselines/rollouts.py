@@ -155,7 +155,7 @@ def collect(
     """
     lanes = env.num_envs
     late = restarts_late(env)
-    report = getattr(env.unwrapped, "report_action_probs", None)
+    report, hold = (getattr(env.unwrapped, name, None) for name in ("report_action_probs", "hold"))
     observation, _ = env.reset(seed=seed)
     episode = np.arange(lanes)  # that each lane is in
     begun = np.flatnonzero(episode < episodes)
@@ -169,6 +169,8 @@ def collect(
             probabilities = np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)]
         if report is not None:
             report(probabilities)
+        if hold is not None and not live.all():
+            hold(~live)  # what they would go on to do would enter the history
         actions = choose(probabilities, chance.random(lanes))
         following, earned, terminated, truncated, _ = env.step(actions)
         rewards = np.reshape(earned, (lanes, -1))

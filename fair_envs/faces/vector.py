@@ -70,6 +70,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._reported = Reported(rules, num_envs)
         self._picture = Picture(self.lanes, render_mode)
         self._over = np.zeros(num_envs, bool)  # (B,) lanes whose episode has ended
+        self._held = np.zeros(num_envs, bool)  # (B,) lanes that stand still in the next step
         self._started = False
         drop, agents = not rules.multi_agent, self.lanes.agents
         self.single_observation_space = joint_space(rules.observation_space(rules.params), agents, drop=drop)
@@ -82,6 +83,21 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         spec = self.fair_spec
         people = () if spec.one_person else (spec.individuals,)
         self._reported.set(action_probs, shape=(self.num_envs, *people, spec.actions))
+
+    def hold(self, mask: NDArray[np.bool_]) -> None:
+        """Let the masked lanes stand still in the next step: what they show stays, and nothing is decided there.
+
+        A lane that is over stays so. Whoever plays a fixed number of episodes holds the lanes that have played theirs.
+
+        Args:
+            mask: Shape (B,), bool.
+
+        Raises:
+            ValueError: Another shape or type.
+        """
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ValueError(f"mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
+        self._held = mask.copy()
 
     def reset(
         self, *, seed: int | ArrayLike | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -104,6 +120,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         if not mask.all():
             start.observation[~mask] = self.lanes.observe()[~mask]
         self._over &= ~mask
+        self._held[:] = False
         self._started = True
         return self._shown(start.observation), self._info(start, mask)
 
@@ -123,26 +140,34 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             raise NotReset(f"step must follow a reset of the lanes that are over; lanes {ended} are")
         given = self._check(actions, shape=self.action_space.shape or ())
         given = given.reshape(self.num_envs, self.lanes.agents, *self._check.shape)
+        held, self._held = self._held, np.zeros(self.num_envs, bool)
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            return self._step_and_restart(given)
-        return self._step_or_restart(given)
+            return self._step_and_restart(given, held)
+        return self._step_or_restart(given, held)
 
-    def _step_or_restart(self, actions: NDArray[Any]) -> tuple[Any, ...]:
+    def _advance(self, actions: NDArray[Any], going: NDArray[np.bool_], held: NDArray[np.bool_]) -> Step:
+        """Step the lanes that are going; those that are held show what they showed."""
+        played: Step = self.lanes.advance(actions, mask=None if going.all() else going)
+        if held.any():
+            played.observation[held] = self.lanes.observe()[held]
+        return played
+
+    def _step_or_restart(self, actions: NDArray[Any], held: NDArray[np.bool_]) -> tuple[Any, ...]:
         """Restart the lanes that were over (mode NextStep), step the others."""
-        going = ~self._over
-        played = self.lanes.advance(actions, mask=going)
-        if self._over.any():
-            self.lanes.restart(mask=self._over, out=played)
-        self._over = played.terminated | played.truncated
+        going, restarting = ~(self._over | held), self._over & ~held
+        played = self._advance(actions, going, held)
+        if restarting.any():
+            self.lanes.restart(mask=restarting, out=played)
+        self._over = played.terminated | played.truncated | (self._over & held)
         probs = self._reported.take()
         if probs is not None:
             probs[~going] = 0  # a restart is no decision
         info = _masked(self._columns(played, probs), np.ones(self.num_envs, bool))
         return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
-    def _step_and_restart(self, actions: NDArray[Any]) -> tuple[Any, ...]:
+    def _step_and_restart(self, actions: NDArray[Any], held: NDArray[np.bool_]) -> tuple[Any, ...]:
         """Step all lanes and restart those that end (mode SameStep); what ended is in final_obs and final_info."""
-        played = self.lanes.advance(actions)
+        played = self._advance(actions, ~held, held)
         over = played.terminated | played.truncated
         everyone = np.ones(self.num_envs, bool)
         if not over.any():

@@ -75,6 +75,16 @@ def test_probabilities_are_reported_before_each_step() -> None:
     assert np.array(env.reported).min() == np.array(env.reported).max() == 0.5
 
 
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_only_what_belongs_to_an_episode_that_was_asked_for_is_remembered(mode: AutoresetMode) -> None:
+    """Lanes whose episodes are shorter would else play on, and their decisions enter the history."""
+    env: Any = FairnessObjectives(Vector(num_envs=3, seats=2, autoreset_mode=mode), ["SP"], SlidingWindow(1000))
+    played = collect(env, Random(env), episodes=5, chance=np.random.default_rng(0), seed=0)
+    (history,) = env.unwrapped.histories
+    assert len({len(episode) for episode in played}) > 1
+    assert history.sizes.tolist() == [sum(map(len, played[lane::3])) for lane in range(3)]
+
+
 def test_a_deterministic_agent_reports_what_it_does() -> None:
     env = Treasure(3)
     agent = Commanded(model(env), [Command(np.array([4.0, -3.0]), 3.0)], lanes=3)

@@ -206,3 +206,53 @@ def test_probabilities_are_one_row_for_each_agent_of_each_lane() -> None:
     for shape in ((40, 8), (3, 40, 9), (3, 8)):
         with pytest.raises(ValueError, match=r"action_probs must have shape \(3, 40, 8\), got"):
             env.report_action_probs(np.full(shape, 1 / shape[-1]))
+
+
+# ------------------------------------------------------------------------------------------------- held lanes
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_a_held_lane_shows_what_it_showed_and_the_others_play_as_without_it(mode: str) -> None:
+    held, free = batch(autoreset_mode=mode), batch(autoreset_mode=mode)
+    seen, _ = held.reset(seed=0)
+    free.reset(seed=0)
+    mask, actions = np.array([False, True, False]), np.full((3, 40), USE)
+    for _ in range(HORIZON - 1):
+        held.hold(mask)
+        shown, reward, terminated, truncated, info = held.step(actions)
+        expected = free.step(actions)
+        assert_same(shown[1], seen[1])
+        assert_same(shown[~mask], expected[0][~mask])
+        assert_same(reward[~mask], expected[1][~mask])
+        assert reward[1] == 0 and not terminated[1] and not truncated[1]
+        assert info["fair_decided"].tolist() == [1, 0, 1]
+    assert held.get_state()["time"].tolist() == [HORIZON - 1, 0, HORIZON - 1]
+
+
+def test_a_lane_is_held_for_one_step() -> None:
+    env = batch()
+    env.reset(seed=0)
+    env.hold(np.array([True, False, False]))
+    for _ in range(2):
+        env.step(np.full((3, 40), USE))
+    assert env.get_state()["time"].tolist() == [1, 2, 2]
+
+
+def test_a_held_lane_that_is_over_stays_over() -> None:
+    env = batch()
+    env.reset(seed=0)
+    for _ in range(HORIZON):
+        env.step(np.full((3, 40), USE))
+    env.hold(np.array([True, False, False]))
+    env.step(np.full((3, 40), USE))
+    assert env.get_state()["time"].tolist() == [HORIZON, 0, 0]
+    env.step(np.full((3, 40), USE))
+    assert env.get_state()["time"].tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("mask", [np.ones(2, bool), np.ones(3, int), [True, False, False], None])
+def test_only_a_mask_of_all_lanes_holds(mask: Any) -> None:
+    env = batch()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="mask must be a bool array of shape"):
+        env.hold(mask)
