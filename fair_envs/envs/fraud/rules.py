@@ -681,8 +681,14 @@ def profile_spread(noise_level: float) -> NDArray[np.float64]:
 
 
 def can_be_stolen(known: Tables) -> NDArray[np.int8]:
-    """Return whether fraudsters use cards of a country and currency: those in which frauds happen, shape (C, K)."""
-    countries, currencies = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER].any(axis=-1)
+    """Return whether fraudsters use cards of a country and currency, shape (C, K).
+
+    They do where frauds happen, and if every merchant that fraudsters may choose for the currency has amounts.
+    """
+    countries, merchants = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER]
+    chosen = np.diff(merchants, axis=-1, prepend=0.0) > 0
+    without_amounts = ~known.bins[FRAUDSTER].any(axis=-1)
+    currencies = chosen.any(axis=-1) & ~(chosen & without_amounts).any(axis=-1)
     return np.outer(countries, currencies).astype(np.int8)
 
 

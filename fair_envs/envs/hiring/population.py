@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from fair_envs.weights import Floats, cumulative, shares_of
 
 FEATURES = (
     *("age", "gender", "degree", "extra_degree", "nationality", "married", "experience"),
@@ -67,14 +67,7 @@ class People(NamedTuple):
 
     def cumulative(self) -> Floats:
         """Return the share of the kinds up to and including each, shape (kinds,); the last is 1."""
-        return cumulated(self.weights)
-
-
-def cumulated(weights: Floats) -> Floats:
-    """Return the cumulative shares along the last axis."""
-    sums = np.cumsum(weights, axis=-1)
-    shares: Floats = sums / sums[..., -1:]
-    return shares
+        return cumulative(self.weights)
 
 
 # ------------------------------------------------------------------------------------------------ the populations
@@ -169,13 +162,12 @@ def _number(value: Any) -> float:
 
 
 def _weights(column: NDArray[Any]) -> Floats:
-    weights = np.array([_number(value) for value in column.tolist()])
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any() or weights.sum() == 0:
-        got = repr(column[wrong].tolist()[0]) if wrong.any() else "a sum of 0"
-        raise ValueError(f"population must have weights of at least 0 with a positive sum, got {got}")
-    shares: Floats = weights / weights.sum()
-    return shares
+    """Return the weights of the kinds, summing to 1."""
+    given = column.tolist()
+    weights = np.array([_number(value) for value in given])
+    if np.isnan(weights).any():
+        raise ValueError(f"population must have numbers as weight, got {given[np.argmax(np.isnan(weights))]!r}")
+    return shares_of("population", weights)
 
 
 # ------------------------------------------------------------------------------------------- from the public counts
@@ -241,8 +233,8 @@ def language_shares() -> Floats:
     shares = np.zeros((len(EDUCATIONS), 2**LANGUAGES))
     for education, row in enumerate(_rows("languages.csv")):
         without = float(row["no_foreign_language"])
-        counts = _normalised([float(row[name]) for name in ("one", "two", "three", "four")])
-        weights = _normalised([float(row[name]) for name in ("dutch", "french", "english", "german")])
+        counts = shares_of("languages", [float(row[name]) for name in ("one", "two", "three", "four")])
+        weights = shares_of("languages", [float(row[name]) for name in ("dutch", "french", "english", "german")])
         shares[education, [1, 2]] += without / 2
         for count, chance in enumerate(counts, start=1):
             for drawn in permutations(range(LANGUAGES), count):
@@ -266,12 +258,6 @@ def _add_native(shares: Floats, drawn: Sequence[int], chance: float) -> None:
         shares[known] += chance
     else:
         shares[[known | 1, known | 2]] += chance / 2
-
-
-def _normalised(weights: ArrayLike) -> Floats:
-    given = np.asarray(weights, np.float64)
-    scaled: Floats = given / given.sum()
-    return scaled
 
 
 if __name__ == "__main__":

@@ -36,12 +36,12 @@ from fair_envs.envs.hiring.population import (
     YEARS,
     YOUNGEST,
     checked_people,
-    cumulated,
     language_shares,
     people,
 )
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
+from fair_envs.weights import cumulative
 
 REJECT, HIRE = range(2)
 ACTION_NAMES = ("reject", "hire")
@@ -433,7 +433,7 @@ def code_of(params: HiringParams, own: Mapping[str, Any]) -> Any:
     """
     applicants = checked_people(own["population"]) if "population" in own else people(params.population)
     bias = tabulated(find_bias(own["reward_bias"]) if "reward_bias" in own else BIASES[params.reward_bias])
-    parts = (applicants.cumulative(), applicants.traits, cumulated(language_shares()), bias.values)
+    parts = (applicants.cumulative(), applicants.traits, cumulative(language_shares()), bias.values)
     _, traits_from, languages_from, bias_from = np.cumsum([0, *(part.size for part in parts[:-1])]).tolist()
     tables = np.concatenate([part.ravel() for part in parts], dtype=np.float64)
     places = (len(applicants.weights), traits_from, languages_from, bias_from + bias.first, tuple(bias.steps.tolist()))
