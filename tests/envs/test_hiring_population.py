@@ -277,15 +277,35 @@ def test_a_population_can_be_a_mapping_a_structured_array_or_a_frame(kind: Any) 
     np.testing.assert_array_equal(found.weights, [0.75, 0.25])
 
 
-def test_a_population_can_be_a_file(tmp_path: Path) -> None:
-    columns = two_kinds()
+def text_of(columns: dict[str, list[Any]]) -> str:
+    """Return a population as the text of a CSV file."""
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))])
+
+
+@pytest.mark.parametrize(("encoding", "end"), [("utf-8", ""), ("utf-8", "\n\n"), ("utf-8-sig", "\r\n")])
+def test_a_population_can_be_a_file(encoding: str, end: str, tmp_path: Path) -> None:
+    """With empty last lines and with a byte-order mark too."""
     path = tmp_path / "mine.csv"
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
-    path.write_text("\n".join(lines))
+    path.write_text(text_of(two_kinds()) + end, encoding, newline="")
     for given in (path, str(path)):
         found = checked_people(given)
         np.testing.assert_array_equal(found.weights, [0.75, 0.25])
     assert gym.make("FairHiring-v0", population=str(path)).unwrapped.params.population == "own"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.rsplit(",", 1)[0], r"must have 7 entries in each row of '.*', got 6 in row 2 below"),
+        (lambda text: text + ",5", r"must have 7 entries in each row of '.*', got 8 in row 2 below the names"),
+        (lambda text: text.split("\n")[0], r"must have columns of at least one entry, got shape \(0,\) for age"),
+        (lambda text: "", "population must be one of .* or the path of a CSV file, got '.*mine.csv'"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(change: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(change(text_of(two_kinds())), "utf-8")
+    with pytest.raises(ValueError, match=message):
+        checked_people(tmp_path / "mine.csv")
 
 
 def test_applicants_come_from_a_table_of_ones_own() -> None:

@@ -176,10 +176,10 @@ def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> NDArray[n
 def _histograms(table: Any) -> tuple[NDArray[np.float64], ...]:
     """Return the largest amounts (M,), and lowest amounts, widths of a bin (2, M) and heights (2, M, BINS)."""
     _need("merchant_amount_hist", table, KINDS)
-    for kind in KINDS:
-        if not isinstance(table[kind], Sequence):
-            raise ValueError(f"merchant_amount_hist.{kind} must be a list of histograms, got {table[kind]!r}")
-    counts = {kind: len(table[kind]) for kind in KINDS}
+    for name in KINDS:
+        if not isinstance(table[name], Sequence):
+            raise ValueError(f"merchant_amount_hist.{name} must be a list of histograms, got {table[name]!r}")
+    counts = {name: len(table[name]) for name in KINDS}
     if len(set(counts.values())) > 1 or counts["genuine"] == 0:
         raise ValueError(f"merchant_amount_hist must have one histogram a merchant in both kinds, got {counts}")
     edges, heights = np.zeros((2, counts["genuine"], 2)), np.zeros((2, counts["genuine"], BINS))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.compilation import rule
 from fair_envs.weights import Floats, cumulative, shares_of
 
 FEATURES = (
@@ -70,6 +71,15 @@ class People(NamedTuple):
         return cumulative(self.weights)
 
 
+DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
+
+
+@rule
+def most_experience(age, degree, extra):  # type: ignore[no-untyped-def]
+    """Return the most years that somebody can have worked: those that age and studies leave."""
+    return max(0, age - YOUNGEST - DEGREE_YEARS * degree - EXTRA_YEARS * extra)
+
+
 # ------------------------------------------------------------------------------------------------ the populations
 
 
@@ -114,20 +124,24 @@ def checked_people(table: Any) -> People:
 
 
 def read(path: str | Path) -> dict[str, list[str]]:
-    """Return the columns of a CSV file with a line of names.
+    """Return the columns of a CSV file with a line of names; empty lines are skipped.
 
     Raises:
-        ValueError: There is no such file.
+        ValueError: There is no such file, or a row has another length than the line of names.
     """
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            header, *lines = csv.reader(file)
-    except (OSError, ValueError) as error:
+        with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets begin files with a mark
+            header, *rows = [row for row in csv.reader(file) if row]
+    except (OSError, ValueError, csv.Error) as error:
         options = ", ".join(map(repr, POPULATIONS))
         raise ValueError(
             f"population must be one of {options}, a table, or the path of a CSV file, got {str(path)!r}"
         ) from error
-    return dict(zip(header, map(list, zip(*lines, strict=True)), strict=True))
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise ValueError(f"population must have {len(header)} entries in each row of {str(path)!r}, "
+                             f"got {len(row)} in row {number} below the names")  # fmt: skip
+    return {name: [row[place] for row in rows] for place, name in enumerate(header)}
 
 
 def _column(columns: Any, name: str) -> NDArray[Any]:

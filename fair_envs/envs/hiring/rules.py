@@ -37,6 +37,7 @@ from fair_envs.envs.hiring.population import (
     YOUNGEST,
     checked_people,
     language_shares,
+    most_experience,
     people,
 )
 from fair_envs.interactions import FairSpec
@@ -56,7 +57,6 @@ COMPANY = (
 )
 SHARED_LANGUAGES, SHARED_GENDERS, SHARED_NATIONALITIES = 4, 8, 10  # where these begin among COMPANY
 TERMS = 5  # of the skills
-DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
 LANGUAGE_SETS = 2**LANGUAGES
 NEVER = 2**31 - 1
 LARGEST_NORMAL = 9.0  # no normal number of `chance` is larger
@@ -116,8 +116,7 @@ def draw_experience(lane, time):
 
     At most y years have the chance (y + 1)(y + 2) / ((most + 1)(most + 2)), which is inverted.
     """
-    studied = DEGREE_YEARS * lane.applicant[DEGREE] + EXTRA_YEARS * lane.applicant[EXTRA]
-    most = max(0, lane.applicant[AGE] - YOUNGEST - studied)
+    most = most_experience(lane.applicant[AGE], lane.applicant[DEGREE], lane.applicant[EXTRA])
     level = uniform(lane.key, time, YEARS_WORKED, 0) * (most + 1) * (most + 2)
     lane.applicant[EXPERIENCE] = min(most, int((math.sqrt(1.0 + 4.0 * level) - 1.0) / 2.0))
 
