@@ -353,6 +353,38 @@ def test_the_sums_are_those_of_the_team_whoever_came_and_went() -> None:
     assert (lanes.records["departures"] > 20).all()
 
 
+def after_departures(*ages: int) -> tuple[Lanes, NDArray[Any], NDArray[Any]]:
+    """Hire people of these ages, of whom those between 35 and 44 leave at the end of the step after.
+
+    Returns:
+        The companies, the noise of the teams' potential before and after.
+    """
+    lanes = Lanes(Hiring(noise=0.05, steps_per_year=1.0, leave_35_44=1.0, leave_45_54=0.0), 2000)
+    lanes.seed(0)
+    lanes.restart()
+    for age in ages:
+        hire(lanes, **J1, age=age)
+    before = lanes.records["team_noise"].copy()
+    act(lanes, REJECT)
+    return lanes, before, lanes.records["team_noise"].copy()
+
+
+def test_a_noisy_team_that_everybody_has_left_is_all_zeros() -> None:
+    lanes, before, after = after_departures(40)
+    assert before.std() == pytest.approx(0.05, rel=0.05) and not after.any()
+    assert (lanes.records["departures"] == 1).all()
+    assert not lanes.observe()[:, 0, : len(COMPANY)].any()
+
+
+def test_the_noise_of_a_team_is_drawn_anew_when_somebody_leaves() -> None:
+    lanes, before, after = after_departures(50, 40)
+    assert (lanes.records["employees"] == 1).all()
+    assert after.std() == pytest.approx(0.05, rel=0.05)
+    assert abs(np.corrcoef(before, after)[0, 1]) < 0.07
+    _, before, after = after_departures(50)
+    np.testing.assert_array_equal(before, after)
+
+
 def test_a_complete_team_ends_the_episode_before_anybody_leaves() -> None:
     lanes = company(team_size=2, steps_per_year=1.0, leave_35_44=1.0)
     hire(lanes, age=40)
