@@ -141,7 +141,7 @@ class Rules:
             records: Lanes, shape (B,).
 
         Returns:
-            Arrays of shape (B, M); ``"feedback"`` is the correct decision. Nothing if nothing is hidden.
+            Fresh arrays of shape (B, M); ``"feedback"`` is the correct decision. Nothing if nothing is hidden.
         """
         return {}
 

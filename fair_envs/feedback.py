@@ -1,7 +1,7 @@
 """When a decision-maker learns which decision was correct, for environments that decide on one person a step.
 
 The person of step t has the number t within the episode, which late feedback is told by. An environment's parameters
-have the fields ``feedback`` (of `Kind`) and ``delay``; its lanes have `fields`.
+have the fields ``feedback`` (of `Kind`), ``delay`` and ``horizon``; its lanes have `fields`.
 """
 
 from typing import Any, Literal, get_args
@@ -17,8 +17,8 @@ FULL, ACCEPTED, DELAYED = (get_args(Kind).index(kind) for kind in ("full", "acce
 
 
 def fields(params: Any) -> list[tuple[Any, ...]]:
-    """Return the fields of a lane that hold what is not revealed yet."""
-    return [("to_reveal", np.int8, (params.delay if params.feedback == "delayed" else 1,))]
+    """Return the fields of a lane that hold what is not revealed yet, of as many steps as an episode can use."""
+    return [("to_reveal", np.int8, (min(params.delay, params.horizon) if params.feedback == "delayed" else 1,))]
 
 
 @rule
@@ -35,7 +35,7 @@ def reveal(lane, params, facts, correct, favourable=1):  # type: ignore[no-untyp
     if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[0] == favourable):
         facts.feedback[0] = correct
     elif params.feedback == DELAYED:
-        place = lane.time % params.delay
+        place = lane.time % lane.to_reveal.shape[0]
         if lane.time >= params.delay:
             facts.late_individual[0] = lane.time - params.delay
             facts.late_feedback[0] = lane.to_reveal[place]

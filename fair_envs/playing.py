@@ -180,7 +180,7 @@ def save_film(frames: Iterator[NDArray[np.uint8]], path: Path, *, fps: int) -> N
 
 def marked(frame: NDArray[np.uint8], renderer: Any, lane: Any, agent: int | None) -> NDArray[np.uint8]:
     """Return the picture of a world of cells with a box around the agent; other pictures as they are."""
-    from fair_envs.envs.harvest.render import MARGIN, GridRenderer
+    from fair_envs.envs.drawing import MARGIN, GridRenderer
 
     if agent is None or not isinstance(renderer, GridRenderer) or lane["x"][agent] < 0:
         return frame

@@ -577,6 +577,18 @@ def test_calls_return_memory_of_their_own(kind: Kind, face: str) -> None:
 
 
 @each
+def test_the_oracle_returns_memory_of_its_own(kind: Kind) -> None:
+    """Whoever writes into it changes nothing, and it stays what it was when time goes on."""
+    driver = Driver(kind, "vector")
+    env = driver.env.unwrapped
+    hidden, state = env.oracle(), env.get_state()
+    for array in hidden.values():
+        assert not np.shares_memory(array, env.lanes.records)
+        array[...] = 1
+    assert_same(env.get_state(), state)
+
+
+@each
 def test_spaces_are_the_same_objects_at_every_call(kind: Kind) -> None:
     env = parallel(kind)
     for name in env.possible_agents:

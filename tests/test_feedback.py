@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fair_envs.history import Full, History
-from tests.ferry import BOARD, REFUSE, Env
+from tests.ferry import BOARD, REFUSE, Env, Ferry
 
 
 def crossing(actions: list[int], **parameters: Any) -> tuple[list[dict[str, Any]], list[int]]:
@@ -51,6 +51,14 @@ def test_delayed_feedback_comes_so_many_steps_later(delay: int) -> None:
     late = [(int(info["fair_late_individual"][0]), int(info["fair_late_feedback"][0])) for info in infos]
     assert late == [(-1, -1)] * delay + list(enumerate(correct))[: len(ACTIONS) - delay]
     assert [int(info["fair_late_count"]) for info in infos] == [0] * delay + [1] * (len(ACTIONS) - delay)
+
+
+def test_feedback_later_than_the_horizon_never_comes_and_takes_no_room() -> None:
+    infos, _ = crossing(ACTIONS[:5], feedback="delayed", delay=1000, horizon=5)
+    assert [int(info["fair_late_count"]) for info in infos] == [0] * 5
+    assert Ferry(feedback="delayed", delay=1000, horizon=5).dtype["to_reveal"].shape == (5,)
+    infos, correct = crossing(ACTIONS[:5], feedback="delayed", delay=4, horizon=5)
+    assert [int(info["fair_late_feedback"][0]) for info in infos] == [-1] * 4 + correct[:1]
 
 
 def test_a_history_fed_with_delayed_feedback_knows_what_one_fed_at_once_knew_before() -> None:

@@ -21,7 +21,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "core": ("chance", "compilation", "interactions", "parameters"),
     "faces": ("core",),
     "feedback": ("compilation",),
-    "envs": ("faces", "feedback"),
+    "weights": (),
+    "envs": ("faces", "feedback", "weights"),
     "registration": ("envs",),
     "fair_envs": ("registration",),  # the package's own __init__.py
     "history": ("compilation", "interactions", "parameters"),

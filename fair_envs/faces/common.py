@@ -40,7 +40,7 @@ class OfLanes:
 
         ``"feedback"`` is the correct decision; an environment that hides nothing returns nothing.
         """
-        hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.snapshot())
+        hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.records)
         return hidden
 
 

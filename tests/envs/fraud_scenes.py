@@ -17,7 +17,8 @@ from fair_envs.envs.fraud.rules import Fraud
 CUSTOMER, FRAUDSTER = 0, 100  # the first of each among the agents of the default start
 EU, AS, NA, AF, OC, SA = range(6)
 
-APPENDIX = os.environ.get("FAIR_ENVS_FAREL_APPENDIX", "")
+BESIDE = Path(__file__).parents[3] / "shared" / "specs" / "farel_appendix.json"  # beside the repository
+APPENDIX = os.environ.get("FAIR_ENVS_FAREL_APPENDIX", str(BESIDE) if BESIDE.exists() else "")
 needs_appendix = pytest.mark.skipif(
     not APPENDIX, reason="FAIR_ENVS_FAREL_APPENDIX must name a JSON file with the simulator's real tables"
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fair_envs.core import Lanes
+from fair_envs.envs.drawing import Rgb
 from fair_envs.envs.fraud import render
 from fair_envs.envs.fraud.rules import CANCELLED, CAUGHT, CONFIRMED, MISSED, OUTCOMES, PAID, RECENT
 from tests.envs.fraud_scenes import NA, decide, scene
@@ -36,7 +37,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def count(picture: Any, colour: render.Rgb) -> int:
+def count(picture: Any, colour: Rgb) -> int:
     """Return how many pixels have a colour."""
     return int((picture == colour).all(-1).sum())
 

@@ -2,21 +2,32 @@
 
 import copy
 import pickle
+from datetime import datetime, timedelta
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.chance import normal_of, words
 from fair_envs.core import Lanes
 from fair_envs.envs.fraud import parallel_env
-from fair_envs.envs.fraud.rules import Fraud, hours_ahead, largest_population
-from fair_envs.envs.fraud.tables import calendar
-from tests.envs.fraud_scenes import AF, AS, CUSTOMER, EU, FRAUDSTER, NA, SA, decide, play, scene
+from fair_envs.envs.fraud.people import PERSON, hourly_rate
+from fair_envs.envs.fraud.rules import Fraud, hours_ahead, largest_population, take_card
+from fair_envs.envs.fraud.tables import calendar, offset
+from tests.envs.fraud_scenes import CUSTOMER, EU, FRAUDSTER, NA, decide, play, scene, take_from_lists
 from tests.helpers import assert_same
 
 IGNORE, AUTHENTICATE = 0, 1
+
+
+def world_of(rules: Any) -> Any:
+    """Return what compiled rules look up, for rules called from Python."""
+    return rules.code.world.view(np.recarray)[0]
+
+
 SURE = {"patience": 1.0}  # with patience_weight 1: gets through
 HOPELESS = {"patience": 0.0}
 
@@ -176,6 +187,30 @@ def test_a_stolen_card_brings_its_country_and_currency() -> None:
     assert stolen > 20
 
 
+@pytest.mark.nojit
+def test_each_card_that_can_be_stolen_is_as_likely() -> None:
+    """Those of customers who are here, have used a card, and live and pay where frauds happen."""
+    batch = Lanes(Fraud(customers=8, fraudsters=1, steal_probability=0.4, transactions_per_year=0.0), 900)
+    batch.seed(0)
+    batch.restart()
+    tables, thief = batch.rules.tables, 8  # type: ignore[attr-defined]
+    records = batch.records
+    records["card"][:, :8] = np.arange(8)
+    records["country"][:, :8], records["currency"][:, :8] = tables.countries.index("FR"), tables.currencies.index("EUR")
+    records["card"][:, 0] = -1
+    records["here"][:, 2] = 0
+    records["country"][:, 4] = tables.countries.index("ES")  # without frauds
+    records["currency"][:, 6] = tables.currencies.index("NOK")  # without frauds
+    for lane in records.view(np.recarray):
+        take_card(lane, world_of(batch.rules), thief)
+    owners, counts = np.unique(records["owner"][:, thief], return_counts=True)
+    assert owners.tolist() == [-1, 1, 3, 5, 7]
+    expected = 900 * np.array([0.6, 0.1, 0.1, 0.1, 0.1])
+    assert np.abs(counts - expected).max() < 4 * np.sqrt(900 * 0.6 * 0.4) and np.abs(counts[1:] - 90).max() < 36
+    stolen = records[records["owner"][:, thief] >= 0]
+    assert (stolen["country"][:, thief] == tables.countries.index("FR")).all()
+
+
 def test_cards_are_numbered_by_first_use() -> None:
     records = play("never", lanes=3, profile="authors", steal_probability=0.0).records
     for lane in records:
@@ -316,6 +351,44 @@ def test_local_clocks(country: str, first_day: int, clock: str, hours: int) -> N
     assert hours_ahead(rules.tables, rules.params)[where] == hours
 
 
+def test_transactions_show_the_clock_of_who_pays() -> None:
+    """The dates of a payment are those at the country in which the payer lives when it begins.
+
+    So a thief's first payment with a stolen card shows the thief's own clock beside the victim's country.
+    """
+    given: dict[str, Any] = {"first_day": 88, "profile": "authors", "steal_probability": 1.0, "horizon": 100_000}
+    tables = Fraud().tables
+    lived: dict[int, NDArray[np.int16]] = {}  # by lane: where everybody lived before the payment
+    shown, others = np.zeros(2, int), 0  # genuine payments and frauds; frauds on another clock than their country's
+
+    def look(records: Any, going: Any) -> None:
+        nonlocal others
+        for b in np.flatnonzero(going).tolist():
+            lane = records[b]
+            fraud, agent = int(lane["fraud"]), int(lane["agent"])
+            if b in lived and agent < len(lived[b]):  # joined before the last payment
+                home, hour = lived[b][agent], int(lane["hour"])
+                there, here = (
+                    local_time(tables.zones[c], first_day=88, hour=hour) for c in (home, lane["country_now"])
+                )
+                seen = tuple(int(lane[name]) for name in ("month", "day", "weekday", "hour_now"))
+                assert seen == (there.month, there.day, there.weekday(), there.hour)
+                shown[fraud] += 1
+                others += seen != (here.month, here.day, here.weekday(), here.hour)
+            lived[b] = lane["country"][: lane["agents"]].copy()
+
+    play("never", lanes=3, each=look, **given)
+    assert (shown > 150).all() and others > 5
+
+
+def local_time(zone: str, *, first_day: int, hour: int) -> datetime:
+    """Return the time on the clocks of a zone, so many hours after the bank's midnight at a day's begin."""
+    minute = 24 * 60 * (first_day - 1)
+    behind = 7 * 60 + 53  # published: local mean time
+    minutes = behind + offset(zone, minute + behind) + 60 * hour
+    return datetime(2016, 1, 1) + timedelta(minutes=minute + minutes)
+
+
 def test_the_calendar_begins_the_day_before() -> None:
     assert calendar(1, 3).tolist() == [[11, 30, 3], [0, 0, 4], [0, 1, 5]]  # 31 December 2015 was a Thursday
     assert calendar(61, 2).tolist() == [[1, 28, 0], [2, 0, 1]]  # 29 February
@@ -399,6 +472,78 @@ def test_there_is_room_for_everybody_who_can_join() -> None:
     assert joined.mean() == pytest.approx(110 + 24 * (customers + frauds), rel=0.05)
 
 
+def test_the_largest_population_is_rounded_up_so_that_settings_share_a_layout() -> None:
+    layouts = [Fraud(transactions_per_year=yearly) for yearly in (0.0, 90_357.0, 200_000.0)]
+    assert layouts[0].dtype == layouts[1].dtype == layouts[2].dtype
+    assert largest_population(layouts[0].code.world) == 512  # 110 and one of each kind in each of 168 hours: 446
+    assert largest_population(Fraud(customers=166, fraudsters=10).code.world) == 512  # exactly
+    assert largest_population(Fraud(customers=167, fraudsters=10).code.world) == 1024
+
+
+def test_more_newcomers_in_an_hour_than_have_numbers_are_refused() -> None:
+    given: dict[str, Any] = {"fraud_proportion": 0.0, "customer_stays": 0.0, "noise_level": 1.0, "hours": 1}
+    Fraud(transactions_per_year=16_300 * 366 * 24.0, **given)
+    with pytest.raises(ValueError, match=r"transactions_per_year must be so few that at most 16384 newcomers .*, got"):
+        Fraud(transactions_per_year=16_400 * 366 * 24.0, **given)
+
+
+@pytest.mark.parametrize(
+    ("normal", "factor"), [(0.0, 1.0), (1.0, 1.4), (-1.0, 0.6), (2.0, 1.8), (-2.4, 0.04), (-2.5, 1.0), (-4.0, 1.0)]
+)
+def test_the_rate_varies_between_people_and_stays_above_0(normal: float, factor: float) -> None:
+    rules = Fraud(noise_level=0.4, fraud_proportion=0.25, transactions_per_year=87_840.0)
+    assert hourly_rate(world_of(rules), 0, normal) == pytest.approx(factor * 7.5 / 100)  # an hour and customer
+    assert hourly_rate(world_of(rules), 1, normal) == pytest.approx(factor * 2.5 / 10)
+
+
+def test_people_have_rates_of_their_own() -> None:
+    """Who has a tenth more by the noise of the rate pays a tenth more often, beside the noise of the profile."""
+    batch = Lanes(Fraud(), 60)
+    batch.seed(0)
+    batch.restart()
+    rates, activity, world = [], [], world_of(batch.rules)
+    for lane in batch.records:
+        for agent in range(100):
+            word = words(lane["key"], 0, PERSON, lane["person"][agent])[2]
+            rates.append(hourly_rate(world, 0, normal_of(word)))
+            activity.append(lane["by_day"][agent].mean())
+    assert np.std(rates) / np.mean(rates) == pytest.approx(0.1, abs=0.005)
+    slope = np.polyfit(np.array(rates) / np.mean(rates), np.array(activity) / np.mean(activity), 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.2)
+
+
+def test_those_who_pay_in_an_hour_do_so_in_random_order() -> None:
+    three, lanes = [1, 2, 3], 3000
+    batch = scene(lanes=lanes, profile="authors")
+    for agent in three:
+        take_from_lists(batch.records, agent)
+    place = np.arange(lanes), batch.records["hour"] + 1
+    batch.records["first_agent"][place] = 1 + 1
+    batch.records["next_agent"][:, three] = [2 + 1, 3 + 1, 0]
+    decide(batch, IGNORE)
+    queues = batch.records["queue"][batch.records["queued"] == 3][:, :3]
+    orders, counts = np.unique(queues, axis=0, return_counts=True)
+    assert len(queues) > 2000 and len(orders) == 6
+    assert np.abs(counts / len(queues) - 1 / 6).max() < 4 * np.sqrt(5 / 36 / len(queues))
+
+
+def test_amounts_are_uniform_inside_their_bins() -> None:
+    places: list[float] = []  # in the unit of a bin
+    tables = Fraud().tables
+
+    def look(records: Any, going: Any) -> None:
+        kind, merchant = records["fraud"][going], records["merchant_now"][going]
+        above = (records["amount_now"][going] - tables.lowest[kind, merchant]) / tables.width[kind, merchant]
+        places.extend(above.tolist())
+
+    play("never", lanes=30, each=look)
+    for first, last in ((0, 1), (1, 3), (3, 20)):
+        inside = np.array([place % 1 for place in places if first <= place < last])
+        tenths = np.bincount((10 * inside).astype(int), minlength=10) / len(inside)
+        assert len(inside) > 1000
+        assert np.abs(tenths - 0.1).max() < 4 * np.sqrt(0.09 / len(inside))
+
+
 def test_agents_pay_as_often_as_their_profiles_say() -> None:
     """Summed over the hours since they joined, also if they are half as satisfied."""
     for satisfaction in (1.0, 0.5):
@@ -459,4 +604,3 @@ def test_what_is_unusual_about_the_spec() -> None:
     assert spec.groups == spec.sensitive["continent"] == ("EU", "AS", "NA", "AF", "OC", "SA")
     assert set(spec.sensitive_features) == {"continent", "country", "card_id"}
     assert set(spec.nominal_features) == {"card_id", "merchant", "country", "continent", "currency"}
-    assert (AS, AF, SA) == (1, 3, 5)

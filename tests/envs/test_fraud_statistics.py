@@ -93,6 +93,15 @@ def test_frauds_are_likelier_from_north_america(own: Any) -> None:
     assert 0.79 < of_all[EU] < 0.86 and 0.09 < of_all[NA] < 0.15
 
 
+@pytest.mark.parametrize(("rules", "europe", "america"), [({}, 0.06, 0.15), ({**PUBLISHED, **UNCAPPED}, 0.094, 0.22)])
+def test_how_many_transactions_of_a_continent_are_frauds(rules: Any, europe: float, america: float) -> None:
+    """The page of the environment gives them, for the default tables."""
+    by_continent = play("random", lanes=LANES, **rules).outcomes.sum(axis=0)
+    share = by_continent[:, 3:].sum(axis=1) / by_continent.sum(axis=1)
+    assert share[EU] == pytest.approx(europe, abs=0.006)
+    assert share[NA] == pytest.approx(america, abs=0.015)
+
+
 @pytest.mark.parametrize(("updated", "falls"), [(False, False), (True, True)])
 def test_satisfaction_falls_when_everybody_is_checked(updated: bool, falls: bool) -> None:
     """In the published code it stays at 1."""

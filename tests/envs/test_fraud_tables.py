@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.envs.fraud import moments
-from fair_envs.envs.fraud.rules import Fraud
-from fair_envs.envs.fraud.tables import CONTINENTS, FOLDER, OFFSETS_FILE, TABLES_FILE, Tables, cumulative, load, offset
-from tests.envs.fraud_scenes import needs_appendix, real_tables
+from fair_envs.envs.fraud.rules import Fraud, can_be_stolen
+from fair_envs.envs.fraud.tables import CONTINENTS, FOLDER, OFFSETS_FILE, TABLES_FILE, Tables, load, offset
+from tests.envs.fraud_scenes import needs_appendix, play, real_tables
 
 
 def has_tz_database() -> bool:
@@ -158,12 +158,6 @@ def test_weights_are_normalised() -> None:
     assert tables.profile[0, :24] == pytest.approx([1 / 24] * 24)
 
 
-def test_cumulative_weights_end_with_exactly_1() -> None:
-    rows = cumulative(np.array([[0.1] * 10 + [0.0], [0.0] * 11]))
-    assert rows[0, 9:].tolist() == [1.0, 1.0]
-    assert rows[1].tolist() == [0.0] * 11
-
-
 def test_every_maker_takes_tables_as_a_mapping_or_a_path(tmp_path: Path) -> None:
     path = tmp_path / "small.json"
     path.write_text(json.dumps(small()), "utf-8")
@@ -186,23 +180,97 @@ def test_an_episode_with_own_tables() -> None:
     assert (np.floor(amounts).astype(int) % 2 == 0).all()  # only every second bin of width 1 has weight
 
 
+def with_thieves_in_france(*, heights: list[float] | None) -> dict[str, Any]:
+    """Return tables in which frauds with US cards come from France too, and a fraud merchant takes euros.
+
+    Args:
+        heights: Of the amounts of frauds at that merchant; None if it has no histogram of its own.
+    """
+    own = small()
+    own["countries"]["FR"] = ["EU", "Europe/Paris", 3.0, 1.0, {"EUR": 1.0}, {"USD": 1.0}]
+    if heights is not None:
+        own["merchant_per_currency"]["fraud"]["EUR"] = {"1": 1.0}
+        own["merchant_amount_hist"]["genuine"].append({"min": 0.0, "max": 20.0, "heights": [1.0] * 20})
+        own["merchant_amount_hist"]["fraud"].append({"min": 0.0, "max": 10.0, "heights": heights})
+    return own
+
+
+@pytest.mark.parametrize(
+    ("heights", "euros_are_stolen"), [(None, False), ([0.0] * 20, False), ([0.0] * 19 + [1.0], True)]
+)
+def test_no_card_is_stolen_that_a_thief_could_not_pay_with(heights: Any, euros_are_stolen: bool) -> None:
+    """Drawing from merchants or amounts without weights would lead into the memory behind them."""
+    rules = Fraud(tables=with_thieves_in_france(heights=heights))
+    assert can_be_stolen(rules.tables).tolist() == [[1, euros_are_stolen], [1, euros_are_stolen]]
+    given: dict[str, Any] = {"first_day": 100, "steal_probability": 1.0, "profile": "authors", "horizon": 100_000}
+    frauds = []
+
+    def look(records: Any, going: Any) -> None:
+        for lane in records[going & (records["fraud"] == 1)]:
+            frauds.append((int(lane["currency_now"]), float(lane["amount_now"])))
+
+    play("never", lanes=2, tables=with_thieves_in_france(heights=heights), each=look, **given)
+    assert {currency for currency, _ in frauds} == {0, *[1] * euros_are_stolen}
+    assert all(0 <= amount < 10 and (currency == 0 or amount >= 9.5) for currency, amount in frauds)
+
+
+NOTHING = object()  # None in the place of what is changed, where None takes it out
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("month_frac",), None, r"tables must have the columns .*; it lacks month_frac"),
         (("hour_frac", "fraud"), None, r"hour_frac must have the columns genuine, fraud; it lacks fraud"),
         (("hour_frac", "genuine"), [1.0] * 23, r"hour_frac.genuine must have 24 numbers, got 23"),
-        (("hour_frac", "genuine"), [-1.0] + [1.0] * 23, r"hour_frac.genuine must have weights of at least 0, got -1"),
-        (("month_frac", "fraud"), [0.0] * 12, r"month_frac.fraud must have weights that sum to a positive number"),
+        (
+            ("hour_frac", "genuine"),
+            [-1.0] + [1.0] * 23,
+            r"hour_frac.genuine must have finite weights of at least 0, got -1",
+        ),
+        (
+            ("month_frac", "fraud"),
+            [0.0] * 12,
+            r"month_frac.fraud must have weights that sum to a positive, finite number",
+        ),
         (("month_frac", "fraud"), ["x"] * 12, r"month_frac.fraud must have 12 numbers, got \['x'"),
-        (("month_frac", "fraud"), [float("nan")] * 12, r"month_frac.fraud must have finite numbers, got nan"),
+        (
+            ("month_frac", "fraud"),
+            [float("nan")] * 12,
+            r"month_frac.fraud must have finite weights of at least 0, got nan",
+        ),
+        (
+            ("month_frac", "fraud"),
+            [1e308] * 12,
+            r"month_frac.fraud must have weights that sum to .* finite .*, got inf",
+        ),
+        (("countries", 3), ["EU"], r"countries must have strings as codes, got 3"),
+        (("countries", "FR", 1), 5, r"countries.FR must have the name of a time zone, got 5"),
+        (("countries", "FR", 1), ["Europe/Paris"], r"countries.FR must have the name of a time zone, got \['Europe"),
+        (("countries", "FR", 4), ["EUR"], r"countries.FR must have currencies by name .*, got \['EUR'\]"),
+        (("countries", "FR", 4), {3: 1.0}, r"countries.FR must have currencies by name .*, got {3: 1.0}"),
+        (("countries", "FR", 4), NOTHING, r"countries.FR must have currencies by name .*, got None"),
+        (("merchant_per_currency", "genuine"), ["USD"], r"merchant_per_currency.genuine must be a mapping, got \['USD"),
+        (("merchant_per_currency", "genuine"), NOTHING, r"merchant_per_currency.genuine must be a mapping, got None"),
+        (
+            ("merchant_per_currency", "genuine", "SEK"),  # in which nobody pays
+            {"0": -1.0},
+            r"merchant_per_currency.genuine.SEK must have finite weights of at least 0, got -1",
+        ),
+        (("merchant_amount_hist", "genuine"), NOTHING, r"merchant_amount_hist.genuine must be a list .*, got None"),
+        (("merchant_amount_hist", "genuine"), {"0": {}}, r"merchant_amount_hist.genuine must be a list .*, got {'0'"),
+        (("merchant_amount_hist", "fraud", 0, "max"), float("inf"), r"fraud\[0\] must have a finite min and max"),
         (("countries",), ["FR"], r"countries must be a mapping"),
         (("countries", "FR"), ["EU", "Europe/Paris", 1.0], r"countries.FR must have 6 columns"),
         (("countries", "FR", 0), "Atlantis", r"countries.FR must be in one of EU, AS, .*, got 'Atlantis'"),
-        (("countries", "FR", 2), -3.0, r"countries share of genuine must have weights of at least 0, got -3"),
-        (("countries", "US", 3), 0.0, r"countries share of fraud must have weights that sum to a positive number"),
+        (("countries", "FR", 2), -3.0, r"countries share of genuine must have finite weights of at least 0"),
+        (
+            ("countries", "US", 3),
+            0.0,
+            r"countries share of fraud must have weights that sum to a positive, finite number",
+        ),
         (("countries", "US", 5), {}, r"countries.US must have currencies of fraud, got none"),
-        (("countries", "US", 4, "EUR"), -1.0, r"countries.US must have weights of at least 0, got -1"),
+        (("countries", "US", 4, "EUR"), -1.0, r"countries.US must have finite weights of at least 0, got -1"),
         (("countries", "FR", 1), "Europe/Atlantis", r"countries must have time zones .* got 'Europe/Atlantis'"),
         (("merchant_per_currency", "genuine", "EUR"), None, r"merchant_per_currency.genuine.EUR must have weights"),
         (
@@ -225,7 +293,7 @@ def test_bad_tables_are_refused_by_name(path: tuple[Any, ...], value: Any, messa
     if value is None:
         del inner[path[-1]]
     else:
-        inner[path[-1]] = value
+        inner[path[-1]] = None if value is NOTHING else value
     with pytest.raises(ValueError, match=message):
         Fraud(tables=tables)
 
@@ -235,8 +303,13 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
         Fraud(tables=3)  # type: ignore[arg-type]
     path = tmp_path / "broken.json"
     path.write_text("{", "utf-8")
-    with pytest.raises(ValueError, match=r"tables must be a file of JSON, got '.*broken.json'"):
+    with pytest.raises(ValueError, match=r"tables must be a file of JSON in UTF-8, got '.*broken.json'"):
         Fraud(tables=path)
+    path.write_bytes(b'{"hour_frac": "\xff"}')
+    with pytest.raises(ValueError, match=r"tables must be a file of JSON in UTF-8, got '.*broken.json'"):
+        Fraud(tables=path)
+    with pytest.raises(ValueError, match="tables must be a file of JSON in UTF-8, got "):
+        Fraud(tables=tmp_path)
     with pytest.raises(FileNotFoundError):
         Fraud(tables=tmp_path / "none.json")
 

@@ -19,6 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.envs import drawing
 from fair_envs.envs.harvest import Parallel, env, render
 from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED, Harvest
 
@@ -49,9 +50,9 @@ def harvest(
     return render.HarvestRenderer(rules), lane
 
 
-def drawn(figure: render.Figure, size: int) -> Picture:
+def drawn(figure: drawing.Figure, size: int) -> Picture:
     """Return a cell with the figure, shape (size, size, 3)."""
-    tile = render.Stock(plain=size < render.PLAIN_BELOW).tile((render.Blank(), figure), size, render.GROUND)
+    tile = drawing.Stock(plain=size < drawing.PLAIN_BELOW).tile((drawing.Blank(), figure), size, drawing.GROUND)
     picture: Picture = pygame.surfarray.array3d(tile).swapaxes(0, 1)
     return picture
 
@@ -66,12 +67,12 @@ def difference(one: Picture, other: Picture) -> float:
     return float(np.abs(grey(one) - grey(other)).mean())
 
 
-def amount(picture: Picture, colour: render.Rgb) -> float:
+def amount(picture: Picture, colour: drawing.Rgb) -> float:
     """Return the share of the pixels that have a colour, or nearly so."""
     return float((np.abs(picture.astype(int) - colour).max(-1) < 12).mean())
 
 
-def distance(picture: Picture, colour: render.Rgb) -> float:
+def distance(picture: Picture, colour: drawing.Rgb) -> float:
     """Return how far the nearest twentieth of the pixels is from a colour."""
     found = np.sort(np.abs(picture.astype(int) - colour).sum(-1), axis=None)
     return float(found[: max(1, found.size // 20)].mean())
@@ -191,7 +192,7 @@ def test_figures_stand_in_their_cells() -> None:
     agents = [{"x": 4, "y": 0}, {"x": 0, "y": 2, "sensitive": 1, "preference": BLUE}, {"x": 2, "y": 1, "frozen": -1}]
     renderer, lane = harvest(agents, [{"x": 1, "y": 0, "ripe": 1}, {"x": 3, "y": 2, "colour": NO_COLOUR}])
     frame, size = renderer.frame(lane), renderer.cell
-    expected: dict[render.Cell, render.Figure] = {
+    expected: dict[drawing.Cell, drawing.Figure] = {
         (4, 0): render.Agent(render.RED_HUE),
         (0, 2): render.Agent(render.BLUE_HUE, slow=True),
         (2, 1): render.Agent(render.RED_HUE, frozen=True),
@@ -200,8 +201,8 @@ def test_figures_stand_in_their_cells() -> None:
     }
     for x in range(5):
         for y in range(3):
-            left, top = render.MARGIN + x * size, render.MARGIN + y * size
-            figure = expected.get((x, y), render.Blank())
+            left, top = drawing.MARGIN + x * size, drawing.MARGIN + y * size
+            figure = expected.get((x, y), drawing.Blank())
             assert (frame[top : top + size, left : left + size] == drawn(figure, size)).all(), (x, y)
 
 
@@ -243,20 +244,20 @@ def test_figures_of_equal_fields_are_not_mixed_up() -> None:
     class Berry(render.Bush):
         """Looks unlike a bush."""
 
-        def paint(self, pen: render.Pen) -> None:
+        def paint(self, pen: drawing.Pen) -> None:
             pen.disc(0.5, 0.5, 0.5, self.hue.rgb)
 
-    stock = render.Stock(plain=False)
-    bush, berry = (stock.tile((kind(render.RED_HUE, True),), 20, render.GROUND) for kind in (render.Bush, Berry))
+    stock = drawing.Stock(plain=False)
+    bush, berry = (stock.tile((kind(render.RED_HUE, True),), 20, drawing.GROUND) for kind in (render.Bush, Berry))
     assert (pygame.surfarray.array3d(bush) != pygame.surfarray.array3d(berry)).any()
 
 
 def test_kept_lines_of_text_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render, "MOST_LINES", 3)
-    stock = render.Stock(plain=False)
+    monkeypatch.setattr(drawing, "MOST_LINES", 3)
+    stock = drawing.Stock(plain=False)
     for k in range(20):
-        stock.line(str(k), render.NORMAL, render.INK)
-        assert len(stock._lines) <= 3
+        stock.lines.draw(str(k), size=drawing.NORMAL, colour=drawing.INK)
+        assert len(stock.lines) <= 3
 
 
 # ------------------------------------------------------------------------------------------------------ panel
@@ -332,7 +333,7 @@ def test_the_legend_says_what_half_speed_means(parameters: dict[str, Any], meani
 def test_a_longer_bar_stands_for_a_larger_mean() -> None:
     renderer, lane = harvest(FOUR)
     frame = renderer.frame(lane)
-    bars = frame[:, 2 * render.MARGIN + 5 * renderer.cell + 2 * render.ICON :]  # right of the icons
+    bars = frame[:, 2 * drawing.MARGIN + 5 * renderer.cell + 2 * drawing.ICON :]  # right of the icons
     rows = (np.abs(bars.astype(int) - render.RED_HUE.rgb).max(-1) < 3).sum(1)
     red_full, red_half = (rows[rows > 0][k] for k in (0, 12))  # a bar is 12 pixels high
     assert red_full == pytest.approx(4 * red_half, abs=4)
@@ -379,7 +380,7 @@ def test_text_holds_the_time_the_totals_and_the_gap() -> None:
     ("value", "spelled"), [(1.25, "1.2"), (-3, "-3.0"), (math.nan, "-"), (123456.0, "1.23e+05"), (99999, "99999.0")]
 )
 def test_numbers_stay_short(value: float, spelled: str) -> None:
-    assert render.number(value) == spelled
+    assert drawing.number(value) == spelled
 
 
 # --------------------------------------------------------------------------------------- without screen or pygame

@@ -277,15 +277,35 @@ def test_a_population_can_be_a_mapping_a_structured_array_or_a_frame(kind: Any) 
     np.testing.assert_array_equal(found.weights, [0.75, 0.25])
 
 
-def test_a_population_can_be_a_file(tmp_path: Path) -> None:
-    columns = two_kinds()
+def text_of(columns: dict[str, list[Any]]) -> str:
+    """Return a population as the text of a CSV file."""
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))])
+
+
+@pytest.mark.parametrize(("encoding", "end"), [("utf-8", ""), ("utf-8", "\n\n"), ("utf-8-sig", "\r\n")])
+def test_a_population_can_be_a_file(encoding: str, end: str, tmp_path: Path) -> None:
+    """With empty last lines and with a byte-order mark too."""
     path = tmp_path / "mine.csv"
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
-    path.write_text("\n".join(lines))
+    path.write_text(text_of(two_kinds()) + end, encoding, newline="")
     for given in (path, str(path)):
         found = checked_people(given)
         np.testing.assert_array_equal(found.weights, [0.75, 0.25])
     assert gym.make("FairHiring-v0", population=str(path)).unwrapped.params.population == "own"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.rsplit(",", 1)[0], r"must have 7 entries in each row of '.*', got 6 in row 2 below"),
+        (lambda text: text + ",5", r"must have 7 entries in each row of '.*', got 8 in row 2 below the names"),
+        (lambda text: text.split("\n")[0], r"must have columns of at least one entry, got shape \(0,\) for age"),
+        (lambda text: "", "population must be one of .* or the path of a CSV file, got '.*mine.csv'"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(change: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(change(text_of(two_kinds())), "utf-8")
+    with pytest.raises(ValueError, match=message):
+        checked_people(tmp_path / "mine.csv")
 
 
 def test_applicants_come_from_a_table_of_ones_own() -> None:
@@ -305,10 +325,12 @@ def without(name: str) -> dict[str, list[Any]]:
         (without("weight"), "weight is missing"),
         (None, "age is missing"),
         (3, "age is missing"),
-        (two_kinds() | {"weight": [1.0, -0.5]}, r"weights of at least 0 with a positive sum, got -0\.5"),
-        (two_kinds() | {"weight": [0, 0]}, "with a positive sum, got a sum of 0"),
-        (two_kinds() | {"weight": [1.0, np.nan]}, "weights of at least 0 with a positive sum, got nan"),
-        (two_kinds() | {"weight": ["much", "little"]}, "weights of at least 0 with a positive sum, got 'much'"),
+        (two_kinds() | {"weight": [1.0, -0.5]}, r"population must have finite weights of at least 0, got -0\.5"),
+        (two_kinds() | {"weight": [0, 0]}, "population must have weights that sum to a positive, finite number, got 0"),
+        (two_kinds() | {"weight": [1e308, 1e308]}, "weights that sum to a positive, finite number, got inf"),
+        (two_kinds() | {"weight": [1.0, np.inf]}, "population must have finite weights of at least 0, got inf"),
+        (two_kinds() | {"weight": [1.0, np.nan]}, "population must have numbers as weight, got nan"),
+        (two_kinds() | {"weight": ["much", "little"]}, "population must have numbers as weight, got 'much'"),
         (two_kinds() | {"weight": [1.0]}, "population must have columns of one length, got .*'weight': 1"),
         (two_kinds() | {"age": [17, 50]}, "integers between 18 and 65 as age, got 17"),
         (two_kinds() | {"age": [40.5, 50]}, r"integers between 18 and 65 as age, got 40\.5"),

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
-from fair_envs.envs.harvest.render import GROUND, PLAIN_BELOW, Stock
+from fair_envs.envs.drawing import GROUND, PLAIN_BELOW, Stock
 from fair_envs.envs.hiring import render
 from fair_envs.envs.hiring.rules import GROUPS, HIRE, REJECT, Hiring
 from tests.helpers import assert_same

@@ -353,6 +353,38 @@ def test_the_sums_are_those_of_the_team_whoever_came_and_went() -> None:
     assert (lanes.records["departures"] > 20).all()
 
 
+def after_departures(*ages: int) -> tuple[Lanes, NDArray[Any], NDArray[Any]]:
+    """Hire people of these ages, of whom those between 35 and 44 leave at the end of the step after.
+
+    Returns:
+        The companies, the noise of the teams' potential before and after.
+    """
+    lanes = Lanes(Hiring(noise=0.05, steps_per_year=1.0, leave_35_44=1.0, leave_45_54=0.0), 2000)
+    lanes.seed(0)
+    lanes.restart()
+    for age in ages:
+        hire(lanes, **J1, age=age)
+    before = lanes.records["team_noise"].copy()
+    act(lanes, REJECT)
+    return lanes, before, lanes.records["team_noise"].copy()
+
+
+def test_a_noisy_team_that_everybody_has_left_is_all_zeros() -> None:
+    lanes, before, after = after_departures(40)
+    assert before.std() == pytest.approx(0.05, rel=0.05) and not after.any()
+    assert (lanes.records["departures"] == 1).all()
+    assert not lanes.observe()[:, 0, : len(COMPANY)].any()
+
+
+def test_the_noise_of_a_team_is_drawn_anew_when_somebody_leaves() -> None:
+    lanes, before, after = after_departures(50, 40)
+    assert (lanes.records["employees"] == 1).all()
+    assert after.std() == pytest.approx(0.05, rel=0.05)
+    assert abs(np.corrcoef(before, after)[0, 1]) < 0.07
+    _, before, after = after_departures(50)
+    np.testing.assert_array_equal(before, after)
+
+
 def test_a_complete_team_ends_the_episode_before_anybody_leaves() -> None:
     lanes = company(team_size=2, steps_per_year=1.0, leave_35_44=1.0)
     hire(lanes, age=40)
@@ -460,14 +492,45 @@ def test_a_table_of_a_bias_has_the_functions_values() -> None:
     luck = np.random.default_rng(0)
     for _ in range(50):
         features = luck.integers(0, 2, len(FEATURES))
-        features[AGE], features[FEATURES.index("experience")] = luck.integers(18, 66), luck.integers(0, 48)
+        features[AGE] = luck.integers(18, 66)
+        features[FEATURES.index("experience")] = luck.integers(0, features[AGE] - 17)
         expected = own(features[FEATURES.index("experience")], features[FEATURES.index("german")], features[AGE])
         assert table.values[table.first + (table.steps * features).sum()] == pytest.approx(expected)
+
+
+def test_a_bias_is_asked_only_about_people_who_can_exist() -> None:
+    asked = []
+
+    def own(age: int, degree: int, extra_degree: int, experience: int) -> float:
+        asked.append((age, degree, extra_degree, experience))
+        return 1.0 / (age - 17 - 3 * degree - 2 * extra_degree if experience else 1)
+
+    table = tabulated(own)
+    most = {(age, d, e): max(0, age - 18 - 3 * d - 2 * e) for age in range(18, 66) for d, e in ((0, 0), (1, 0), (1, 1))}
+    assert set(asked) == {(*who, years) for who, limit in most.items() for years in range(limit + 1)}
+    assert table.values.size == 48 * 2 * 2 * 48
+    assert (table.values > 0).sum() == len(asked)
+
+
+def test_an_argument_with_a_default_that_is_no_feature_keeps_it() -> None:
+    table = tabulated(lambda age, cut=50: float(age > cut))
+    assert table.values.tolist() == [0.0] * 33 + [1.0] * 15
+    assert tabulated(lambda gender=0: float(gender)).values.tolist() == [0.0, 1.0]  # a feature all the same
+
+
+def by_position(age: int, /) -> float:
+    return float(age)
 
 
 @pytest.mark.parametrize(
     ("bias", "message"),
     [
+        ("math:pi", "reward_bias must be one of .* got 'math:pi', which is 3.14"),
+        (max, "reward_bias must be a function whose arguments can be read, got <built-in function max>"),
+        ("builtins:max", "reward_bias must be a function whose arguments can be read, got <built-in function max>"),
+        (by_position, r"reward_bias must take features by name .*, got 'age' \(positional-only\)"),
+        (lambda **features: 1.0, r"reward_bias must take features by name .*, got 'features' \(variadic keyword\)"),
+        (lambda age: "0.5", "reward_bias must return a finite number, got '0.5' for {'age': 18}"),
         (lambda height: 1.0, "reward_bias must take features by name .*, got 'height'"),
         (lambda age: None, "reward_bias must return a finite number, got None for {'age': 18}"),
         (lambda age: math.inf, "reward_bias must return a finite number, got inf"),

@@ -162,52 +162,64 @@ def test_oracle_policy_has_accuracy_of_about_a_coin_in_the_published_record() ->
 NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 
 
+class Gaps(NamedTuple):
+    """Gaps between the genders in windows of 500 decisions, one for each of `NOTIONS`."""
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]  # of single windows
+
+
 @cache
-def gaps(policy: Policy, alignment: str) -> tuple[float, ...]:
-    """Return the mean gap of each notion between the genders in a warm window of 500 decisions."""
-    count = 16
-    lanes = Lanes(Hiring(profile="authors", alignment=alignment), count)
+def gaps(policy: Policy, alignment: str) -> Gaps:
+    """Return the gaps in the windows of many companies."""
+    lanes = Lanes(Hiring(profile="authors", alignment=alignment), EPISODES)
     lanes.seed(5)
     lanes.restart()
-    history = History(SlidingWindow(500), lanes.rules.spec, lanes=count)
+    history = History(SlidingWindow(500), lanes.rules.spec, lanes=EPISODES)
     notions = [GroupNotion(name=name, undefined="paper") for name in NOTIONS]
     found = []
-    for time in range(1500):
+    for time in range(1, 1501):
         step = lanes.advance(policy(lanes.records).astype(np.int64)[:, np.newaxis])
         history.add_facts(step.facts)
         over = step.terminated | step.truncated
         if over.any():
             lanes.restart(mask=over)
-        if time >= 500 and time % 10 == 0:
-            found.append([notion.gap(history).mean() for notion in notions])
-    return tuple(np.mean(found, axis=0).tolist())
+        if time % 250 == 0 and time >= 750:
+            found.append([notion.gap(history) for notion in notions])
+    return Gaps(np.mean(found, axis=(0, 2)), np.std(found, axis=(0, 2)))
+
+
+FROM_07 = from_goodness(0.7)
 
 
 @pytest.mark.parametrize(
-    ("policy", "known"),
+    ("policy", "mean", "known"),
     [
-        (correctly, (0.023, 0, 0, 0, 0)),
-        (from_goodness(0.7), (0.059, 0.064, 0.032, 0, 0)),
-        (everybody, (0, 0, 0.015, 0.015, 0)),
-        (at_random, (0.027, 0.031, 0.026, 0.047, 0.047)),
-        (qualified_men, (0.606, 1.0, 0.681, 0, 0)),
+        (correctly, (0.054, 0, 0, 0, 0), (0.023, 0, 0, 0, 0)),
+        (FROM_07, (0.058, 0.059, 0.031, 0, 0), (0.059, 0.064, 0.032, 0, 0)),
+        (everybody, (0, 0, 0.054, 0.054, 0), (0, 0, 0.015, 0.015, 0)),
+        (at_random, (0.038, 0.047, 0.036, 0.062, 0.062), (0.027, 0.031, 0.026, 0.047, 0.047)),
+        (qualified_men, (0.604, 1.0, 0.643, 0, 0), (0.606, 1.0, 0.681, 0, 0)),
     ],
 )
-def test_the_notions_of_a_policy_are_known(policy: Policy, known: tuple[float, ...]) -> None:
-    """The known values are of one window; a gap of two estimated rates is never exactly 0."""
+def test_the_notions_of_a_policy_are_known(policy: Policy, mean: tuple[float, ...], known: tuple[float, ...]) -> None:
+    """The known values are of one window of the published code, so that they lie within the spread of windows.
+
+    A gap of two estimated rates is never exactly 0, so that the mean of many windows is above 0 without any difference.
+    """
     found = gaps(policy, "decided")
-    for value, expected in zip(found, known, strict=True):
-        assert value == pytest.approx(expected, abs=0.05)
-        assert expected not in (0, 1.0) or value == expected
+    for value, spread, own, expected in zip(*found, mean, known, strict=True):
+        assert value == own if own in (0, 1) else value == pytest.approx(own, abs=0.01)
+        assert abs(value - expected) <= 1.5 * spread
 
 
 def test_a_policy_that_hires_no_woman_has_a_large_gap() -> None:
-    assert gaps(qualified_men, "decided")[0] == pytest.approx(0.606, abs=0.03)
+    assert gaps(qualified_men, "decided").mean[0] == pytest.approx(0.606, abs=0.01)
 
 
-@pytest.mark.parametrize("policy", [correctly, from_goodness(0.7), everybody, at_random, qualified_men])
+@pytest.mark.parametrize("policy", [correctly, FROM_07, everybody, at_random, qualified_men])
 def test_in_the_published_record_no_policy_has_a_large_gap(policy: Policy) -> None:
-    assert max(gaps(policy, "next_applicant")) < 0.12
+    assert gaps(policy, "next_applicant").mean.max() < 0.09
 
 
 def test_the_correct_policy_hires_groups_at_different_rates() -> None:

@@ -12,11 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules
+from fair_envs.envs.drawing import (
+    BOLD,
+    FAINT,
+    INK,
+    PAPER,
+    TRACK,
+    WHITE,
+    Lines,
+    Rgb,
+    percent,
+    share,
+    styled,
+)
 from fair_envs.envs.fraud.rules import CANCELLED, CAUGHT, CONFIRMED, MISSED, OUTCOMES, PAID, RECENT
 from fair_envs.envs.fraud.tables import CONTINENTS
 from fair_envs.faces.window import import_pygame
-
-Rgb = tuple[int, int, int]
 
 # Pixels
 WIDTH, HEIGHT, MARGIN = 1008, 576, 24
@@ -24,13 +35,7 @@ LEFT, RIGHT = 480, 456  # width of the columns
 CARD = (264, 160)
 TILE, GAP, TILES_A_ROW = 27, 3, 16
 SMALL, NORMAL, LARGE, HUGE = 16, 19, 26, 40  # text
-MOST_LINES = 2000  # of text that are kept
 
-PAPER: Rgb = (250, 248, 243)
-TRACK: Rgb = (228, 223, 212)  # the empty part of a bar
-INK: Rgb = (38, 38, 46)
-FAINT: Rgb = (112, 108, 100)
-WHITE: Rgb = (255, 255, 255)
 GOLD: Rgb = (222, 188, 98)
 STOPPED_BAR: Rgb = (201, 84, 30)
 CHECKED_BAR: Rgb = (96, 104, 126)
@@ -47,8 +52,6 @@ CONTINENT_COLOURS: tuple[Rgb, ...] = (
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 MONTHS += ["August", "September", "October", "November", "December"]
-
-RESET, BOLD = "0", "1"
 
 
 class Look(NamedTuple):
@@ -103,7 +106,7 @@ class FraudRenderer:
 
     def __init__(self, rules: Rules) -> None:
         self._params, self._tables = rules.params, rules.tables  # type: ignore[attr-defined]
-        self._lines: dict[tuple[str, int, Rgb, Rgb], Any] = {}
+        self._lines = Lines()
 
     # ------------------------------------------------------------------------------------------------ the facts
 
@@ -224,7 +227,7 @@ class FraudRenderer:
             look = LOOKS[outcome]
             surface.fill(look.ground, (left, top, TILE, 36))
             surface.fill(CONTINENT_COLOURS[continent], (left, top + 31, TILE, 5))
-            letters = self._line(CONTINENTS[continent], SMALL, look.letters, look.ground)
+            letters = self._lines.draw(CONTINENTS[continent], size=SMALL, colour=look.letters, ground=look.ground)
             surface.blit(letters, (left + (TILE - letters.get_width()) // 2, top + 16 - letters.get_height() // 2))
 
     def _draw_rows(self, surface: Any, rows: Sequence[Row], x: int, y: int) -> None:
@@ -238,8 +241,9 @@ class FraudRenderer:
         colours = (CHECKED_BAR, STOPPED_BAR, LOOKS[MISSED].ground)
         for k, row in enumerate(rows):
             top = y + 40 + 48 * k
-            surface.fill(CONTINENT_COLOURS[row.continent], (x, top, 36, 36))
-            code = self._line(CONTINENTS[row.continent], NORMAL, WHITE, CONTINENT_COLOURS[row.continent])
+            ground = CONTINENT_COLOURS[row.continent]
+            surface.fill(ground, (x, top, 36, 36))
+            code = self._lines.draw(CONTINENTS[row.continent], size=NORMAL, colour=WHITE, ground=ground)
             surface.blit(code, (x + 18 - code.get_width() // 2, top + 18 - code.get_height() // 2))
             self._write(surface, CONTINENT_NAMES[row.continent], x + 44, top + 18)
             self._write(surface, str(row.total), x + 186, top + 18, right=True)
@@ -274,43 +278,7 @@ class FraudRenderer:
         right: bool = False,
     ) -> None:
         """Write a line whose middle is at height y; it begins at x, or ends there if ``right``."""
-        drawn = self._line(text, size, colour, ground)
-        surface.blit(drawn, (x - drawn.get_width() if right else x, y - drawn.get_height() // 2))
-
-    def _line(self, text: str, size: int, colour: Rgb, ground: Rgb) -> Any:
-        """Return the surface with a line of text; drawn once."""
-        key = text, size, colour, ground
-        if key not in self._lines:
-            if len(self._lines) >= MOST_LINES:
-                self._lines.clear()
-            self._lines[key] = draw_line(*key)
-        return self._lines[key]
-
-
-def draw_line(text: str, size: int, colour: Rgb, ground: Rgb) -> Any:
-    """Return a line of text; drawn large and shrunk, since hinting would space small letters unevenly."""
-    pygame = import_pygame()
-    pygame.font.init()  # again: somebody may have called pygame.quit()
-    large = pygame.font.Font(None, 4 * size).render(text, True, colour)
-    paper = pygame.Surface(large.get_size(), depth=32)
-    paper.fill(ground)
-    paper.blit(large, (0, 0))
-    return pygame.transform.smoothscale(paper, (large.get_width() // 4, large.get_height() // 4))
-
-
-def styled(text: str, *codes: str) -> str:
-    """Return text between the terminal's escape codes."""
-    return f"\x1b[{';'.join(codes)}m{text}\x1b[{RESET}m"
-
-
-def share(part: int, whole: int) -> float:
-    """Return a share, NaN of nothing."""
-    return part / whole if whole else math.nan
-
-
-def percent(value: float) -> str:
-    """Return a share in words; - if it is undefined."""
-    return "-" if math.isnan(value) else f"{100 * value:.0f}%"
+        self._lines.write(surface, text, x, y, size=size, colour=colour, ground=ground, right=right)
 
 
 def line(row: Row) -> str:

@@ -24,6 +24,7 @@ from fair_envs.envs.fraud.people import (
     FRAUDSTER,
     GENUINE,
     LARGEST_NORMAL,
+    MOST_AT_ONCE,
     NONE,
     PURCHASE,
     collect_those_who_pay,
@@ -155,7 +156,7 @@ def request(lane, world, agent):
 
 @rule
 def write_time(lane, world, agent):
-    """Note the customer's local date and hour."""
+    """Note the agent's local date and hour; a thief's before it takes over the victim's country."""
     local = lane.hour + lane.hours_ahead[agent]
     month, monthday, weekday = world.calendar[local // 24]
     lane.month = month + 1
@@ -399,12 +400,12 @@ class Fraud(Rules):
     **Sensitive attribute and legitimate factors.** ``continent`` of the country that a card is used from: EU, AS, NA,
     AF, OC, SA; groups are the same. Country and card show it too. Legitimate factor: the ``merchant``, or by parameter
     the ``amount`` in bands. About 6 % of the transactions from Europe are frauds and 15 % of those from North America;
-    with the published dynamics 9 and 20 %.
+    with the published dynamics 9 and 22 %.
 
     **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the decision that people want.
 
     **Observation space.** ``Box`` of 12 numbers: mean satisfaction of the customers; share of frauds among the
-    transactions whose truth has been revealed; then of the transaction at hand, on the customer's local clock:
+    transactions whose truth has been revealed; then of the transaction at hand, on the payer's local clock:
     month / 11 and day / 30 (counted from 1, so up to 12/11 and 31/30), weekday / 6 (Monday 0), hour / 23, card
     number / 10,000, merchant / 6, country / 124, continent / 5, amount / 8000, currency / 4. Countries are numbered
     in the tables' order, cards from 0 in the order of their first use. After the last transaction the ten are 0.
@@ -446,13 +447,16 @@ class Fraud(Rules):
     parameters, not tables.
 
     **Clocks.** A country has one time zone, the first that the tz database lists, and an episode keeps the offsets of
-    its first hour: no network, no change of clocks in mid-episode. Other weeks of 2016: ``first_day``. No fraudster is
+    its first hour: no network, no change of clocks in mid-episode. A payment is on the clock of whoever makes it. A
+    thief takes over the victim's country with the card, within the payment: the first one with a stolen card shows the
+    victim's country and the time in the thief's own, later ones the victim's for both. Other weeks of 2016:
+    ``first_day``. No fraudster is
     active by season from December to February, so that January's frauds (10 % of the transactions though half of the
     yearly ones are the fraudsters') come from the noise in personal profiles; other months have far more.
 
     **Luck.** All of it belongs to a person and an hour: in a counterfactual episode everybody meets the same luck,
     whoever has left (only whose card a fraudster can steal depends on who is there). As many places are held as people
-    can ever join, so nobody is turned away.
+    can ever join, rounded up to a power of two, so nobody is turned away.
 
     **Counterfactual attribute.** `assign` moves the transaction at hand to another continent; the country follows (the
     one with the most payments there), everything else stays.
@@ -501,10 +505,16 @@ class Fraud(Rules):
         super().__init__(**given)
 
     def check(self, params: FraudParams) -> None:
-        """Refuse an episode that leaves the year whose clocks are known."""
+        """Refuse an episode that leaves the year whose clocks are known, or has more newcomers than have numbers."""
         left = 24 * (DAYS_OF_YEAR + 1 - params.first_day)
         if params.hours > left:
             raise ValueError(f"hours must be at most the {left} that are left of {YEAR}, got {params.hours}")
+        most = max(largest_arrivals(world_of(self.tables, params)))
+        if most > MOST_AT_ONCE:
+            raise ValueError(
+                f"transactions_per_year must be so few that at most {MOST_AT_ONCE} newcomers of a kind can join in an "
+                f"hour, got {params.transactions_per_year:g}, with which {most} can"
+            )
 
     def encoded(self, params: FraudParams) -> Any:
         """Return the parameters as numbers, and the tables as arrays."""
@@ -681,8 +691,14 @@ def profile_spread(noise_level: float) -> NDArray[np.float64]:
 
 
 def can_be_stolen(known: Tables) -> NDArray[np.int8]:
-    """Return whether fraudsters use cards of a country and currency: those in which frauds happen, shape (C, K)."""
-    countries, currencies = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER].any(axis=-1)
+    """Return whether fraudsters use cards of a country and currency, shape (C, K).
+
+    They do where frauds happen, and if every merchant that fraudsters may choose for the currency has amounts.
+    """
+    countries, merchants = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER]
+    chosen = np.diff(merchants, axis=-1, prepend=0.0) > 0
+    without_amounts = ~known.bins[FRAUDSTER].any(axis=-1)
+    currencies = chosen.any(axis=-1) & ~(chosen & without_amounts).any(axis=-1)
     return np.outer(countries, currencies).astype(np.int8)
 
 
@@ -696,18 +712,27 @@ def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int8]:
 
 
 def largest_population(world: NDArray[np.void]) -> int:
-    """Return the most agents that can join in an episode; their number cannot exceed it.
+    """Return the most agents that can join in an episode, rounded up to a power of two; their number cannot exceed it.
 
-    An hour brings one newcomer at most where one or fewer are expected, else the expected number and a normal number.
+    Rules are compiled anew for every size of a lane: so most episodes that differ in parameters alone share one.
+    """
+    total = int(world["customers"][0] + world["fraudsters"][0]) + sum(largest_arrivals(world))
+    return 1 << (total - 1).bit_length()
+
+
+def largest_arrivals(world: NDArray[np.void]) -> list[int]:
+    """Return the most newcomers of each kind in each hour of an episode.
+
+    An hour brings one at most where one or fewer are expected, else the expected number and a normal number.
     """
     own = world.view(np.recarray)[0]
     months = own.calendar[1 + np.arange(own.hours) // 24, 0]
-    total = int(own.customers + own.fraudsters)
-    for kind in (GENUINE, FRAUDSTER):
-        for share_of_month in own.profile_mean[kind, MONTHS + months]:
-            expected = expected_newcomers(own, kind, share_of_month)
-            total += 1 if expected <= 1 else int(expected + LARGEST_NORMAL + 1)
-    return total
+    expected = [
+        expected_newcomers(own, kind, share_of_month)
+        for kind in (GENUINE, FRAUDSTER)
+        for share_of_month in own.profile_mean[kind, MONTHS + months]
+    ]
+    return [1 if mean <= 1 else int(mean + LARGEST_NORMAL + 1) for mean in expected]
 
 
 def bands() -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.weights import cumulative, shares_of
+
 Source = str | os.PathLike[str] | Mapping[str, Any] | None
 """A path to a JSON file, its content, or None for the default tables."""
 
@@ -60,7 +62,7 @@ def load(source: Source) -> Tables:
 
     Raises:
         ValueError: A column that is lacking, a row of the wrong length, weights that are negative or do not sum to a
-            positive number, an unknown continent or time zone.
+            positive, finite number, an unknown continent or time zone.
     """
     if source is None:
         return _default()
@@ -79,8 +81,8 @@ def _default() -> Tables:
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"tables must be a file of JSON, got {str(path)!r}: {error}") from None
+    except (IsADirectoryError, PermissionError, ValueError) as error:  # of JSON or of UTF-8
+        raise ValueError(f"tables must be a file of JSON in UTF-8, got {str(path)!r}: {error}") from None
 
 
 def _tables(source: Mapping[str, Any]) -> Tables:
@@ -129,14 +131,27 @@ def _country_rows(countries: Any) -> dict[str, list[Any]]:
     """Return the rows by code; a name that begins with _ is a remark."""
     if not isinstance(countries, Mapping):
         raise ValueError(f"countries must be a mapping, got {countries!r}")
+    for code in countries:
+        if not isinstance(code, str):
+            raise ValueError(f"countries must have strings as codes, got {code!r}")
     rows = {code: row for code, row in countries.items() if not code.startswith("_")}
     for code, row in rows.items():
-        if not isinstance(row, Sequence) or len(row) != 6:
-            columns = "continent, time zone, share of genuine and of fraud, currencies of genuine and of fraud"
-            raise ValueError(f"countries.{code} must have 6 columns ({columns}), got {row!r}")
-        if row[0] not in CONTINENTS:
-            raise ValueError(f"countries.{code} must be in one of {', '.join(CONTINENTS)}, got {row[0]!r}")
+        _check_country(f"countries.{code}", row)
     return rows
+
+
+def _check_country(name: str, row: Any) -> None:
+    """Raise ValueError unless a row has the columns of a country."""
+    if not isinstance(row, Sequence) or len(row) != 6:
+        columns = "continent, time zone, share of genuine and of fraud, currencies of genuine and of fraud"
+        raise ValueError(f"{name} must have 6 columns ({columns}), got {row!r}")
+    if row[0] not in CONTINENTS:
+        raise ValueError(f"{name} must be in one of {', '.join(CONTINENTS)}, got {row[0]!r}")
+    if not isinstance(row[1], str):
+        raise ValueError(f"{name} must have the name of a time zone, got {row[1]!r}")
+    for currencies in row[4:]:
+        if not isinstance(currencies, Mapping) or not all(isinstance(currency, str) for currency in currencies):
+            raise ValueError(f"{name} must have currencies by name with their weights, got {currencies!r}")
 
 
 def _currency_names(rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
@@ -146,21 +161,25 @@ def _currency_names(rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
 
 
 def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> NDArray[np.float64]:
-    """Return the weights of the merchants, shape (2, K, M)."""
+    """Return the weights of the merchants, shape (2, K, M); those of currencies that nobody pays in are checked too."""
     _need("merchant_per_currency", table, KINDS)
-    numbers = [str(merchant) for merchant in range(merchants)]
-    return np.array(
-        [
-            [_by_name(table[kind].get(name, {}), numbers, f"merchant_per_currency.{kind}.{name}") for name in names]
-            for kind in KINDS
-        ]
-    )
+    numbers, weights = [str(merchant) for merchant in range(merchants)], np.zeros((2, len(names), merchants))
+    for kind, row in enumerate(KINDS):
+        _need(f"merchant_per_currency.{row}", table[row], ())
+        for currency, given in table[row].items():
+            found = _by_name(given, numbers, f"merchant_per_currency.{row}.{currency}")
+            if currency in names:
+                weights[kind, names.index(currency)] = found
+    return weights
 
 
 def _histograms(table: Any) -> tuple[NDArray[np.float64], ...]:
     """Return the largest amounts (M,), and lowest amounts, widths of a bin (2, M) and heights (2, M, BINS)."""
     _need("merchant_amount_hist", table, KINDS)
-    counts = {kind: len(table[kind]) for kind in KINDS}
+    for name in KINDS:
+        if not isinstance(table[name], Sequence):
+            raise ValueError(f"merchant_amount_hist.{name} must be a list of histograms, got {table[name]!r}")
+    counts = {name: len(table[name]) for name in KINDS}
     if len(set(counts.values())) > 1 or counts["genuine"] == 0:
         raise ValueError(f"merchant_amount_hist must have one histogram a merchant in both kinds, got {counts}")
     edges, heights = np.zeros((2, counts["genuine"], 2)), np.zeros((2, counts["genuine"], BINS))
@@ -168,8 +187,10 @@ def _histograms(table: Any) -> tuple[NDArray[np.float64], ...]:
         for merchant, row in enumerate(table[rows]):
             name = f"merchant_amount_hist.{rows}[{merchant}]"
             _need(name, row, ("min", "max", "heights"))
-            heights[kind, merchant] = _weights(name, row["heights"], BINS, may_be_empty=True)
+            heights[kind, merchant] = _weights(name, row["heights"], BINS, may_be_zero=True)
             edges[kind, merchant] = _numbers(name, [row["min"], row["max"]], 2)
+            if not np.isfinite(edges[kind, merchant]).all():
+                raise ValueError(f"{name} must have a finite min and max, got {row['min']} and {row['max']}")
             if heights[kind, merchant].any() and not 0 <= edges[kind, merchant, 0] < edges[kind, merchant, 1]:
                 raise ValueError(f"{name} must have 0 <= min < max, got {row['min']} and {row['max']}")
     lowest, highest = edges[..., 0], edges[..., 1]
@@ -220,20 +241,12 @@ def _by_name(weights: Any, names: Sequence[str], where: str) -> NDArray[np.float
     if unknown:
         raise ValueError(f"{where} must name {', '.join(names)}, got {unknown[0]!r}")
     listed = [weights.get(name, 0.0) for name in names]
-    return _weights(where, listed, len(names), may_be_empty=not weights)
+    return _weights(where, listed, len(names), may_be_zero=not weights)
 
 
-def _weights(name: str, weights: Any, count: int, *, may_be_empty: bool = False) -> NDArray[np.float64]:
-    """Return weights that sum to 1, or to 0 if they may be empty."""
-    given = _numbers(name, weights, count)
-    if (given < 0).any():
-        raise ValueError(f"{name} must have weights of at least 0, got {given.min():g}")
-    whole = given.sum()
-    if whole <= 0:
-        if may_be_empty:
-            return given
-        raise ValueError(f"{name} must have weights that sum to a positive number, got {whole:g}")
-    return np.asarray(given / whole)
+def _weights(name: str, weights: Any, count: int, *, may_be_zero: bool = False) -> NDArray[np.float64]:
+    """Return so many weights that sum to 1, or to 0 if they may."""
+    return shares_of(name, _numbers(name, weights, count), may_be_zero=may_be_zero)
 
 
 def _numbers(name: str, numbers: Any, count: int) -> NDArray[np.float64]:
@@ -243,18 +256,7 @@ def _numbers(name: str, numbers: Any, count: int) -> NDArray[np.float64]:
         raise ValueError(f"{name} must have {count} numbers, got {numbers!r}") from None
     if given.shape != (count,):
         raise ValueError(f"{name} must have {count} numbers, got {given.size}")
-    if not np.isfinite(given).all():
-        raise ValueError(f"{name} must have finite numbers, got {given[~np.isfinite(given)][0]:g}")
     return given
-
-
-def cumulative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cumulative sums along the last axis; from the last positive weight on they are exactly 1."""
-    sums = np.cumsum(weights, axis=-1)
-    last = weights.shape[-1] - 1 - np.argmax(weights[..., ::-1] > 0, axis=-1)
-    from_last = np.arange(weights.shape[-1]) >= last[..., np.newaxis]
-    sums[from_last & weights.any(axis=-1, keepdims=True)] = 1.0
-    return np.asarray(sums)
 
 
 # ----------------------------------------------------------------------------------------------------- clocks

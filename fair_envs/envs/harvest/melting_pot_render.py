@@ -6,28 +6,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fair_envs.core import Rules
+from fair_envs.envs.drawing import (
+    INK,
+    WHITE,
+    Cell,
+    Figure,
+    GridRenderer,
+    Item,
+    Pen,
+    Title,
+)
 from fair_envs.envs.harvest.melting_pot import BLUE, COLOUR_NAMES, DIRECTIONS, GREEN, GREY, NORTH, RED, RIPE
 from fair_envs.envs.harvest.render import (
     BLUE_HUE,
     GREEN_HUE,
-    INK,
     NO_HUE,
     RED_HUE,
-    WHITE,
     Agent,
     Balance,
     Bush,
-    Cell,
-    Figure,
-    GridRenderer,
     Group,
     Hue,
-    Item,
     Legend,
-    Pen,
     Returns,
     Shares,
-    Title,
     mean_of,
     speed_groups,
 )

@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.envs.hiring.population import AGE, BELGIAN, EXPERIENCE, FEATURES, MAN, OLDEST, YEARS, YOUNGEST
+from fair_envs.envs.hiring.population import (
+    AGE,
+    BELGIAN,
+    EXPERIENCE,
+    FEATURES,
+    MAN,
+    OLDEST,
+    YEARS,
+    YOUNGEST,
+    most_experience,
+)
 
 Bias = Callable[..., float]
 """Features by name, as many as it needs, to the share of ``reward_bias_size`` that is added to the reward of hiring.
@@ -34,6 +44,7 @@ def belgian_men(gender: int, nationality: int) -> float:
 
 
 BIASES: Mapping[str, Bias] = {"none": none, "men": men, "belgian_men": belgian_men}
+EXPECTED = f"reward_bias must be one of {', '.join(map(repr, BIASES))}, a function or 'module:function'"
 
 
 class Table(NamedTuple):
@@ -51,7 +62,7 @@ class Table(NamedTuple):
 
 
 def tabulated(bias: Bias) -> Table:
-    """Return the function's values for all that its features can be.
+    """Return the function's values for all that its features can be; 0 for combinations that nobody has.
 
     Raises:
         ValueError: It takes something that is no feature, or returns something that is no finite number.
@@ -64,17 +75,30 @@ def tabulated(bias: Bias) -> Table:
         first -= size * values[0]
         size *= len(values)
     names = [FEATURES[feature] for feature in taken]
-    found = [_value(bias, dict(zip(names, values, strict=True))) for values in product(*ranges)]
-    return Table(np.array(found), steps, first)
+    people = (dict(zip(names, values, strict=True)) for values in product(*ranges))
+    return Table(np.array([_value(bias, person) if can_exist(person) else 0.0 for person in people]), steps, first)
+
+
+def can_exist(person: Mapping[str, int]) -> bool:
+    """Return whether somebody can have these features: enough years for studies and experience, one degree first."""
+    degree, extra = person.get("degree", person.get("extra_degree", 0)), person.get("extra_degree", 0)
+    return extra <= degree and person.get("experience", 0) <= most_experience(person.get("age", OLDEST), degree, extra)
 
 
 def _features_of(bias: Bias) -> list[int]:
-    """Return the features that the function takes."""
-    names = list(inspect.signature(bias).parameters)
-    for name in names:
-        if name not in FEATURES:
-            raise ValueError(f"reward_bias must take features by name ({', '.join(FEATURES)}), got {name!r}")
-    return [FEATURES.index(name) for name in names]
+    """Return the features that the function takes; what has a default and is no feature keeps it."""
+    try:
+        parameters = inspect.signature(bias).parameters.values()
+    except (TypeError, ValueError):
+        raise ValueError(f"reward_bias must be a function whose arguments can be read, got {bias!r}") from None
+    needed = [one for one in parameters if one.name in FEATURES or one.default is one.empty]
+    for one in needed:
+        if one.name not in FEATURES or one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+            raise ValueError(
+                f"reward_bias must take features by name ({', '.join(FEATURES)}), "
+                f"got {one.name!r} ({one.kind.description})"
+            )
+    return [FEATURES.index(one.name) for one in needed]
 
 
 def _values_of(feature: int) -> range:
@@ -86,7 +110,7 @@ def _values_of(feature: int) -> range:
 def _value(bias: Bias, features: Mapping[str, int]) -> float:
     value = bias(**features)
     try:
-        number = float(value)
+        number = float("nan") if isinstance(value, (str, bytes)) else float(value)  # "0.5" is a slip
     except (TypeError, ValueError):
         number = float("nan")
     if not np.isfinite(number):
@@ -104,10 +128,9 @@ def find_bias(given: Any) -> Bias:
         return given  # type: ignore[no-any-return]
     try:
         module, name = given.split(":")
-        found: Bias = getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except (AttributeError, ImportError, ValueError) as error:
-        options = ", ".join(map(repr, BIASES))
-        raise ValueError(
-            f"reward_bias must be one of {options}, a function or 'module:function', got {given!r}"
-        ) from error
-    return found
+        raise ValueError(f"{EXPECTED}, got {given!r}") from error
+    if not callable(found):
+        raise ValueError(f"{EXPECTED}, got {given!r}, which is {found!r}")
+    return found  # type: ignore[no-any-return]

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from fair_envs.compilation import rule
+from fair_envs.weights import Floats, cumulative, shares_of
 
 FEATURES = (
     *("age", "gender", "degree", "extra_degree", "nationality", "married", "experience"),
@@ -67,14 +68,16 @@ class People(NamedTuple):
 
     def cumulative(self) -> Floats:
         """Return the share of the kinds up to and including each, shape (kinds,); the last is 1."""
-        return cumulated(self.weights)
+        return cumulative(self.weights)
 
 
-def cumulated(weights: Floats) -> Floats:
-    """Return the cumulative shares along the last axis."""
-    sums = np.cumsum(weights, axis=-1)
-    shares: Floats = sums / sums[..., -1:]
-    return shares
+DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
+
+
+@rule
+def most_experience(age, degree, extra):  # type: ignore[no-untyped-def]
+    """Return the most years that somebody can have worked: those that age and studies leave."""
+    return max(0, age - YOUNGEST - DEGREE_YEARS * degree - EXTRA_YEARS * extra)
 
 
 # ------------------------------------------------------------------------------------------------ the populations
@@ -121,20 +124,24 @@ def checked_people(table: Any) -> People:
 
 
 def read(path: str | Path) -> dict[str, list[str]]:
-    """Return the columns of a CSV file with a line of names.
+    """Return the columns of a CSV file with a line of names; empty lines are skipped.
 
     Raises:
-        ValueError: There is no such file.
+        ValueError: There is no such file, or a row has another length than the line of names.
     """
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            header, *lines = csv.reader(file)
-    except (OSError, ValueError) as error:
+        with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets begin files with a mark
+            header, *rows = [row for row in csv.reader(file) if row]
+    except (OSError, ValueError, csv.Error) as error:
         options = ", ".join(map(repr, POPULATIONS))
         raise ValueError(
             f"population must be one of {options}, a table, or the path of a CSV file, got {str(path)!r}"
         ) from error
-    return dict(zip(header, map(list, zip(*lines, strict=True)), strict=True))
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise ValueError(f"population must have {len(header)} entries in each row of {str(path)!r}, "
+                             f"got {len(row)} in row {number} below the names")  # fmt: skip
+    return {name: [row[place] for row in rows] for place, name in enumerate(header)}
 
 
 def _column(columns: Any, name: str) -> NDArray[Any]:
@@ -169,13 +176,12 @@ def _number(value: Any) -> float:
 
 
 def _weights(column: NDArray[Any]) -> Floats:
-    weights = np.array([_number(value) for value in column.tolist()])
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any() or weights.sum() == 0:
-        got = repr(column[wrong].tolist()[0]) if wrong.any() else "a sum of 0"
-        raise ValueError(f"population must have weights of at least 0 with a positive sum, got {got}")
-    shares: Floats = weights / weights.sum()
-    return shares
+    """Return the weights of the kinds, summing to 1."""
+    given = column.tolist()
+    weights = np.array([_number(value) for value in given])
+    if np.isnan(weights).any():
+        raise ValueError(f"population must have numbers as weight, got {given[np.argmax(np.isnan(weights))]!r}")
+    return shares_of("population", weights)
 
 
 # ------------------------------------------------------------------------------------------- from the public counts
@@ -241,8 +247,8 @@ def language_shares() -> Floats:
     shares = np.zeros((len(EDUCATIONS), 2**LANGUAGES))
     for education, row in enumerate(_rows("languages.csv")):
         without = float(row["no_foreign_language"])
-        counts = _normalised([float(row[name]) for name in ("one", "two", "three", "four")])
-        weights = _normalised([float(row[name]) for name in ("dutch", "french", "english", "german")])
+        counts = shares_of("languages", [float(row[name]) for name in ("one", "two", "three", "four")])
+        weights = shares_of("languages", [float(row[name]) for name in ("dutch", "french", "english", "german")])
         shares[education, [1, 2]] += without / 2
         for count, chance in enumerate(counts, start=1):
             for drawn in permutations(range(LANGUAGES), count):
@@ -266,12 +272,6 @@ def _add_native(shares: Floats, drawn: Sequence[int], chance: float) -> None:
         shares[known] += chance
     else:
         shares[[known | 1, known | 2]] += chance / 2
-
-
-def _normalised(weights: ArrayLike) -> Floats:
-    given = np.asarray(weights, np.float64)
-    scaled: Floats = given / given.sum()
-    return scaled
 
 
 if __name__ == "__main__":

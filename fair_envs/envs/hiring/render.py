@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fair_envs.core import Rules
-from fair_envs.envs.harvest.render import (
+from fair_envs.envs.drawing import (
     BOLD,
     DIM,
     FAINT,
@@ -25,6 +25,8 @@ from fair_envs.envs.harvest.render import (
     Sheet,
     Title,
     mixed,
+    percent,
+    share,
     styled,
 )
 from fair_envs.envs.hiring.population import (
@@ -190,7 +192,7 @@ class Records(NamedTuple):
         width = (PANEL_WIDTH - first) / most
         sheet.icon(record.person, 0, y + 4, size=ICON)
         sheet.write(record.label, first, y + 8)
-        sheet.write(f"{percent(record.hired, record.applied)} hired", PANEL_WIDTH, y + 8, right=True)
+        sheet.write(f"{percent(share(record.hired, record.applied))} hired", PANEL_WIDTH, y + 8, right=True)
         sheet.bar(first, y + 17, width * record.applied, 12, TRACK)
         sheet.bar(first, y + 17, width * record.qualified, 6, mixed(colour, WHITE, 0.55))
         sheet.bar(first, y + 23, width * record.hired, 6, colour)
@@ -227,11 +229,6 @@ class Team(NamedTuple):
     def lines(self) -> list[str]:
         """Return the numbers."""
         return [f"team: {self.size} of {self.places}, {self.departures} have left"]
-
-
-def percent(part: int, whole: int) -> str:
-    """Return a share in percent; - of nothing."""
-    return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
 # ----------------------------------------------------------------------------------------------- the company

@@ -36,12 +36,13 @@ from fair_envs.envs.hiring.population import (
     YEARS,
     YOUNGEST,
     checked_people,
-    cumulated,
     language_shares,
+    most_experience,
     people,
 )
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
+from fair_envs.weights import cumulative
 
 REJECT, HIRE = range(2)
 ACTION_NAMES = ("reject", "hire")
@@ -56,7 +57,6 @@ COMPANY = (
 )
 SHARED_LANGUAGES, SHARED_GENDERS, SHARED_NATIONALITIES = 4, 8, 10  # where these begin among COMPANY
 TERMS = 5  # of the skills
-DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
 LANGUAGE_SETS = 2**LANGUAGES
 NEVER = 2**31 - 1
 LARGEST_NORMAL = 9.0  # no normal number of `chance` is larger
@@ -116,8 +116,7 @@ def draw_experience(lane, time):
 
     At most y years have the chance (y + 1)(y + 2) / ((most + 1)(most + 2)), which is inverted.
     """
-    studied = DEGREE_YEARS * lane.applicant[DEGREE] + EXTRA_YEARS * lane.applicant[EXTRA]
-    most = max(0, lane.applicant[AGE] - YOUNGEST - studied)
+    most = most_experience(lane.applicant[AGE], lane.applicant[DEGREE], lane.applicant[EXTRA])
     level = uniform(lane.key, time, YEARS_WORKED, 0) * (most + 1) * (most + 2)
     lane.applicant[EXPERIENCE] = min(most, int((math.sqrt(1.0 + 4.0 * level) - 1.0) / 2.0))
 
@@ -433,7 +432,7 @@ def code_of(params: HiringParams, own: Mapping[str, Any]) -> Any:
     """
     applicants = checked_people(own["population"]) if "population" in own else people(params.population)
     bias = tabulated(find_bias(own["reward_bias"]) if "reward_bias" in own else BIASES[params.reward_bias])
-    parts = (applicants.cumulative(), applicants.traits, cumulated(language_shares()), bias.values)
+    parts = (applicants.cumulative(), applicants.traits, cumulative(language_shares()), bias.values)
     _, traits_from, languages_from, bias_from = np.cumsum([0, *(part.size for part in parts[:-1])]).tolist()
     tables = np.concatenate([part.ravel() for part in parts], dtype=np.float64)
     places = (len(applicants.weights), traits_from, languages_from, bias_from + bias.first, tuple(bias.steps.tolist()))

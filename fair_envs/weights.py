@@ -1,0 +1,41 @@
+"""Weights that somebody gives, checked at the border, and what compiled rules draw by: their cumulative shares."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def shares_of(name: str, weights: ArrayLike, *, may_be_zero: bool = False) -> Floats:
+    """Return weights divided by their sum.
+
+    Args:
+        name: Whose weights, for the error.
+        weights: Numbers.
+        may_be_zero: Whether all may be 0; they stay so.
+
+    Raises:
+        ValueError: A weight that is negative or no finite number, or a sum that is 0 or not finite.
+    """
+    given = np.array(weights, np.float64)
+    wrong = given[~(np.isfinite(given) & (given >= 0))]
+    if wrong.size:
+        raise ValueError(f"{name} must have finite weights of at least 0, got {wrong[0]:g}")
+    with np.errstate(over="ignore"):
+        whole = given.sum()
+    if whole == 0 and may_be_zero:
+        return given
+    if not 0 < whole < np.inf:
+        raise ValueError(f"{name} must have weights that sum to a positive, finite number, got {whole:g}")
+    return np.asarray(given / whole)
+
+
+def cumulative(weights: Floats) -> Floats:
+    """Return the cumulative shares along the last axis.
+
+    They are exactly 1 from the last positive weight on, so that a number below 1 never leads beyond it; 0 in rows
+    without weights.
+    """
+    sums = np.cumsum(weights, axis=-1)
+    whole = sums[..., -1:]
+    return np.asarray(sums / np.where(whole > 0, whole, 1.0))
