@@ -43,6 +43,10 @@ class Policies:
         """Return each policy's mean per step, shape (policies,)."""
         return np.asarray(self.sums[:, :, self.names.index(name)].sum(axis=1) / self.steps.sum(axis=1))
 
+    def half(self, which: int) -> "Policies":
+        """Return the policies with every second test episode, from the first (0) or the second (1) on."""
+        return Policies(names=self.names, sums=self.sums[:, which::2], steps=self.steps[:, which::2])
+
     def table(self, names: Sequence[str]) -> Floats:
         """Return the mean episode sums, shape (policies, names)."""
         return np.stack([self.total(name) for name in names], axis=1)
@@ -101,10 +105,14 @@ def read_found(folder: Path) -> Found:
 
 def rank_correlation(policies: Policies, one: str, other: str) -> float:
     """Return Spearman's correlation, over policies, of two measures per step; NaN if one of them does not vary."""
-    first, second = policies.rate(one), policies.rate(other)
-    if len(policies) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+    return correlated(policies.rate(one), policies.rate(other))
+
+
+def correlated(one: Floats, other: Floats) -> float:
+    """Return Spearman's correlation; NaN for fewer than three pairs or values that do not vary."""
+    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
-    return float(spearmanr(first, second).statistic)
+    return float(spearmanr(one, other).statistic)
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:

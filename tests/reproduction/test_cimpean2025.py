@@ -15,7 +15,9 @@ from fair_envs.reproduction.farel import MEASURES, Setting, World, tables
 from fair_envs.reproduction.papers import cimpean2025 as paper
 
 NAMES = (*MEASURES, PUBLISHED_IF)
-SCALE = paper.Scale(seeds=3, steps=1, episodes=1, tables=(5, 7, 8, 9, 10, 17, 18, 19), training={})
+SCALE = paper.Scale(
+    seeds=3, steps=1, steps_unforgetting=1, episodes=1, tables=(5, 7, 8, 9, 10, 17, 18, 19), training={}
+)
 GROUPS = paper.GROUP_NOTIONS
 
 
@@ -38,11 +40,11 @@ def test_the_full_scale_is_the_papers_protocol() -> None:
 
 
 def found(rows: Sequence[Mapping[str, float]], *, misread: Sequence[Mapping[str, float]] | None = None) -> Found:
-    """Return a cell's result: policies of episodes of one step; measures that are not given are 0."""
+    """Return a cell's result: policies of two episodes of one step; measures that are not given are 0."""
 
     def of(given: Sequence[Mapping[str, float]]) -> Policies:
-        sums = np.array([[[row.get(name, 0.0) for name in NAMES]] for row in given])
-        return Policies(names=NAMES, sums=sums, steps=np.ones((len(given), 1), np.int64))
+        sums = np.array([[[row.get(name, 0.0) for name in NAMES]] * 2 for row in given])
+        return Policies(names=NAMES, sums=sums, steps=np.ones((len(given), 2), np.int64))
 
     own = None if misread is None else of(misread)
     return Found(cell={"seed": 0}, policies=of(rows), misread=own, sizes=np.zeros((0, 2)), seconds=1.0)
@@ -136,9 +138,9 @@ def test_fraud_is_harder_if_less_of_its_reward_is_reached() -> None:
 
 def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
     setting = tables()[5]["HEOM"]
-    cheap = [[{"R": 4.0, "SP": -0.5}, {"R": 3.9, "SP": -0.01}]] * 3
+    cheap = [[{"R": 4.0, "SP": -0.5}, {"R": 3.9, "SP": 0.0}]] * 3
     assert verdict_of(report({setting: cheap}), "little reward (hiring)") == "Holds"
-    dear = [[{"R": 4.0, "SP": -0.5}, {"R": 2.0, "SP": -0.01}]] * 3
+    dear = [[{"R": 4.0, "SP": -0.5}, {"R": 2.0, "SP": 0.0}]] * 3
     made = report({setting: dear})
     assert verdict_of(made, "little reward (hiring)") == "Does not hold"
     assert "66.7 [66.7, 66.7]" in next(c.evidence for c in made.claims() if "little reward (hiring)" in c.text)
@@ -150,7 +152,13 @@ def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
 def test_the_whole_study_runs_at_a_tiny_scale_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learning = {"first_episodes": 3, "episodes": 3, "updates": 1}
     tiny = paper.Scale(
-        seeds=1, steps=200, episodes=1, tables=(5, 11, 17), training=learning, parameters={"horizon": 20}
+        seeds=1,
+        steps=200,
+        steps_unforgetting=200,
+        episodes=2,
+        tables=(5, 11, 17),
+        training=learning,
+        parameters={"horizon": 20},
     )
     monkeypatch.setitem(paper.SCALES, "smoke", tiny)
     path = paper.main(scale="smoke", out=tmp_path / "study", jobs=1, progress=False)

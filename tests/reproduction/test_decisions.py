@@ -28,6 +28,10 @@ def test_totals_are_means_over_episodes_and_rates_are_per_step_of_all_episodes()
     np.testing.assert_allclose(TWO.table(("SP", "R")), [[-3, 2], [-3, 5]])
 
 
+def test_halves_are_every_second_episode() -> None:
+    assert TWO.half(0).total("R").tolist() == [1, 5] and TWO.half(1).rate("R").tolist() == [3 / 30, 5 / 20]
+
+
 def test_policies_are_read_as_they_were_kept() -> None:
     read = read_policies("own", TWO.arrays("own"))
     assert read is not None and read.names == TWO.names

@@ -26,7 +26,14 @@ from fair_envs.reproduction.decision_cells import (
     DesignedCell,
     TradeOffCell,
 )
-from fair_envs.reproduction.decisions import Found, Policies, over_seeds, rank_correlation, read_found
+from fair_envs.reproduction.decisions import (
+    Found,
+    Policies,
+    correlated,
+    over_seeds,
+    rank_correlation,
+    read_found,
+)
 from fair_envs.reproduction.farel import (
     DISTANCES,
     MEASURES,
@@ -50,7 +57,6 @@ KINDS: Mapping[str, Kind] = {
 }
 SPANS: Mapping[Span, Callable[..., Any]] = {"best": np.max, "mean": np.mean, "worst": np.min}
 RADAR_RANGE: Mapping[World, float] = {"hiring": -300.0, "fraud": -510.0}
-NEARLY_FAIR = 0.02  # gap of statistical parity per step, and ours: the paper names none
 LITTLE_COST = 10  # percent of the reward between a random and the best policy, and ours
 
 
@@ -61,6 +67,7 @@ class Scale:
     Attributes:
         seeds: Training seeds of each setting.
         steps: Environment steps of each training.
+        steps_unforgetting: The same where decisions do not fade and the whole past is compared with every newcomer.
         episodes: Test episodes of each policy.
         tables: Numbers of the tables whose settings are run.
         training: Settings of the networks that differ from their defaults; None: the paper's own.
@@ -69,6 +76,7 @@ class Scale:
 
     seeds: int
     steps: int
+    steps_unforgetting: int
     episodes: int
     tables: Sequence[int]
     training: Mapping[str, Any] | None
@@ -84,9 +92,21 @@ LEARNING: Mapping[str, Any] = {  # reaches more in short trainings than the defa
 }
 ALL_TABLES = tuple(range(1, 22))
 SCALES: dict[str, Scale] = {
-    "smoke": Scale(seeds=2, steps=2_000, episodes=2, tables=(5, 17), training=LEARNING, parameters={"horizon": 100}),
-    "small": Scale(seeds=3, steps=150_000, episodes=10, tables=ALL_TABLES, training=LEARNING),
-    "full": Scale(seeds=10, steps=500_000, episodes=10, tables=ALL_TABLES, training=None),  # the paper's protocol
+    "smoke": Scale(
+        seeds=2,
+        steps=2_000,
+        steps_unforgetting=2_000,
+        episodes=2,
+        tables=(5, 17),
+        training=LEARNING,
+        parameters={"horizon": 100},
+    ),
+    "small": Scale(
+        seeds=3, steps=150_000, steps_unforgetting=60_000, episodes=10, tables=ALL_TABLES, training=LEARNING
+    ),
+    "full": Scale(
+        seeds=10, steps=500_000, steps_unforgetting=500_000, episodes=10, tables=ALL_TABLES, training=None
+    ),  # the paper's protocol
 }
 
 
@@ -135,7 +155,7 @@ def cells(scale: Scale) -> dict[Setting, list[TradeOffCell]]:
             TradeOffCell(
                 setting=setting,
                 seed=seed,
-                steps=scale.steps,
+                steps=scale.steps_unforgetting if setting.unforgetting else scale.steps,
                 episodes=scale.episodes,
                 training=None if scale.training is None else dict(scale.training),
                 parameters=dict(scale.parameters),
@@ -313,16 +333,14 @@ class Report:
         )
 
     def _misread_claim(self) -> list[Claim]:
-        shown = {}
-        for name in GROUP_NOTIONS:
-            values = [
-                _correlated(right.rate(name), wrong.rate(name))
-                for right, wrong in zip(self.seeds_of("hiring"), self.seeds_of("hiring", misread=True), strict=True)
-            ]
-            shown[name] = over_seeds(values)
-        pairs = {
-            f"{one}-{other}": self.correlation("hiring", one, other, misread=True)
-            for one, other in combinations(GROUP_NOTIONS, 2)
+        pairs = list(zip(self.seeds_of("hiring"), self.seeds_of("hiring", misread=True), strict=True))
+        shown = {
+            name: over_seeds([correlated(right.rate(name), wrong.rate(name)) for right, wrong in pairs])
+            for name in GROUP_NOTIONS
+        }
+        again = {
+            name: over_seeds([correlated(own.half(0).rate(name), own.half(1).rate(name)) for own, _ in pairs])
+            for name in GROUP_NOTIONS
         }
         men = list(DESIGNED["hiring"]).index("hires qualified men, no women")
         aligned, wrong = self.designed["hiring"].policies, self.designed["hiring"].misread
@@ -330,7 +348,8 @@ class Report:
         evidence = (
             f"Hiring qualified men and no women has SP {aligned.rate('SP')[men]:.3f} a step, as the published history "
             f"sees it {wrong.rate('SP')[men]:.3f}. Rank correlation between a policy's gap and what that history makes "
-            f"of it: {_listed(shown)}. Among the misread gaps: {_listed(pairs)}"
+            f"of it: {_listed(shown)}; between the gaps in one half of the test episodes and in the other, which says "
+            f"how much is to be had: {_listed(again)}"
         )
         return [
             Claim(
@@ -440,10 +459,13 @@ class Report:
     def _cost_claim(self, world: World) -> Claim:
         setting = self.groups(5 if world == "hiring" else 17)["HEOM"]
         random, best = self.reward_span(world)
-        costs, gaps = [], []
+        known = self.designed[world].policies
+        chance = float(known.rate("SP")[list(DESIGNED[world]).index("random")])  # fair, but for who happens to come
+        costs, gaps, found_one = [], [], 0
         for found in self.arms[setting]:
             reward, parity = found.policies.total("R"), found.policies.rate("SP")
-            fair = parity >= -NEARLY_FAIR
+            fair = parity >= chance
+            found_one += int(fair.any())
             costs.append(float(100 * (reward.max() - reward[fair].max()) / (best - random)) if fair.any() else np.nan)
             gaps.append(float(-parity[np.argmax(reward)]))
         cost, gap = over_seeds(costs), over_seeds(gaps)
@@ -451,8 +473,9 @@ class Report:
             f"Fair policies cost little reward ({world}).",
             verdict({f"within {LITTLE_COST} %": _below(cost, LITTLE_COST)}),
             "Reward lost, in percent of what lies between a random and the best simple policy, by the most rewarded "
-            f"policy whose gap of statistical parity is at most {NEARLY_FAIR} a step: {tables.show(cost, digits=1)} "
-            f"({cost.n} of {self.scale.seeds} seeds found one); gap of the most rewarded policy: {tables.show(gap)}",
+            f"policy whose gap of statistical parity is at most a random policy's, {-chance:.3f} a step: "
+            f"{tables.show(cost, digits=1)} ({found_one} of {self.scale.seeds} seeds found one); gap of the most "
+            f"rewarded policy: {tables.show(gap)}",
         )
 
     # ------------------------------------------------------------------------------------- figures and text
@@ -484,11 +507,12 @@ class Report:
         worlds = list(dict.fromkeys(setting.world for setting in self.arms))
         parts = [
             f"Made by `{self.command}`: {len(results)} trainings of {len(self.arms)} settings, {s.seeds} seeds (0 to "
-            f"{s.seeds - 1}) each, {s.steps:,} environment steps a training ({seconds / len(results):.0f} s on one "
-            f"core). Up to {MOST_POLICIES} policies of a training, which show the range of what it reached, are tested "
-            f"anew in {s.episodes} episodes each, on a history of their own. Brackets hold 95 % intervals over "
-            "training seeds (Student's t). R is the reward as it is, without the paper's constants: 46.53 and 906 are "
-            "the returns of single episodes, not upper bounds.",
+            f"{s.seeds - 1}) each, {s.steps:,} environment steps a training, {s.steps_unforgetting:,} where decisions "
+            f"do not fade and there is no window ({seconds / len(results):.0f} s on one core). Up to {MOST_POLICIES} "
+            "policies of a training, which show the range of what it reached, are tested anew in "
+            f"{s.episodes} episodes each, on a history of their own. Brackets hold 95 % intervals over training seeds "
+            "(Student's t). R is the reward as it is, without the paper's constants: 46.53 and 906 are the returns of "
+            "single episodes, not upper bounds.",
             "## The paper's claims",
             *[f"**{c.text}** {c.verdict}\n\n{c.evidence}." for c in claims],
             "## Per step",
@@ -527,12 +551,6 @@ def _rates(policies: Policies, k: int) -> list[str]:
 def _only(policies: Policies, names: Sequence[str]) -> Policies:
     places = [policies.names.index(name) for name in names]
     return Policies(names=tuple(names), sums=policies.sums[:, :, places], steps=policies.steps)
-
-
-def _correlated(one: Any, other: Any) -> float:
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(one, other).statistic) if np.ptp(one) and np.ptp(other) else float("nan")
 
 
 def _minus(estimate: Estimate, other: Estimate | None = None) -> Estimate:
