@@ -98,7 +98,7 @@ def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
 class GapObjectives(Transform):
     """Makes the reward a vector: the performance, then minus the gap of each notion over a history of decisions.
 
-    The performance is the environment's reward (the agents' mean). The gap is that of all decisions in the history, the
+    The performance is the environment's reward (the agents' mean; under focal control, the focal agent's). The gap is that of all decisions in the history, the
     present one included; every entry is better when larger, and 0 is fair. As an evaluation goes on a copy of the
     environment (``copy.deepcopy``), it leaves the history alone. ``env.unwrapped.histories[-1]`` is the history.
 
@@ -140,6 +140,7 @@ class GapObjectives(Transform):
     def bind(self, setting: Setting) -> None:
         """Begin with an empty history."""
         self._tracker = GapTracker(setting, **self.settings)
+        self._focal = setting.focal
         self.histories = (self._tracker.history,)
         self.objectives = ("performance", *self._tracker.gaps.names)
         self.objectives_at_most = (np.inf, *(0.0,) * len(self._tracker.gaps.names))
@@ -156,7 +157,7 @@ class GapObjectives(Transform):
         """Add the vector."""
         gaps, defined = self._tracker.update(batch)
         vector = np.empty((len(gaps), len(self.objectives)), np.float32)
-        vector[:, 0] = batch.reward.mean(axis=1)
+        vector[:, 0] = batch.reward.mean(axis=1) if self._focal is None else batch.reward[:, self._focal]
         np.subtract(0.0, gaps, out=vector[:, 1:], casting="same_kind")
         added: Columns = {"fair_gaps": gaps, "fair_gaps_defined": defined}
         return batch._replace(vector=vector, added=added)
