@@ -47,6 +47,14 @@ class Memory:
         return None
 
     @property
+    def surely_held(self) -> float:
+        """How many decisions of one step are surely kept until the next."""
+        if self.capacity is not None:
+            return self.capacity
+        _, threshold, minimum = self.weighting
+        return max(minimum, 1 / threshold) if threshold else math.inf
+
+    @property
     def weighting(self) -> Weighting:
         """How much they count."""
         return Weighting()

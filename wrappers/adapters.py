@@ -184,9 +184,10 @@ class Bound:
         if self._maker is None:
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
         if np.size(reward) != self.lanes * self.objectives:
+            name, given = type(self.transform).__name__, np.shape(reward)
             raise ValueError(
-                f"reward must be the vector of {self.objectives} objectives made below {type(self.transform).__name__}, "
-                f"got shape {np.shape(reward)}; put other libraries' wrappers that change it above"
+                f"reward must be the vector of {self.objectives} objectives made below {name}, got shape {given}; put "
+                "other libraries' wrappers that change it above"
             )
         return self._maker.rewards, np.reshape(reward, (self.lanes, self.objectives))
 

@@ -44,6 +44,7 @@ class GapTracker:
         undefined: Undefined,
     ) -> None:
         self.gaps = Gaps(notions, setting.spec)
+        self.gaps.check_memory(history)
         self.history = History(history, setting.spec, lanes=setting.lanes.count, keep=keep)
         for name, worst in zip(self.gaps.names, self.gaps.worst, strict=True):
             if not np.isfinite(worst):
@@ -98,9 +99,10 @@ def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
 class GapObjectives(Transform):
     """Makes the reward a vector: the performance, then minus the gap of each notion over a history of decisions.
 
-    The performance is the environment's reward (the agents' mean; under focal control, the focal agent's). The gap is that of all decisions in the history, the
-    present one included; every entry is better when larger, and 0 is fair. As an evaluation goes on a copy of the
-    environment (``copy.deepcopy``), it leaves the history alone. ``env.unwrapped.histories[-1]`` is the history.
+    The performance is the environment's reward (the agents' mean; under focal control the focal agent's). The gap is
+    that of all decisions in the history, the present one included; every entry is better when larger, and 0 is fair. As
+    an evaluation goes on a copy of the environment (``copy.deepcopy``), it leaves the history alone.
+    ``env.unwrapped.histories[-1]`` is the history.
 
     Gymnasium faces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions), and state its
     ``reward_space`` and ``reward_dim``, on the unwrapped environment too; PettingZoo gives every agent the same vector.

@@ -61,15 +61,7 @@ def test_the_code_that_trains_is_all_but_what_shows_results(monkeypatch: pytest.
 
     monkeypatch.setattr(Path, "read_bytes", note)
     experiment.sources.__wrapped__()
-    assert {
-        "fair_modes.py",
-        "rules.py",
-        "core.py",
-        "chance.py",
-        "twin.py",
-        "experiment.py",
-        "decision_cells.py",
-    } <= set(read)
+    assert {"fair_modes.py", "rules.py", "core.py", "chance.py", "twin.py", "experiment.py", "decision_cells.py"} <= set(read)
     assert not {"cli.py", "figures.py", "lamalfa2025.py", "benchmark.py", "loads.py"} & set(read)
 
 

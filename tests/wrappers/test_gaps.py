@@ -19,7 +19,7 @@ from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, columns
-from fair_envs.metrics import GroupNotion
+from fair_envs.metrics import Consistency, GroupNotion, IndividualFairness
 from fair_envs.wrappers import (
     FairnessObjectives,
     FairnessPenalty,
@@ -569,6 +569,8 @@ def test_the_spec_makes_the_wrapped_environment_again() -> None:
         (([3], Full()), "notions must be objects with check and gap or names .*, got 3"),
         ((["treatment_equality_raw"], Full()), "notions must have a largest gap.*; treatment_equality_raw has none"),
         (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),
+        (([Consistency(k=9)], SlidingWindow(9)), "k must be below the window's size, 9, got 9"),
+        (([IndividualFairness()], Discounted(algorithm="paper")), "form must be 'paper' and between 'hellinger' on a"),
         ((["SP"], 500), "history must be a SlidingWindow, Discounted or Full, got 500"),
     ],
 )
