@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.history import History, Memory
+from fair_envs.history import History, Memory, check_memory
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
 from fair_envs.parameters import Weight, checked
 from fair_envs.wrappers.adapters import wrapper
@@ -222,8 +222,7 @@ def tracker_settings(
         ValueError: An unknown option.
     """
     checked("undefined", undefined, Undefined)
-    if not isinstance(history, Memory):
-        raise ValueError(f"history must be a SlidingWindow, Discounted or Full, got {history!r}")
+    check_memory("history", history)
     return {"notions": notions, "history": history, "keep": checked("keep", keep, bool), "undefined": undefined}
 
 
