@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
-from pettingzoo import ParallelEnv
+from pettingzoo import AECEnv, ParallelEnv
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws
 from fair_envs.faces.common import ActionCheck, NotReset
@@ -48,7 +48,7 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
         value: Its name or code.
 
     Raises:
-        TypeError: Not an environment of this package, or one with several worlds.
+        TypeError: Not an environment of this package, one with several worlds, or one whose agents take turns (AEC).
         ValueError: No such attribute or value, or the rules do not say how it would be assigned.
         ResetNeeded: The first episode has not begun.
 
@@ -56,6 +56,8 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
         >>> import fair_envs
         >>> seen = counterfactual_observation(env, "gender", "woman")  # doctest: +SKIP
     """
+    if isinstance(env, AECEnv):
+        raise TypeError(f"env must be parallel: an AEC environment shows one agent at a time, got {env!r}")
     lanes = _one_world(env)
     attribute, code = _attribute(lanes.rules.spec, attribute, value)
     records = lanes.snapshot()

@@ -196,7 +196,7 @@ class GapPenalty(Transform):
         undefined: Undefined = "last",
     ) -> None:
         self.settings = tracker_settings(notions, history, keep=keep, undefined=undefined)
-        given = [alpha] * len(notions) if isinstance(alpha, (int, float)) else list(alpha)
+        given: Any = [alpha] * len(notions) if np.ndim(alpha) == 0 else list(alpha)  # type: ignore[arg-type]
         if len(given) != len(notions):
             raise ValueError(f"alpha must be one number or one for each of {len(notions)} notions, got {alpha!r}")
         self.alpha = np.array([checked("alpha", weight, Weight) for weight in given])

@@ -691,6 +691,11 @@ def test_the_people_of_a_step_must_have_room_in_the_history(kind: Any, memory: M
         (lambda: IndividualFairness(lipschitz=-1), "lipschitz must be at least 0, got -1"),
         (lambda: IndividualFairness(undefined=ODD), "undefined must be one of"),
         (lambda: IndividualFairness(distance=ODD), "distance must be a Distance or a function of two people"),
+        (lambda: IndividualFairness(distance=HEOM), r"distance must be made, such as HEOM\(\), got the class"),
+        (
+            lambda: hellinger([0.5, 0.5], [0.2, 0.3, 0.5]),
+            r"q must have the shape of p, \(2,\), or one that fits it, got",
+        ),
         (lambda: IndividualFairness(exclude="x0"), "exclude must be several names or None, got 'x0'"),
         (lambda: Minkowski(0.5), "p must be at least 1, got 0.5"),
         (lambda: HEOM(scaling=ODD), "scaling must be one of"),

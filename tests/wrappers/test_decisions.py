@@ -26,6 +26,7 @@ from fair_envs.wrappers import (
 )
 from tests import toys
 from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
+from tests.ferry import env as by_turns
 
 SIZE: dict[str, Any] = {"seats": 4, "horizon": 12}
 SEED = 3
@@ -96,6 +97,10 @@ def test_what_is_not_there_is_named() -> None:
         counterfactual_observation(harvest)
     with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         counterfactual_observation(3)
+    turns: Any = by_turns()
+    turns.reset(seed=1)
+    with pytest.raises(TypeError, match="env must be parallel: an AEC environment shows one agent at a time, got"):
+        counterfactual_observation(turns)
 
 
 # How differently a policy decides ------------------------------------------------------------------------------------

@@ -397,7 +397,7 @@ def test_a_number_that_another_library_made_of_the_vector_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("notion", "alpha", "weights"),
-    [("SP", 2.0, [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
+    [("SP", np.int64(2), [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
 )
 def test_the_penalty_takes_the_weighted_gaps_from_the_reward(notion: Any, alpha: Any, weights: list[float]) -> None:
     notions = notion if isinstance(notion, list) else [notion]
@@ -498,13 +498,22 @@ def test_mo_gymnasiums_batch_of_single_environments_is_ours() -> None:
             assert np.array_equal(own, theirs)
         for name in ("fair_gaps", "fair_gaps_defined", "fair_individual"):
             assert np.array_equal(one[4][name], other[4][name])
-    statistics = mo.MORecordEpisodeStatistics(native)
+
+
+def test_mo_gymnasiums_statistics_of_a_batch_are_ours_in_the_mode_next_step() -> None:
+    mo: Any = pytest.importorskip("mo_gymnasium.wrappers.vector")
+    env: Any = FairnessObjectives(Vector(LANES, **SIZE), NOTIONS, SlidingWindow(9))
+    assert env.autoreset_mode is AutoresetMode.NEXT_STEP
+    statistics = mo.MORecordEpisodeStatistics(env)
     statistics.reset(seed=SEED)
-    total = np.zeros(6)
-    while not statistics.episode_count:
-        _, vector, _, _, info = statistics.step(np.full(LANES, BOARD))
-        total += vector[0]
-    assert info["episode"]["r"][0] == pytest.approx(total)
+    totals, ended = np.zeros((LANES, 6)), np.zeros(LANES, int)
+    for actions in ACTIONS:
+        _, vectors, terminated, truncated, info = statistics.step(actions)
+        totals += vectors
+        for lane in np.flatnonzero(terminated | truncated):
+            assert info["episode"]["r"][lane] == pytest.approx(totals[lane], abs=1e-5)
+            totals[lane], ended[lane] = 0, ended[lane] + 1
+    assert ended.min() > 2
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
@@ -571,6 +580,7 @@ def test_the_spec_makes_the_wrapped_environment_again() -> None:
         (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),
         (([Consistency(k=9)], SlidingWindow(9)), "k must be below the window's size, 9, got 9"),
         (([IndividualFairness()], Discounted(algorithm="paper")), "form must be 'paper' and between 'hellinger' on a"),
+        ((["SP"], Memory()), "history must be a SlidingWindow, Discounted or Full, got <"),
         ((["SP"], 500), "history must be a SlidingWindow, Discounted or Full, got 500"),
     ],
 )
