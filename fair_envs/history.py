@@ -423,8 +423,8 @@ class History:
         shape = (self.lanes, who.size)
         late = np.broadcast_to(who, shape), np.broadcast_to(what, shape), np.full(self.lanes, who.size)
         mask = np.arange(self.lanes) == lane
-        self._check_late(*late, mask)
-        self._take_late(*late, mask)
+        self._check_late(mask, *late)
+        self._take_late(mask, *late)
 
     def begin(self, mask: Flags | None = None) -> None:
         """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
@@ -483,10 +483,10 @@ class History:
         for columns, mask in told:
             self._check(columns, mask)
             if columns["late_count"].any():
-                self._check_late(*(columns[name] for name in LATE), mask)
+                self._check_late(mask, *(columns[name] for name in LATE))
         for columns, mask in told:
             if columns["late_count"].any():
-                self._take_late(*(columns[name] for name in LATE), mask)
+                self._take_late(mask, *(columns[name] for name in LATE))
             self._remember(columns, mask)
 
     def _check_lane(self, lane: int) -> None:
@@ -521,7 +521,7 @@ class History:
             readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *told
         )
 
-    def _check_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
+    def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
         odd, lane, k = kernels()["check_late"](
             readable(self._state), readable(self._rows), mask, self.spec.actions, who, what, count
@@ -533,7 +533,7 @@ class History:
         if odd == ODD_PERSON:
             raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
 
-    def _take_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
+    def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         kernels()["take_late"](
             readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count
         )

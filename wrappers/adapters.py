@@ -123,8 +123,9 @@ class Bound:
     """
 
     def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool) -> None:
+        self.transform: Transform = copy.deepcopy(transform)
         below = transforms(env)
-        self._maker = _maker(below)
+        self._maker: Bound | None = _maker(below)
         self.objectives = len(self._maker.transform.objectives) if self._maker else 0
         if self.objectives and transform.changes_reward and not transform.takes_vector:
             raise ValueError("env must have a reward that is a number: put what makes it a vector above all others")
@@ -136,7 +137,6 @@ class Bound:
         self.multi_agent = lanes.rules.multi_agent
         self.space = _of_one(space, lanes) if joint else space
         self.rewards = np.zeros((self.lanes, self.agents))
-        self.transform = copy.deepcopy(transform)
         spec: FairSpec = env.unwrapped.fair_spec
         setting = Setting(
             lanes=lanes,
