@@ -315,7 +315,7 @@ class History:
         Raises:
             ValueError: What is told lies outside the spec; nothing has changed then.
         """
-        if decided.any():
+        if np.count_nonzero(decided):
             own = {name: columns[PREFIX + name] for name in self._layout}
             if self.spec.one_person:
                 own = {name: column[:, np.newaxis] for name, column in own.items()}
@@ -429,7 +429,7 @@ class History:
     def begin(self, mask: Flags | None = None) -> None:
         """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
         lanes = np.ones(self.lanes, bool) if mask is None else mask
-        if not lanes.any():
+        if not np.count_nonzero(lanes):
             return
         self._state["episode"][lanes] += 1
         self._state["expired"][lanes] = 0
@@ -479,13 +479,13 @@ class History:
 
     def _add_decisions(self, *parts: tuple[Columns, Flags]) -> None:
         """Take in decisions of the masked lanes, all parts or, if one does not fit, none."""
-        told = [(columns, mask) for columns, mask in parts if mask.any()]
+        told = [(columns, mask) for columns, mask in parts if np.count_nonzero(mask)]
         for columns, mask in told:
             self._check(columns, mask)
-            if columns["late_count"].any():
+            if np.count_nonzero(columns["late_count"]):
                 self._check_late(mask, *(columns[name] for name in LATE))
         for columns, mask in told:
-            if columns["late_count"].any():
+            if np.count_nonzero(columns["late_count"]):
                 self._take_late(mask, *(columns[name] for name in LATE))
             self._remember(columns, mask)
 

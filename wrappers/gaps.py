@@ -74,7 +74,7 @@ class GapTracker:
         self.history.add_columns(batch.facts, decided=batch.decided, first=batch.first)
         if not self.history.keep:
             self._last[batch.first] = np.nan
-        if not batch.decided.any():
+        if not np.count_nonzero(batch.decided):
             return np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)
         found = self.gaps(self.history, last=self._last)
         decided = batch.decided[:, np.newaxis]

@@ -105,6 +105,8 @@ class Gaps:
             history: What was decided, in an environment with this spec.
             last: The gaps before, shape (B, N), for notions with ``undefined="last"``; NaN where there are none.
         """
+        if not self._others:
+            return self._group_gaps(history, last=last)
         found = np.empty((history.lanes, len(self.notions)))
         before: Any = np.full_like(found, np.nan) if last is None else last
         if self._grouped.size:

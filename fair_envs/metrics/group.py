@@ -418,6 +418,7 @@ class GroupGaps:
         self._families = _families(notions, spec)
         self._fill = np.array([{"fair": 0.0, "unfair": own.worst}.get(own.undefined, np.nan) for own in notions])
         self._last = np.array([notion.undefined == "last" for notion in notions])
+        self._leaves_undefined = all(notion.undefined in ("nan", "paper") for notion in notions)
 
     def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return each notion's gap in each lane, shape (B, N), as `GroupNotion.gap` does.
@@ -429,6 +430,8 @@ class GroupGaps:
         gaps = np.empty((history.lanes, len(self._fill)))
         for family in self._families:
             gaps[:, family.places] = self._of_family(family, history)
+        if self._leaves_undefined:
+            return gaps
         undefined = np.isnan(gaps)
         gaps = np.where(undefined, self._fill, gaps)
         return gaps if last is None else np.where(undefined & self._last, last, gaps)
