@@ -47,6 +47,14 @@ class Memory:
         return None
 
     @property
+    def surely_held(self) -> float:
+        """How many decisions of one step are surely kept until the next."""
+        if self.capacity is not None:
+            return self.capacity
+        _, threshold, minimum = self.weighting
+        return max(minimum, 1 / threshold) if threshold else math.inf
+
+    @property
     def weighting(self) -> Weighting:
         """How much they count."""
         return Weighting()
@@ -79,7 +87,7 @@ class Full(Memory):
 
 @dataclass(frozen=True)
 class Discounted(Memory):
-    """Every decision, with the weight ``factor ** age``; the age counts the later steps with decisions.
+    """Every decision, with the weight ``factor ** age``; the age counts the later steps, whoever they decided on.
 
     The weights are the same for all notions by default. The published code of FAReL discounts individual fairness
     alone, counts the exponent from within the window, forgets once older decisions hardly change individual fairness,
@@ -116,6 +124,12 @@ class Discounted(Memory):
     def weighting(self) -> Weighting:
         """How much they count."""
         return Weighting() if self.algorithm == "paper" else Weighting(self.factor, self.threshold, self.minimum)
+
+
+def check_memory(name: str, memory: Any) -> None:
+    """Raise ValueError if the argument of that name does not say how long decisions count."""
+    if not isinstance(memory, Memory) or type(memory) is Memory:
+        raise ValueError(f"{name} must be a SlidingWindow, Discounted or Full, got {memory!r}")
 
 
 class Follower(Protocol):
@@ -157,13 +171,14 @@ class History:
     def __init__(
         self, memory: Memory, spec: FairSpec, *, lanes: int = 1, keep: bool = True, scores: bool = False
     ) -> None:
-        if not isinstance(memory, Memory):
-            raise ValueError(f"memory must be a SlidingWindow, Discounted or Full, got {memory!r}")
+        check_memory("memory", memory)
         if spec.actions < 2:
             raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
         self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
         self.lanes, self.scores = checked("lanes", lanes, Count), checked("scores", scores, bool)
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
+        self._sizes = np.array(self._shape, np.int64)
+        self._layout = _layout(spec)
         self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
         self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
         self._followers: dict[Hashable, Follower] = {}
@@ -300,20 +315,27 @@ class History:
         Raises:
             ValueError: What is told lies outside the spec; nothing has changed then.
         """
-        if decided.any():
-            own = {name: columns[PREFIX + name] for name in self._layout()}
+        if np.count_nonzero(decided):
+            own = {name: columns[PREFIX + name] for name in self._layout}
             if self.spec.one_person:
                 own = {name: column[:, np.newaxis] for name, column in own.items()}
-            late = {name: columns[PREFIX + name] for name in ("late_individual", "late_feedback", "late_count")}
+            late = {name: columns[PREFIX + name] for name in LATE}
             self._add_decisions(({**own, **late}, decided))
         self.begin(first)
 
-    def add_facts(self, facts: NDArray[np.void], action_probs: ArrayLike | None = None) -> None:
+    def add_facts(
+        self, facts: NDArray[np.void], action_probs: ArrayLike | None = None, *, over: ArrayLike | None = None
+    ) -> None:
         """Take in the facts of a batch, shape (B,), such as ``vec_env.interactions``.
+
+        Stable-Baselines3's environments begin the next episode in the step that ends one, and report the decision
+        alone: tell it with ``over=done`` (``over=done.reshape(lanes, -1)[:, 0]`` where rows are agents), or the history
+        never sees an episode end.
 
         Args:
             facts: See `fair_envs.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
             action_probs: What the policy reported, shape (B, M, A), or None.
+            over: Lanes that begin an episode after these decisions, shape (B,) of True and False; none by default.
 
         Raises:
             ValueError: Another shape, or what is told lies outside the spec; nothing has changed then.
@@ -326,9 +348,12 @@ class History:
         columns["action_probs"] = np.asarray(given, np.float32)
         if columns["action_probs"].shape != shape:
             raise ValueError(f"action_probs must have shape {shape}, got {columns['action_probs'].shape}")
+        ended = np.zeros(self.lanes, bool) if over is None else np.asarray(over)
+        if ended.shape != (self.lanes,) or ended.dtype != bool:
+            raise ValueError(f"over must be {self.lanes} of True and False, got {over!r}")
         decided = columns["decided"].astype(bool)
         self._add_decisions((columns, decided))
-        self.begin(~decided)
+        self.begin(~decided | ended)
 
     def add_rows(
         self,
@@ -349,7 +374,7 @@ class History:
             sensitive: Codes of the sensitive attributes, shape (n, attributes).
             legitimate: Codes of the legitimate factors, shape (n, factors).
             individual: Who was decided on, shape (n,); counted on by default.
-            features: Shape (n, features).
+            features: Finite numbers, shape (n, features); to be given where the spec has any.
             action_probs: Probability of each decision, shape (n, actions); all 0 if none is known.
             feedback: The correct decisions, shape (n,); -1 (by default): not known yet.
             outcome: Shape (n,).
@@ -362,9 +387,11 @@ class History:
         n = len(np.asarray(action))
         given = {"action": action, "sensitive": sensitive, "legitimate": legitimate, "individual": individual}
         given |= {"features": features, "action_probs": action_probs, "feedback": feedback, "outcome": outcome}
+        if features is None and self.spec.features:
+            raise ValueError(f"features must be given, the spec has {', '.join(self.spec.features)}; got None")
         blank = {"individual": self._state["step"][0] + np.arange(n), "feedback": np.full(n, MISSING)}
         columns = {}
-        for name, (kind, width) in self._layout().items():
+        for name, (kind, width) in self._layout.items():
             shape = (n, *width)
             value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
             if value.shape != shape:
@@ -390,19 +417,19 @@ class History:
                 between those that were forgotten, it cannot be known if some were skipped: these count as forgotten.
         """
         self._check_lane(lane)
-        who, what = np.atleast_1d(np.asarray(individual, np.int64)), np.atleast_1d(np.asarray(feedback, np.int64))
+        who, what = (_integers(*given) for given in (("individual", individual), ("feedback", feedback)))
         if who.shape != what.shape or who.ndim != 1:
             raise ValueError(f"feedback must have the shape of individual, {who.shape}, got {what.shape}")
         shape = (self.lanes, who.size)
         late = np.broadcast_to(who, shape), np.broadcast_to(what, shape), np.full(self.lanes, who.size)
         mask = np.arange(self.lanes) == lane
-        self._check_late(*late, mask)
-        self._take_late(*late, mask)
+        self._check_late(mask, *late)
+        self._take_late(mask, *late)
 
     def begin(self, mask: Flags | None = None) -> None:
         """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
         lanes = np.ones(self.lanes, bool) if mask is None else mask
-        if not lanes.any():
+        if not np.count_nonzero(lanes):
             return
         self._state["episode"][lanes] += 1
         self._state["expired"][lanes] = 0
@@ -415,28 +442,17 @@ class History:
 
     # ------------------------------------------------------------------------------------------- how it is done
 
-    def _layout(self) -> dict[str, tuple[Any, tuple[int, ...]]]:
-        """Return dtype and shape of one individual's entry in each column."""
-        spec = self.spec
-        return {
-            "individual": (np.int64, ()),
-            "sensitive": (np.int64, (len(spec.sensitive),)),
-            "legitimate": (np.int64, (len(spec.legitimate),)),
-            "action": (np.int64, ()),
-            "feedback": (np.int64, ()),
-            "features": (np.float32, (len(spec.features),)),
-            "action_probs": (np.float32, (spec.actions,)),
-            "outcome": (np.float32, ()),
-        }
-
     def _columns(self, info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the columns of ``info`` with the axes of lanes and of individuals."""
         columns: dict[str, NDArray[Any]] = {}
         people = () if self.spec.one_person else (self.spec.individuals,)
-        shapes: dict[str, tuple[int, ...]] = {name: (*people, *width) for name, (_, width) in self._layout().items()}
-        late = (self.spec.late_rows,)
-        shapes |= {"decided": (), "late_count": (), "late_individual": late, "late_feedback": late}
-        for name, shape in shapes.items():
+        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
+            name: (kind, (*people, *width)) for name, (kind, width) in self._layout.items()
+        }
+        late = (np.int64, (self.spec.late_rows,))
+        shapes |= {"decided": (np.int64, ()), "late_count": (np.int64, ())}
+        shapes |= {"late_individual": late, "late_feedback": late}
+        for name, (kind, shape) in shapes.items():
             if PREFIX + name not in info:
                 raise ValueError(f"info must have the key {PREFIX + name!r}, got {sorted(map(str, info))}")
             value = np.asarray(info[PREFIX + name])
@@ -444,6 +460,9 @@ class History:
                 value = value[np.newaxis]
             if value.shape != (self.lanes, *shape):
                 raise ValueError(f"{PREFIX + name} must have shape {(self.lanes, *shape)}, got {value.shape}")
+            if not np.can_cast(value.dtype, kind, casting="same_kind"):
+                raise ValueError(f"{PREFIX + name} must hold {np.dtype(kind)} values, got {value.dtype}")
+            value = value.astype(kind, copy=False)
             personal = self.spec.one_person and PREFIX + name in PERSONAL
             columns[name] = value[:, np.newaxis] if personal else value
         return columns
@@ -460,13 +479,14 @@ class History:
 
     def _add_decisions(self, *parts: tuple[Columns, Flags]) -> None:
         """Take in decisions of the masked lanes, all parts or, if one does not fit, none."""
-        told = [(columns, mask) for columns, mask in parts if mask.any()]
+        told = [(columns, mask) for columns, mask in parts if np.count_nonzero(mask)]
         for columns, mask in told:
             self._check(columns, mask)
-            self._check_late(*_late_columns(columns), mask)
+            if np.count_nonzero(columns["late_count"]):
+                self._check_late(mask, *(columns[name] for name in LATE))
         for columns, mask in told:
-            if (columns["late_count"][mask] > 0).any():
-                self._take_late(*_late_columns(columns), mask)
+            if np.count_nonzero(columns["late_count"]):
+                self._take_late(mask, *(columns[name] for name in LATE))
             self._remember(columns, mask)
 
     def _check_lane(self, lane: int) -> None:
@@ -474,60 +494,46 @@ class History:
             raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
 
     def _check(self, columns: Columns, mask: Flags) -> None:
-        """Raise ValueError for codes, decisions or probabilities that the spec does not know."""
-        taken = (columns["action"] >= 0) & mask[:, np.newaxis]
-        high = self.spec.actions
-        for name, values in (("action", columns["action"][mask]), ("feedback", columns["feedback"][taken])):
-            if ((values < MISSING) | (values >= high)).any():
-                raise ValueError(f"{name} must be between -1 and {high - 1}, got {_odd(values, high)}")
-        for kind in ("sensitive", "legitimate"):
-            for k, (name, values) in enumerate(getattr(self.spec, kind).items()):
-                codes = columns[kind][..., k][taken]
-                if (codes < 0).any() or (codes >= len(values)).any():
-                    odd = _odd(codes, len(values), low=0)
-                    raise ValueError(f"{kind} {name!r} must be between 0 and {len(values) - 1}, got {odd}")
-        if not self.scores:
-            self._check_probs(columns["action_probs"], taken)
+        """Raise ValueError for codes, decisions, features or probabilities that do not fit the spec."""
+        told = (columns[name] for name in CHECKED)
+        place, lane, person, k = kernels()["check"](mask, self._sizes, self.spec.actions, self.scores, *told)
+        if place >= 0:
+            raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
 
-    def _check_probs(self, probs: NDArray[Any], taken: Flags) -> None:
-        """Raise ValueError for reported probabilities that are no distribution; all 0 is nothing reported."""
-        lane, person = kernels()["check_probs"](probs, taken)
-        if lane >= 0:
-            odd = probs[lane, person].tolist()
-            raise ValueError(f"action_probs must be distributions: at least 0 and summing to 1, got {odd}")
+    def _odd(self, name: str, value: Any, k: int) -> str:
+        """Return what is wrong with what a column tells of somebody, at place k if there are several."""
+        if name in ("action", "feedback"):
+            return f"{name} must be between -1 and {self.spec.actions - 1}, got {value}"
+        if name in ("sensitive", "legitimate"):
+            attribute, values = list(getattr(self.spec, name).items())[k]
+            return f"{name} {attribute!r} must be between 0 and {len(values) - 1}, got {value[k]}"
+        if name == "features":
+            return f"features must be finite numbers, got {value.tolist()}"
+        return f"action_probs must be distributions: at least 0 and summing to 1, got {value.tolist()}"
 
     def _remember(self, columns: Columns, mask: Flags) -> None:
         self.version += 1
-        people = columns["action"].shape[1]
         if self.memory.capacity is None:
-            self._grow(people)
-        profile = np.zeros(columns["action"].shape, np.int64)
-        for codes, size in zip(
-            (*np.moveaxis(columns["sensitive"], -1, 0), *np.moveaxis(columns["legitimate"], -1, 0)),
-            self._shape,
-            strict=True,
-        ):
-            profile = profile * size + np.maximum(codes, 0)
-        own = (columns[name] for name in ("individual", "action", "feedback", "features", "action_probs", "outcome"))
+            self._grow(columns["action"].shape[1])
         window = self.memory.capacity is not None
+        told = (columns[name] for name in (*CHECKED, "individual", "outcome"))
         kernels()["remember"](
-            readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, profile, *own
+            readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *told
         )
 
-    def _check_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
-        width = who.shape[1]
-        if ((count[mask] < 0) | (count[mask] > width)).any():
-            raise ValueError(f"late_count must be between 0 and {width}, got {_odd(count[mask], width + 1, low=0)}")
-        used = np.arange(who.shape[1]) < count[:, np.newaxis]
-        odd = what[used & mask[:, np.newaxis]]
-        if ((odd < 0) | (odd >= self.spec.actions)).any():
-            high = self.spec.actions
-            raise ValueError(f"feedback must be between 0 and {high - 1}, got {_odd(odd, high, low=0)}")
-        lane, k = kernels()["check_late"](readable(self._state), readable(self._rows), mask, who, count)
-        if lane >= 0:
+    def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
+        """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
+        odd, lane, k = kernels()["check_late"](
+            readable(self._state), readable(self._rows), mask, self.spec.actions, who, what, count
+        )
+        if odd == ODD_COUNT:
+            raise ValueError(f"late_count must be between 0 and {who.shape[1]}, got {count[lane]}")
+        if odd == ODD_FEEDBACK:
+            raise ValueError(f"feedback must be between 0 and {self.spec.actions - 1}, got {what[lane, k]}")
+        if odd == ODD_PERSON:
             raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
 
-    def _take_late(self, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], mask: Flags) -> None:
+    def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         kernels()["take_late"](
             readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count
         )
@@ -544,14 +550,35 @@ class History:
         self._rows = larger
 
 
-def _late_columns(columns: Columns) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return who late feedback is for, what it is, and how many of them are used."""
-    return columns["late_individual"], columns["late_feedback"], columns["late_count"]
+CHECKED = ("action", "feedback", "sensitive", "legitimate", "features", "action_probs")
+"""The columns that are checked, in the order of the compiled check."""
+
+LATE = ("late_individual", "late_feedback", "late_count")
+"""Who late feedback is for, what it is, and how many of them are used."""
+
+FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with late feedback
 
 
-def _odd(values: NDArray[Any], high: int, *, low: int = MISSING) -> int:
-    """Return the first value out of the range."""
-    return int(values[(values < low) | (values >= high)][0])
+def _layout(spec: FairSpec) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Return dtype and shape of one individual's entry in each column."""
+    return {
+        "individual": (np.int64, ()),
+        "sensitive": (np.int64, (len(spec.sensitive),)),
+        "legitimate": (np.int64, (len(spec.legitimate),)),
+        "action": (np.int64, ()),
+        "feedback": (np.int64, ()),
+        "features": (np.float32, (len(spec.features),)),
+        "action_probs": (np.float32, (spec.actions,)),
+        "outcome": (np.float32, ()),
+    }
+
+
+def _integers(name: str, given: ArrayLike) -> NDArray[np.int64]:
+    """Return the argument of that name as integers in one row, or raise ValueError."""
+    values = np.atleast_1d(np.asarray(given))
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(f"{name} must hold integers, got {values.dtype} values")
+    return values.astype(np.int64)
 
 
 def _state_dtype(profiles: int) -> np.dtype[np.void]:
@@ -559,7 +586,7 @@ def _state_dtype(profiles: int) -> np.dtype[np.void]:
         [
             ("first", np.int64),  # number of the oldest row; row k is at place k % capacity
             ("end", np.int64),  # number of the next row
-            ("step", np.int64),  # steps with decisions
+            ("step", np.int64),  # steps, those in which nobody was decided on too
             ("episode", np.int64),
             ("expired", np.int64),  # how many decisions of this episode have been forgotten
             ("expired_low", np.int64),  # the lowest and the highest number of those people
@@ -652,6 +679,59 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                 return number % capacity
         return -1
 
+    @rule
+    def profile_of(sizes, sensitive, legitimate):  # type: ignore[no-untyped-def]
+        profile, attributes = 0, sensitive.shape[0]
+        for k in range(sizes.shape[0]):
+            code = sensitive[k] if k < attributes else legitimate[k - attributes]
+            profile = profile * sizes[k] + code
+        return profile
+
+    @rule
+    def odd_code(codes, sizes, first):  # type: ignore[no-untyped-def]
+        for k in range(codes.shape[0]):
+            if not 0 <= codes[k] < sizes[first + k]:
+                return k
+        return -1
+
+    @rule
+    def odd_of(sizes, actions, scores, feedback, sensitive, legitimate, features, probs):  # type: ignore[no-untyped-def]
+        if not MISSING <= feedback < actions:
+            return 1, 0
+        odd = odd_code(sensitive, sizes, 0)
+        if odd >= 0:
+            return 2, odd
+        odd = odd_code(legitimate, sizes, sensitive.shape[0])
+        if odd >= 0:
+            return 3, odd
+        for f in range(features.shape[0]):
+            if not np.isfinite(features[f]):
+                return 4, f
+        return (-1, 0) if scores or reported_well(probs) else (5, 0)
+
+    def check(  # type: ignore[no-untyped-def]
+        mask, sizes, actions, scores, action, feedback, sensitive, legitimate, features, probs
+    ):
+        for b in range(mask.shape[0]):
+            for m in range(action.shape[1] if mask[b] else 0):
+                if not MISSING <= action[b, m] < actions:
+                    return 0, b, m, 0
+                if action[b, m] == MISSING:
+                    continue
+                odd, k = odd_of(
+                    sizes,
+                    actions,
+                    scores,
+                    feedback[b, m],
+                    sensitive[b, m],
+                    legitimate[b, m],
+                    features[b, m],
+                    probs[b, m],
+                )
+                if odd >= 0:
+                    return odd, b, m, k
+        return -1, 0, 0, 0
+
     def remember(  # type: ignore[no-untyped-def]
         state,
         rows,
@@ -660,12 +740,14 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         factor,
         threshold,
         minimum,
-        profile,
-        individual,
+        sizes,
         action,
         feedback,
+        sensitive,
+        legitimate,
         features,
         probs,
+        individual,
         outcome,
     ):
         capacity = rows.shape[1]
@@ -685,7 +767,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     forget(lane, rows[b, lane.first % capacity], 1.0)
                 row = rows[b, lane.end % capacity]
                 row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
-                row.profile, row.action, row.feedback = profile[b, m], action[b, m], feedback[b, m]
+                row.profile = profile_of(sizes, sensitive[b, m], legitimate[b, m])
+                row.action, row.feedback = action[b, m], feedback[b, m]
                 row.features[:] = features[b, m]
                 row.action_probs[:] = probs[b, m]
                 row.outcome = outcome[b, m]
@@ -700,20 +783,18 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     break
                 forget(lane, oldest, weight)
 
-    def check_late(state, rows, mask, who, used):  # type: ignore[no-untyped-def]
+    def check_late(state, rows, mask, actions, who, what, used):  # type: ignore[no-untyped-def]
         for b in range(state.shape[0]):
-            if mask[b]:
-                for k in range(used[b]):
-                    if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
-                        return b, k
-        return -1, -1
-
-    def check_probs(probs, taken):  # type: ignore[no-untyped-def]
-        for b in range(probs.shape[0]):
-            for m in range(probs.shape[1]):
-                if taken[b, m] and not reported_well(probs[b, m]):
-                    return b, m
-        return -1, -1
+            if not mask[b]:
+                continue
+            if not 0 <= used[b] <= who.shape[1]:
+                return ODD_COUNT, b, 0
+            for k in range(used[b]):
+                if not 0 <= what[b, k] < actions:
+                    return ODD_FEEDBACK, b, k
+                if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
+                    return ODD_PERSON, b, k
+        return FINE, 0, 0
 
     def take_late(state, rows, mask, factor, who, what, used):  # type: ignore[no-untyped-def]
         for b in range(state.shape[0]):
@@ -739,7 +820,7 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     lane.now[row.profile, acted, before] -= 1.0
                     lane.now[row.profile, acted, known(row.feedback)] += 1.0
 
-    return compile_kernels(History, remember, check_late, take_late, check_probs)
+    return compile_kernels(History, check, remember, check_late, take_late)
 
 
 __all__ = ["NEGATIVE", "POSITIVE", "UNKNOWN", "Discounted", "Full", "History", "Memory", "SlidingWindow"]

@@ -54,7 +54,13 @@ class FairSpec:
     late_rows: int = 1
 
     def __post_init__(self) -> None:
-        """Check that features are spoken of by their names."""
+        """Check that features are spoken of by their names, and that choices are among the options."""
+        if not 0 <= self.favourable_action < max(self.actions, 2):
+            raise ValueError(
+                f"favourable_action must be between 0 and {max(self.actions, 2) - 1}, got {self.favourable_action!r}"
+            )
+        if self.feedback not in ("none", "full", "accepted", "delayed"):
+            raise ValueError(f"feedback must be one of 'none', 'full', 'accepted', 'delayed', got {self.feedback!r}")
         for kind in ("nominal_features", "sensitive_features"):
             unknown = [name for name in getattr(self, kind) if name not in self.features]
             if unknown:
@@ -124,12 +130,13 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
 
     Args:
         spec: The environment's static facts.
-        facts: Columns without their prefix, each of its shape in ``info``; what is left out is missing. None at all
-            (after a reset): nobody was decided on.
+        facts: Columns without their prefix, each of its shape in ``info``; what is left out is missing, but features
+            must be given where the spec has any: 0 would make everybody alike. None at all (after a reset): nobody was
+            decided on.
 
     Raises:
         TypeError: No such column.
-        ValueError: A value of another shape or kind.
+        ValueError: A value of another shape or kind, or one that is not finite; no features.
 
     Example:
         >>> who = ("woman", "man")
@@ -151,7 +158,11 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
             raise ValueError(f"{name} must have shape {column.shape[1:]}, got {given.shape}")
         if not np.can_cast(given.dtype, column.dtype, casting="same_kind"):
             raise ValueError(f"{name} must hold {column.dtype} values, got {given.dtype}")
+        if not np.isfinite(given).all():
+            raise ValueError(f"{name} must hold finite numbers, got {given.tolist()}")
         column[0] = given
+    if facts and spec.features and "features" not in facts:
+        raise ValueError(f"features must be given, the spec has {', '.join(spec.features)}; got none")
     return {name: column[0] for name, column in told.items()}
 
 

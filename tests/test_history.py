@@ -15,7 +15,7 @@ import fair_envs
 import fair_envs.envs.harvest as harvest
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, blank_facts, columns
-from tests.ferry import Env, Parallel, Vector
+from tests.ferry import Env, Ferry, Parallel, Vector
 from tests.helpers import assert_same
 
 GENDER = {"gender": ("man", "woman")}
@@ -42,7 +42,13 @@ def told(memory: Memory, rows: list[Row], **settings: Any) -> History:
 def add(history: History, rows: list[Row]) -> None:
     if rows:
         gender, degree, action, feedback = np.array(rows).T
-        history.add_rows(sensitive=gender[:, None], legitimate=degree[:, None], action=action, feedback=feedback)
+        history.add_rows(
+            sensitive=gender[:, None],
+            legitimate=degree[:, None],
+            features=np.zeros((len(rows), 1)),
+            action=action,
+            feedback=feedback,
+        )
 
 
 def counted(rows: list[Row], weights: list[float]) -> Any:
@@ -132,6 +138,10 @@ def test_late_feedback_for_nobody_is_refused_and_changes_nothing() -> None:
         history.add_feedback([0], [2])
     with pytest.raises(ValueError, match=r"feedback must have the shape of individual, \(1,\), got \(2,\)"):
         history.add_feedback([0], [1, 1])
+    with pytest.raises(ValueError, match="individual must hold integers, got float64 values"):
+        history.add_feedback([0.9], [1])
+    with pytest.raises(ValueError, match="feedback must hold integers, got float64 values"):
+        history.add_feedback([0], [1.7])
     assert np.array_equal(history.counts(), before)
     history.begin()
     with pytest.raises(ValueError, match="in this episode, got 0"):
@@ -150,7 +160,12 @@ def test_late_feedback_for_somebody_forgotten_is_told() -> None:
 def test_late_feedback_for_nobody_is_refused_though_others_are_forgotten(nobody: int) -> None:
     history = told(SlidingWindow(2), [])
     history.add_rows(
-        sensitive=[[0]] * 4, legitimate=[[0]] * 4, action=[1] * 4, feedback=[-1] * 4, individual=[7, 4, 9, 11]
+        sensitive=[[0]] * 4,
+        legitimate=[[0]] * 4,
+        features=[[0]] * 4,
+        action=[1] * 4,
+        feedback=[-1] * 4,
+        individual=[7, 4, 9, 11],
     )
     with pytest.raises(ValueError, match=f"in this episode, got {nobody}"):
         history.add_feedback([nobody], [1])
@@ -166,7 +181,7 @@ def test_late_feedback_leaves_light_decisions_their_digits() -> None:
 
 def test_probabilities_that_are_no_distribution_are_refused_and_change_nothing() -> None:
     history = told(SlidingWindow(5), [(0, 0, 1, 1)])
-    row: dict[str, Any] = {"action": [1], "sensitive": [[0]], "legitimate": [[0]], "feedback": [1]}
+    row: dict[str, Any] = {"action": [1], "sensitive": [[0]], "legitimate": [[0]], "features": [[0]], "feedback": [1]}
     for odd in ([0.5, 0.6], [-0.5, 1.5], [np.nan, 1], [np.inf, 0], [-0.1, 0.1]):
         with pytest.raises(ValueError, match="action_probs must be distributions: at least 0 and summing to 1, got"):
             history.add_rows(**row, action_probs=[odd])
@@ -268,6 +283,36 @@ def test_arrays_of_facts_feed_it_too() -> None:
     assert history.sizes.tolist() == [20, 20]  # half of the forty have a turn
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_arrays_of_facts_tell_where_episodes_end(keep: bool) -> None:
+    sb3: Any = pytest.importorskip("fair_envs.faces.sb3")
+    for face in (sb3.LanesVecEnv, sb3.AgentsVecEnv):
+        table = face(Ferry(horizon=5, seats=3), 3)
+        batch = Vector(3, horizon=5, seats=3, autoreset_mode="SameStep")
+        one, other = (History(Full(), table.fair_spec, lanes=3, keep=keep) for _ in range(2))
+        table.seed(7)
+        table.reset()
+        one.add_facts(table.interactions)
+        other.add(batch.reset(seed=7)[1])
+        ended = 0
+        for time in range(17):
+            actions = np.array([time % 2, 1, time % 3 == 0], int)
+            done = table.step(actions)[2]
+            one.add_facts(table.interactions, over=done.reshape(3, -1)[:, 0])
+            other.add(batch.step(actions)[4])
+            ended += done.sum()
+            assert np.array_equal(one.sizes, other.sizes)
+        assert ended > 6
+        for lane in range(3):
+            assert_same(one.columns(lane), other.columns(lane))
+
+
+def test_later_steps_age_a_decision_whoever_they_decided_on() -> None:
+    history = told(Discounted(0.5, threshold=0), [(1, 0, 1, 1), (1, 0, -1, -1), (0, 0, 1, 1)])
+    assert history.columns()["weight"].tolist() == [0.25, 1]
+    assert history.counts()[0, :, 0, 1, POSITIVE].tolist() == [1, 0.25]
+
+
 # -------------------------------------------------------------------------------------------------- episodes, copies
 
 
@@ -312,6 +357,7 @@ def test_it_is_told_as_a_table() -> None:
         (lambda: Discounted(0.9, threshold=-1), "threshold must be between 0 and 1, got -1"),
         (lambda: Discounted(0.9, minimum=0), "minimum must be at least 1, got 0"),
         (lambda: History(3, SPEC), "memory must be a SlidingWindow, Discounted or Full, got 3"),  # type: ignore[arg-type]
+        (lambda: History(Memory(), SPEC), "memory must be a SlidingWindow, Discounted or Full, got <"),
         (lambda: History(Full(), SPEC, lanes=0), "lanes must be at least 1, got 0"),
         (lambda: History(Full(), SPEC).columns(1), "lane must be between 0 and 0, got 1"),
     ],
@@ -331,13 +377,18 @@ def test_bad_settings_are_named(make: Any, message: str) -> None:
         ({"action": [0.9]}, "action must hold integers, got float64 values"),
         ({"feedback": [5]}, "feedback must be between -1 and 1, got 5"),
         ({"sensitive": [0]}, r"sensitive must have shape \(1, 1\), got \(1,\)"),
+        ({"features": [[np.nan]]}, r"features must be finite numbers, got \[nan\]"),
+        ({"features": [[-np.inf]]}, r"features must be finite numbers, got \[-inf\]"),
+        ({"features": None}, "features must be given, the spec has age; got None"),
         ({"features": [[1, 2]]}, r"features must have shape \(1, 1\), got \(1, 2\)"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_and_change_nothing(rows: dict[str, Any], message: str) -> None:
     history = told(SlidingWindow(5), [(0, 0, 1, 1)])
     with pytest.raises(ValueError, match=message):
-        history.add_rows(**{"action": [1], "sensitive": [[0]], "legitimate": [[0]], "feedback": [1], **rows})
+        history.add_rows(
+            **{"action": [1], "sensitive": [[0]], "legitimate": [[0]], "features": [[0]], "feedback": [1], **rows}
+        )
     assert len(history) == 1
 
 
@@ -359,6 +410,9 @@ def test_facts_of_another_size_are_refused_and_change_nothing() -> None:
         history.add_facts(facts)
     with pytest.raises(ValueError, match=r"action_probs must have shape \(2, 1, 2\), got \(2, 2\)"):
         history.add_facts(facts[:2], np.zeros((2, 2)))
+    for over in ([True], [0, 1]):
+        with pytest.raises(ValueError, match="over must be 2 of True and False, got"):
+            history.add_facts(facts[:2], over=over)
     with pytest.raises(ValueError, match="lane must be between 0 and 1, got 7"):
         history.add_feedback([0], [1], lane=7)
 
@@ -381,6 +435,15 @@ def test_an_info_of_which_one_part_does_not_fit_changes_nothing() -> None:
     assert len(history) == 0
     with pytest.raises(ValueError, match="late_count must be between 0 and 1, got 3"):
         history.add(info_of(2, late_count=[0, 3]))
+    with pytest.raises(ValueError, match=r"features must be finite numbers, got \[nan\]"):
+        history.add(info_of(2, features=np.array([[0], [np.nan]], np.float32)))
+    with pytest.raises(ValueError, match="fair_action must hold int64 values, got float64"):
+        history.add(info_of(2, action=[1, 0.9]))
+    late = {"late_individual": [[1], [1]], "late_feedback": [[1], [1]]}
+    for count in (-1, 2):
+        with pytest.raises(ValueError, match=f"late_count must be between 0 and 1, got {count}"):
+            history.add(info_of(2, late_count=[0, count], **late))
+    assert len(history) == 0
 
 
 def test_late_feedback_comes_with_info() -> None:

@@ -1,6 +1,7 @@
 """The record of a step becomes `info` columns whose schema never changes."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,6 +108,19 @@ def test_static_facts_cannot_be_changed_nor_given_by_position() -> None:
         FairSpec(3, 2)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"favourable_action": 9}, "favourable_action must be between 0 and 1, got 9"),
+        ({"favourable_action": -1}, "favourable_action must be between 0 and 1, got -1"),
+        ({"feedback": "huh"}, "feedback must be one of 'none', 'full', 'accepted', 'delayed', got 'huh'"),
+    ],
+)
+def test_static_facts_that_cannot_be_are_named(facts: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(APPLICANT, **facts)
+
+
 def test_a_record_has_the_keys_shapes_and_types_of_an_environments_info() -> None:
     told = record(APPLICANT, individual=3, features=[0.5], sensitive=[1], action=1, action_probs=[0.2, 0.8])
     ours = {name: column[0] for name, column in columns(APPLICANT, blank_facts(APPLICANT), None).items()}
@@ -126,6 +140,8 @@ def test_a_record_without_facts_is_that_of_a_reset() -> None:
     ("facts", "error", "words"),
     [
         ({"sensitive": 1}, ValueError, r"sensitive must have shape \(1,\), got \(\)"),
+        ({"features": [np.nan]}, ValueError, r"features must hold finite numbers, got \[nan\]"),
+        ({"action": 1}, ValueError, "features must be given, the spec has .*; got none"),
         ({"action": 0.5}, ValueError, "action must hold int64 values, got float64"),
         ({"gender": 1}, TypeError, "gender must be one of .*sensitive"),
         ({"decided": 1}, TypeError, "decided must be one of"),

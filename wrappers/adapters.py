@@ -114,14 +114,19 @@ class Bound:
         space: The observation space below.
         joint: Whether that space is of all agents together.
 
+    Attributes:
+        rewards: The agents' rewards after the last step, shape (B, agents).
+
     Raises:
         ValueError: The environment lacks what the transform needs, or its reward is a vector where a number is needed,
-            or the other way round.
+            or the other way round, or a history below has been told what the transform holds back.
     """
 
     def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool) -> None:
+        self.transform: Transform = copy.deepcopy(transform)
         below = transforms(env)
-        self.objectives = _objectives(below)
+        self._maker: Bound | None = _maker(below)
+        self.objectives = len(self._maker.transform.objectives) if self._maker else 0
         if self.objectives and transform.changes_reward and not transform.takes_vector:
             raise ValueError("env must have a reward that is a number: put what makes it a vector above all others")
         if transform.takes_vector and not self.objectives:
@@ -131,14 +136,21 @@ class Bound:
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
         self.space = _of_one(space, lanes) if joint else space
-        self.transform = copy.deepcopy(transform)
+        self.rewards = np.zeros((self.lanes, self.agents))
         spec: FairSpec = env.unwrapped.fair_spec
-        setting = Setting(lanes=lanes, observation_space=self.space, told=spec, objectives=self.objectives)  # type: ignore[arg-type]
+        setting = Setting(
+            lanes=lanes,
+            observation_space=self.space,  # type: ignore[arg-type]
+            told=spec,
+            objectives=self.objectives,
+            focal=getattr(env.unwrapped, "focal_agent", None),
+        )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
         self.personal = {*PERSONAL, *(name for other in below for name in other.transform.personal)}
         face = vars(env.unwrapped)
         if (told := self.transform.fair_spec(spec)) != spec:
+            _check_unknown(env, self.transform)
             face["told_spec"] = told
         if self.transform.histories:
             face["histories"] = (*env.unwrapped.histories, *self.transform.histories)
@@ -165,12 +177,19 @@ class Bound:
         Args:
             reward: What the layer below returned: numbers of the lanes or of the agents, or vectors of the lanes.
             own: The agents' rewards, if they are told.
+
+        Raises:
+            ValueError: A layer between here and what makes the vector has changed its shape.
         """
-        if not self.objectives:
+        if self._maker is None:
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
-        vector = np.reshape(reward, (self.lanes, self.objectives))
-        own = np.zeros(self.agents) if own is None else own
-        return np.broadcast_to(own, (self.lanes, self.agents)), vector
+        if np.size(reward) != self.lanes * self.objectives:
+            name, given = type(self.transform).__name__, np.shape(reward)
+            raise ValueError(
+                f"reward must be the vector of {self.objectives} objectives made below {name}, got shape {given}; put "
+                "other libraries' wrappers that change it above"
+            )
+        return self._maker.rewards, np.reshape(reward, (self.lanes, self.objectives))
 
     @property
     def reward_space(self) -> Box | None:
@@ -190,16 +209,18 @@ class Bound:
         return observation.reshape(self.lanes, self.agents, *(self.space.shape or ()))
 
     def apply(self, batch: Batch) -> Batch:
-        """Return the batch after the transform."""
-        return self.transform(batch)
+        """Return what the transform makes of a step."""
+        out = self.transform(batch)
+        self.rewards = out.reward
+        return out
 
     def start(self, observation: NDArray[Any], facts: Columns, first: NDArray[np.bool_]) -> Batch:
         """Return what the transform makes of lanes that show their first observation; observations (B, agents, ...)."""
-        return self.apply(self._undecided(observation, facts)._replace(first=first))
+        return self.transform(self._undecided(observation, facts)._replace(first=first))
 
     def look(self, observation: NDArray[Any], facts: Columns) -> Batch:
         """Return what the transform makes of observations that follow nothing; its memory stays."""
-        return self.apply(self._undecided(observation, facts))
+        return self.transform(self._undecided(observation, facts))
 
     def _undecided(self, observation: NDArray[Any], facts: Columns) -> Batch:
         reward, nobody = np.zeros((self.lanes, self.agents)), np.zeros(self.lanes, bool)
@@ -211,12 +232,22 @@ def transforms(env: Any) -> list[Bound]:
     return [layer.bound for layer in layers(env) if isinstance(vars(layer).get("bound"), Bound)]
 
 
-def _objectives(below: list[Bound]) -> int:
-    """Return how many entries the reward has that these transforms make, from outside to inside; 0: a number."""
+def _maker(below: list[Bound]) -> Bound | None:
+    """Return which of these, from outside to inside, makes the reward the vector that it is; None: it is a number."""
     for bound in below:
         if bound.transform.takes_vector or bound.transform.objectives:
-            return len(bound.transform.objectives)
-    return 0
+            return bound if bound.transform.objectives else None
+    return None
+
+
+def _check_unknown(env: Any, transform: Transform) -> None:
+    """Raise ValueError if a history below a transform that changes the facts has been told them as they were."""
+    if env.unwrapped.histories:
+        name = type(transform).__name__
+        raise ValueError(
+            f"env must keep no history of decisions below {name}, which changes the facts: put {name} below "
+            "FairnessObjectives and FairnessPenalty"
+        )
 
 
 def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:

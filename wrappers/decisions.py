@@ -2,7 +2,7 @@
 
 `decision_gap` changes the attribute of the person who is waiting, everything else equal, and asks the policy again: the
 direct effect of the attribute on each decision. `twin_decisions` lets whole episodes run in a world in which everybody
-has the other value, with the same luck: what follows from earlier decisions differs too.
+has the other value, or one value, with the same luck: what follows from earlier decisions differs too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
-from pettingzoo import ParallelEnv
+from pettingzoo import AECEnv, ParallelEnv
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws
 from fair_envs.faces.common import ActionCheck, NotReset
@@ -48,7 +48,7 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
         value: Its name or code.
 
     Raises:
-        TypeError: Not an environment of this package, or one with several worlds.
+        TypeError: Not an environment of this package, one with several worlds, or one whose agents take turns (AEC).
         ValueError: No such attribute or value, or the rules do not say how it would be assigned.
         ResetNeeded: The first episode has not begun.
 
@@ -56,6 +56,8 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
         >>> import fair_envs
         >>> seen = counterfactual_observation(env, "gender", "woman")  # doctest: +SKIP
     """
+    if isinstance(env, AECEnv):
+        raise TypeError(f"env must be parallel: an AEC environment shows one agent at a time, got {env!r}")
     lanes = _one_world(env)
     attribute, code = _attribute(lanes.rules.spec, attribute, value)
     records = lanes.snapshot()
@@ -252,10 +254,7 @@ class _Asked:
     def _asked_about(self, records: NDArray[np.void], codes: Codes, view: View) -> Floats:
         """Return the probabilities for the people of these lanes with these values."""
         assigned = records.copy()
-        for code in np.unique(codes):
-            part = assigned[codes == code]
-            self._rules.assign(part, self._attribute, int(code))
-            assigned[codes == code] = part
+        _assign(self._rules, assigned, self._attribute, codes)
         lanes = Lanes(self._rules, len(assigned))
         lanes.restore(assigned)
         return self._probabilities(view.look(lanes.show()))
@@ -269,6 +268,14 @@ class _Asked:
         if not ((given >= 0).all() and np.allclose(given.sum(-1), 1, atol=1e-4)):  # False for NaN too
             raise ValueError("policy must return distributions: no entry below 0 and each row summing to 1")
         return given
+
+
+def _assign(rules: Rules, records: NDArray[np.void], attribute: str, codes: Codes) -> None:
+    """Give those waiting in each lane the value of its code, in place."""
+    for code in np.unique(codes):
+        part = records[codes == code]
+        rules.assign(part, attribute, int(code))
+        records[codes == code] = part
 
 
 def _of_people(env: Any, name: str) -> Rules:
@@ -292,16 +299,26 @@ def _play(
     policy: Policy,
     transforms: Sequence[Transform],
     after: Callable[[NDArray[np.void], Step, View, Flags], None],
+    *,
+    assigned: "_Assigned | None" = None,
 ) -> None:
-    """Play lanes to their ends; call ``after`` with the lanes before each step, the step, the view, and who played."""
+    """Play lanes to their ends; call ``after`` with the lanes before each step, the step, the view, and who played.
+
+    Whoever comes is ``assigned`` a value before anybody sees them.
+    """
     view = View(lanes, transforms)
     check = ActionCheck(lanes.rules)
+    if assigned is not None:
+        assigned(lanes)
     shown, going = view.start(lanes.show()), np.ones(lanes.count, bool)
     while going.any():
         before = lanes.snapshot()
         chosen = check(policy(shown, draws(lanes)), shape=(lanes.count, lanes.agents, *check.shape))
         step = lanes.advance(chosen, mask=going)
         after(before, step, view, going)
+        if assigned is not None:
+            assigned(lanes)
+            step = step._replace(observation=lanes.observe())
         shown = view.step(step, going)
         going = going & ~(step.terminated | step.truncated)
 
@@ -332,12 +349,12 @@ class DecisionEpisodes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TwinDecisions:
-    """Pairs of episodes with the same luck; in the counterfactual one everybody has the other value of the attribute.
+    """Pairs of episodes with the same luck; in the counterfactual one everybody has the other value, or one value.
 
     Attributes:
         factual: Episode e is the single environment seeded ``seed + e``.
         counterfactual: Its twin.
-        attribute: What was flipped.
+        attribute: What is another in the counterfactual world.
         values: The names of its values.
         favourable_action: The decision that people want.
     """
@@ -387,17 +404,24 @@ def twin_decisions(
     env: Any,
     policy: Policy,
     *,
+    attribute: str | None = None,
+    value: str | int | None = None,
     episodes: int = 100,
     seed: int = 0,
     lanes: int = 16,
     counterfactual_policy: Policy | None = None,
     transforms: Sequence[Transform] = (),
 ) -> TwinDecisions:
-    """Play pairs of episodes: as they are, and with the sensitive attribute of everybody flipped, with the same luck.
+    """Play pairs of episodes with the same luck: as they are, and with another sensitive attribute of everybody.
+
+    Everybody gets the other value of two, or all the same ``value``: then those who have it anyway are as they were,
+    and what differs about them follows from earlier decisions.
 
     Args:
         env: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
         policy: Plays both worlds, see `Twins` (`from_probabilities`, `from_sb3`).
+        attribute: One of ``fair_spec.sensitive``; by default the one that the rules flip, or the first.
+        value: What everybody has in the counterfactual world, by name or code; by default the other value of two.
         episodes: How many pairs.
         seed: Pair e is seeded ``seed + e``.
         lanes: How many pairs are played at once; the result does not depend on it.
@@ -405,10 +429,12 @@ def twin_decisions(
         transforms: What policies see goes through these, as through wrappers, the innermost first; returns do not.
 
     Raises:
-        ValueError: An environment that does not decide on one person a step or whose rules do not say how people are
-            flipped, no episode, a seed out of range, or actions outside the action space.
+        ValueError: An environment that does not decide on one person a step or whose rules do not say how people get
+            another value, no such attribute or value, no value where there are more than two, no episode, a seed out of
+            range, or actions outside the action space.
     """
     rules = _of_people(env, "twin_decisions")
+    assigned = _assigned(rules, attribute, value)
     check_count("lanes", lanes)
     check_count("episodes", episodes)
     seeds = check_seeds(seed, episodes)
@@ -416,19 +442,61 @@ def twin_decisions(
     for first in range(0, episodes, lanes):
         factual = _begun(rules, seeds[first : first + lanes])
         twin = _begun(rules, seeds[first : first + lanes])
-        rules.flip(twin.records, np.ones((twin.count, 1), bool))
-        for side, world, own in ((0, factual, policy), (1, twin, counterfactual_policy or policy)):
-            sides[side].append(_log(world, own, transforms))
+        if assigned is None:
+            rules.flip(twin.records, np.ones((twin.count, 1), bool))
+        sides[0].append(_log(factual, policy, transforms))
+        sides[1].append(_log(twin, counterfactual_policy or policy, transforms, assigned=assigned))
     steps = max(len(log.action) for side in sides for log in side)
     one, other = (_episodes(side, steps, tuple(rules.spec.sensitive)) for side in sides)
     flipped = [name for name, codes in one.sensitive.items() if (codes[:, 0] != other.sensitive[name][:, 0]).any()]
+    changed = flipped[0] if assigned is None else assigned.attribute
     return TwinDecisions(
         factual=one,
         counterfactual=other,
-        attribute=flipped[0],
-        values=rules.spec.sensitive[flipped[0]],
+        attribute=changed,
+        values=rules.spec.sensitive[changed],
         favourable_action=rules.spec.favourable_action,
     )
+
+
+class _Assigned(NamedTuple):
+    """Gives everybody who comes another value of an attribute."""
+
+    attribute: str
+    code: int | None  # of the value; None: the other of two
+
+    def __call__(self, lanes: Lanes) -> None:
+        """Assign it to those who are waiting in the lanes."""
+        place = list(lanes.rules.spec.sensitive).index(self.attribute)
+        codes = np.full(lanes.count, self.code or 0)
+        if self.code is None:
+            codes = 1 - np.maximum(_waiting(lanes)[:, place], 0)
+        _assign(lanes.rules, lanes.records, self.attribute, codes)
+
+
+def _waiting(lanes: Lanes) -> Codes:
+    """Return the sensitive codes of those who are waiting, shape (B, attributes); -1 in lanes that are over."""
+    trial = Lanes(lanes.rules, lanes.count)  # who was waiting is told by the step that decides on them
+    trial.restore(lanes.records)
+    space: Any = lanes.rules.action_space(lanes.rules.params)
+    anything = np.full((lanes.count, lanes.agents), space.start)
+    codes: Codes = trial.advance(anything, mask=lanes.records["over"] == 0).facts["sensitive"][:, 0]
+    return codes
+
+
+def _assigned(rules: Rules, attribute: str | None, value: str | int | None) -> _Assigned | None:
+    """Return what gives everybody another value; None: the rules flip everybody themselves.
+
+    Raises:
+        ValueError: No such attribute or value, or no value where there are more than two.
+    """
+    if attribute is None and value is None and type(rules).flip is not Rules.flip:
+        return None
+    name, code = _attribute(rules.spec, attribute, 0 if value is None else value)
+    values = rules.spec.sensitive[name]
+    if value is None and len(values) != 2:
+        raise ValueError(f"value must be one of {', '.join(map(repr, values))}, got None: {name} has {len(values)}")
+    return _Assigned(name, None if value is None else code)
 
 
 class _Log(NamedTuple):
@@ -441,7 +509,7 @@ class _Log(NamedTuple):
     sensitive: Codes  # (steps, B, attributes)
 
 
-def _log(lanes: Lanes, policy: Policy, transforms: Sequence[Transform]) -> _Log:
+def _log(lanes: Lanes, policy: Policy, transforms: Sequence[Transform], *, assigned: _Assigned | None = None) -> _Log:
     """Play lanes to their ends and return what was decided."""
     returns, steps = np.zeros(lanes.count), []
 
@@ -449,7 +517,7 @@ def _log(lanes: Lanes, policy: Policy, transforms: Sequence[Transform]) -> _Log:
         returns[going] += step.reward[going].sum(axis=1)
         steps.append(step.facts)
 
-    _play(lanes, policy, transforms, keep)
+    _play(lanes, policy, transforms, keep, assigned=assigned)
     facts = np.stack(steps)  # lanes that were over have blank records
     individual, action, outcome = (facts[name][..., 0] for name in ("individual", "action", "outcome"))
     return _Log(returns, individual, action, outcome, facts["sensitive"][:, :, 0])

@@ -1,17 +1,18 @@
 """Feedback that comes late, for environments that reveal the correct decision at once."""
 
+import functools
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.compilation import Kernel, compile_kernels
 from fair_envs.interactions import MISSING, FairSpec
 from fair_envs.parameters import Count, checked
 from fair_envs.wrappers.adapters import wrapper
-from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
+from fair_envs.wrappers.transform import Batch, Setting, Transform
 
-Codes = NDArray[np.int64]
 Only = Literal["all", "accepted"]
 
 
@@ -48,7 +49,8 @@ class LateFeedback(Transform):
         held = setting.lanes.count, self.delay, spec.individuals
         self._who, self._what = (np.full(held, MISSING, np.int64) for _ in range(2))
         self._time = np.zeros(setting.lanes.count, np.int64)  # steps of the episode
-        self._favourable, self._width = spec.favourable_action, self.rows or spec.individuals
+        self._width = self.rows or spec.individuals
+        self._wanted = spec.favourable_action if self.only == "accepted" else MISSING
 
     def fair_spec(self, spec: FairSpec) -> FairSpec:
         """Return the static facts with late feedback."""
@@ -56,47 +58,46 @@ class LateFeedback(Transform):
 
     def __call__(self, batch: Batch) -> Batch:
         """Hold back what is revealed and tell what has been held back long enough."""
-        self._time[batch.first] = 0
-        self._what[batch.first] = MISSING
-        lanes = np.flatnonzero(batch.decided)
-        added = self._blank(batch)
-        if lanes.size:
-            place = self._time[lanes] % self.delay
-            for name, column in self._told(self._who[lanes, place], self._what[lanes, place]).items():
-                added[name][lanes] = column
-            self._who[lanes, place], self._what[lanes, place] = self._revealed(batch.facts, lanes)
-            self._time[lanes] += 1
-        return batch._replace(added=added)
-
-    def _blank(self, batch: Batch) -> dict[str, NDArray[Any]]:
-        """Return the columns of feedback with nothing told."""
-        lanes = len(batch.decided)
-        missing = {"fair_feedback": np.shape(batch.facts["fair_feedback"])}
-        missing |= {f"fair_late_{name}": (lanes, self._width) for name in ("individual", "feedback")}
-        blank = {name: np.full(shape, MISSING, np.int64) for name, shape in missing.items()}
-        return {**blank, **{f"fair_late_{name}": np.zeros(lanes, np.int64) for name in ("count", "dropped")}}
-
-    def _revealed(self, facts: Columns, lanes: NDArray[np.intp]) -> tuple[Codes, Codes]:
-        """Return who was decided on and what is known of them, shape (n, M)."""
-        who, action, what = (
-            np.asarray(facts[f"fair_{name}"]).reshape(len(self._time), -1)[lanes]
-            for name in ("individual", "action", "feedback")
+        lanes = len(self._time)
+        late = np.full((2, lanes, self._width), MISSING, np.int64)
+        tally = np.zeros((2, lanes), np.int64)
+        facts = (np.asarray(batch.facts[name]).reshape(lanes, -1) for name in HELD)
+        kernels()["hold"](
+            batch.first, batch.decided, self._wanted, self._time, self._who, self._what, *facts, late, tally
         )
-        told = action == self._favourable if self.only == "accepted" else action >= 0
-        return who, np.where(told, what, MISSING)
+        feedback = np.full(np.shape(batch.facts["fair_feedback"]), MISSING, np.int64)
+        return batch._replace(added=dict(zip(TOLD, (feedback, *late, *tally), strict=True)))
 
-    def _told(self, who: Codes, what: Codes) -> Columns:
-        """Return the late columns of some lanes: what is known of up to K people, in their order."""
-        known = what >= 0
-        order = np.argsort(~known, axis=1, kind="stable")[:, : self._width]
-        rows = order.shape[1]
-        told = np.take_along_axis(known, order, axis=1)
-        late = np.full((2, len(who), self._width), MISSING, np.int64)
-        for k, values in enumerate((who, what)):
-            late[k, :, :rows] = np.where(told, np.take_along_axis(values, order, axis=1), MISSING)
-        count = told.sum(axis=1)
-        names = ("fair_late_individual", "fair_late_feedback", "fair_late_count", "fair_late_dropped")
-        return dict(zip(names, (*late, count, known.sum(axis=1) - count), strict=True))
+
+HELD = ("fair_individual", "fair_action", "fair_feedback")
+TOLD = ("fair_feedback", "fair_late_individual", "fair_late_feedback", "fair_late_count", "fair_late_dropped")
+
+
+@functools.cache
+def kernels() -> Mapping[str, Kernel]:
+    """Return the compiled loop over lanes and people."""
+
+    def hold(first, decided, wanted, time, who, what, individual, action, feedback, late, tally):  # type: ignore[no-untyped-def]
+        for b in range(time.shape[0]):
+            if first[b]:
+                time[b] = 0
+                what[b] = MISSING
+            if not decided[b]:
+                continue
+            place, told = time[b] % who.shape[1], 0
+            for m in range(who.shape[2]):
+                if what[b, place, m] >= 0 and told < late.shape[2]:
+                    late[0, b, told], late[1, b, told] = who[b, place, m], what[b, place, m]
+                    told += 1
+                elif what[b, place, m] >= 0:
+                    tally[1, b] += 1
+                learnt = action[b, m] >= 0 if wanted == MISSING else action[b, m] == wanted
+                who[b, place, m] = individual[b, m]
+                what[b, place, m] = feedback[b, m] if learnt else MISSING
+            tally[0, b] = told
+            time[b] += 1
+
+    return compile_kernels(LateFeedback, hold)
 
 
 DelayedFeedback = wrapper(LateFeedback, name="DelayedFeedback")

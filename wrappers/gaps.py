@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.history import History, Memory
+from fair_envs.history import History, Memory, check_memory
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
 from fair_envs.parameters import Weight, checked
 from fair_envs.wrappers.adapters import wrapper
@@ -44,6 +44,7 @@ class GapTracker:
         undefined: Undefined,
     ) -> None:
         self.gaps = Gaps(notions, setting.spec)
+        self.gaps.check_memory(history)
         self.history = History(history, setting.spec, lanes=setting.lanes.count, keep=keep)
         for name, worst in zip(self.gaps.names, self.gaps.worst, strict=True):
             if not np.isfinite(worst):
@@ -73,7 +74,7 @@ class GapTracker:
         self.history.add_columns(batch.facts, decided=batch.decided, first=batch.first)
         if not self.history.keep:
             self._last[batch.first] = np.nan
-        if not batch.decided.any():
+        if not np.count_nonzero(batch.decided):
             return np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)
         found = self.gaps(self.history, last=self._last)
         decided = batch.decided[:, np.newaxis]
@@ -98,9 +99,10 @@ def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
 class GapObjectives(Transform):
     """Makes the reward a vector: the performance, then minus the gap of each notion over a history of decisions.
 
-    The performance is the environment's reward (the agents' mean). The gap is that of all decisions in the history, the
-    present one included; every entry is better when larger, and 0 is fair. As an evaluation goes on a copy of the
-    environment (``copy.deepcopy``), it leaves the history alone. ``env.unwrapped.histories[-1]`` is the history.
+    The performance is the environment's reward (the agents' mean; under focal control the focal agent's). The gap is
+    that of all decisions in the history, the present one included; every entry is better when larger, and 0 is fair. As
+    an evaluation goes on a copy of the environment (``copy.deepcopy``), it leaves the history alone.
+    ``env.unwrapped.histories[-1]`` is the history.
 
     Gymnasium faces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions), and state its
     ``reward_space`` and ``reward_dim``, on the unwrapped environment too; PettingZoo gives every agent the same vector.
@@ -140,6 +142,7 @@ class GapObjectives(Transform):
     def bind(self, setting: Setting) -> None:
         """Begin with an empty history."""
         self._tracker = GapTracker(setting, **self.settings)
+        self._focal = setting.focal
         self.histories = (self._tracker.history,)
         self.objectives = ("performance", *self._tracker.gaps.names)
         self.objectives_at_most = (np.inf, *(0.0,) * len(self._tracker.gaps.names))
@@ -156,7 +159,7 @@ class GapObjectives(Transform):
         """Add the vector."""
         gaps, defined = self._tracker.update(batch)
         vector = np.empty((len(gaps), len(self.objectives)), np.float32)
-        vector[:, 0] = batch.reward.mean(axis=1)
+        vector[:, 0] = batch.reward.mean(axis=1) if self._focal is None else batch.reward[:, self._focal]
         np.subtract(0.0, gaps, out=vector[:, 1:], casting="same_kind")
         added: Columns = {"fair_gaps": gaps, "fair_gaps_defined": defined}
         return batch._replace(vector=vector, added=added)
@@ -193,7 +196,7 @@ class GapPenalty(Transform):
         undefined: Undefined = "last",
     ) -> None:
         self.settings = tracker_settings(notions, history, keep=keep, undefined=undefined)
-        given = [alpha] * len(notions) if isinstance(alpha, (int, float)) else list(alpha)
+        given: Any = [alpha] * len(notions) if np.ndim(alpha) == 0 else list(alpha)  # type: ignore[arg-type]
         if len(given) != len(notions):
             raise ValueError(f"alpha must be one number or one for each of {len(notions)} notions, got {alpha!r}")
         self.alpha = np.array([checked("alpha", weight, Weight) for weight in given])
@@ -219,8 +222,7 @@ def tracker_settings(
         ValueError: An unknown option.
     """
     checked("undefined", undefined, Undefined)
-    if not isinstance(history, Memory):
-        raise ValueError(f"history must be a SlidingWindow, Discounted or Full, got {history!r}")
+    check_memory("history", history)
     return {"notions": notions, "history": history, "keep": checked("keep", keep, bool), "undefined": undefined}
 
 

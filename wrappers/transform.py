@@ -45,6 +45,7 @@ class Setting:
     observation_space: Box  # of one agent
     told: FairSpec | None = None  # the static facts as the layers below change them, if they do
     objectives: int = 0  # entries of the vector reward that the layers below make; 0: the reward is a number
+    focal: int | None = None  # the agent whose reward is the face's; None: the mean of all agents is
 
     @property
     def rules(self) -> Rules:

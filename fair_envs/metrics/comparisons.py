@@ -434,7 +434,7 @@ def kernels() -> Mapping[str, Kernel]:
                 first -= 1
             reach[b, 0], reach[b, 1] = first, lane.end
 
-    def follow(rows, reach, own, pool, plan, room, values):  # type: ignore[no-untyped-def]
+    def follow(rows, reach, last, own, pool, plan, room, values):  # type: ignore[no-untyped-def]
         places = rows.shape[1]
         for b in range(rows.shape[0]):
             lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
@@ -445,7 +445,7 @@ def kernels() -> Mapping[str, Kernel]:
             for number in range(mine[1], end):
                 row = rows[b, number % places]
                 enter(lane, plan, row, number, mine, room)
-                if plan.published and (number + 1 == end or rows[b, (number + 1) % places].step != row.step):
+                if plan.published and (number + 1 == last[b] or rows[b, (number + 1) % places].step != row.step):
                     values[b, 0] = forget_as_published(lane, plan, mine, room)
             mean = values[b, 0]
             conclude(lane, plan, mine, values[b])
@@ -456,9 +456,12 @@ def kernels() -> Mapping[str, Kernel]:
         for b in range(own.shape[0]):
             lane, places, size = lane_of(pool, b), pool.action.shape[1], own[b, 1] - own[b, 0]
             sign = sign_of(plan.measure)
-            total = 0.0
-            for number in range(own[b, 0], own[b, 1]):
+            weight, weights, total = 1.0, 0.0, 0.0
+            for number in range(own[b, 1] - 1, own[b, 0] - 1, -1):
                 i = number % places
+                if number < own[b, 1] - 1:
+                    weight *= plan.factor ** (lane.step[(number + 1) % places] - lane.step[i])
+                weights += weight
                 for which in range(2):
                     start, stop = part(own[b, 0], own[b, 1], places, which)
                     compare(lane, plan, i, start, stop, room)
@@ -474,8 +477,8 @@ def kernels() -> Mapping[str, Kernel]:
                     room[2, best] = 1.0
                     chosen += 1
                     otherwise += int(lane.action[best] != lane.action[i])
-                total += otherwise / max(chosen, 1)
-            out[b] = total / size if size > 1 else np.nan
+                total += weight * otherwise / max(chosen, 1)
+            out[b] = total / weights if size > 1 else np.nan
 
     return compile_kernels(Comparisons, present, follow, first_neighbours)
 
@@ -616,7 +619,7 @@ class Comparisons:
         reach = self._reach(history)
         if self.distance.measure.kind == GIVEN:
             self._ask(history, reach)
-        self._advance(history, reach)
+        self._advance(history, reach, reach[:, 1])
         self._version = history.version
 
     def _reach(self, history: History) -> IntArray:
@@ -629,16 +632,16 @@ class Comparisons:
             reach[:, 0], reach[:, 1] = state["first"], state["end"]
         return reach
 
-    def _advance(self, history: History, reach: IntArray) -> None:
+    def _advance(self, history: History, reach: IntArray, last: IntArray) -> None:
+        """Take in who came up to ``reach``, of all who came up to ``last``."""
         rows = readable(history.ring()[1])
-        kernels()["follow"](rows, reach, self.own, self._pool, self._plan, self._room, self._values)
+        kernels()["follow"](rows, reach, last, self.own, self._pool, self._plan, self._room, self._values)
 
     def _ask(self, history: History, reach: IntArray) -> None:
         """Ask a distance of one's own about each newcomer and everybody."""
         rows = history.ring()[1]
-        self._advance(
-            history, np.stack([reach[:, 0], np.minimum(np.maximum(self.own[:, 1], reach[:, 0]), reach[:, 1])], 1)
-        )
+        met = np.stack([reach[:, 0], np.minimum(np.maximum(self.own[:, 1], reach[:, 0]), reach[:, 1])], 1)
+        self._advance(history, met, reach[:, 1])
         upto = self.own.copy()
         for b, (_, end) in enumerate(reach):
             for number in range(self.own[b, 1], end):
@@ -649,7 +652,7 @@ class Comparisons:
                 self._pool.given[b, here, there] = self._pool.given[b, there, here] = told
                 upto[:] = self.own
                 upto[b, 1] = number + 1
-                self._advance(history, upto)
+                self._advance(history, upto, reach[:, 1])
 
     def _grow(self, history: History) -> None:
         """Move everybody to a larger ring."""

@@ -209,6 +209,8 @@ class Given(Distance):
 
 def as_distance(given: Any) -> Distance:
     """Return the distance, or a function as one."""
+    if isinstance(given, type) and issubclass(given, Distance):
+        raise ValueError(f"distance must be made, such as {given.__name__}(), got the class")
     distance = given if isinstance(given, Distance) else Given(given)
     try:
         hash(distance)
@@ -305,7 +307,11 @@ def total_variation(p: ArrayLike, q: ArrayLike) -> Any:
 
 
 def _treatments(between: int, p: ArrayLike, q: ArrayLike) -> Any:
-    one, other = np.broadcast_arrays(_distributions("p", p), _distributions("q", q))
+    one, other = _distributions("p", p), _distributions("q", q)
+    try:
+        one, other = np.broadcast_arrays(one, other)
+    except ValueError:
+        raise ValueError(f"q must have the shape of p, {one.shape}, or one that fits it, got {other.shape}") from None
     columns = [side.reshape(-1, side.shape[-1]).T.copy() for side in (one, other)]
     if between == HELLINGER:
         columns = [np.sqrt(side) for side in columns]

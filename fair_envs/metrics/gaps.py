@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.history import History
+from fair_envs.history import History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import individual
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion
@@ -20,8 +20,9 @@ FloatArray = NDArray[np.float64]
 class DecisionNotion(Protocol):
     """A notion on histories of decisions; `fair_envs.metrics.GroupNotion` is one.
 
-    It may have three attributes more: ``name``; ``worst``, its largest gap, 1 if there is none;
-    ``needs_action_probs``, whether it needs the policy's probabilities.
+    It may have four attributes more: ``name``; ``worst``, its largest gap, 1 if there is none;
+    ``needs_action_probs``, whether it needs the policy's probabilities; ``check_memory(memory, spec)``, which raises
+    ValueError if a history with such a memory cannot hold what it needs.
     """
 
     def check(self, spec: FairSpec) -> None:
@@ -76,6 +77,7 @@ class Gaps:
     def __init__(self, notions: Sequence[str | DecisionNotion], spec: FairSpec) -> None:
         if isinstance(notions, str) or not isinstance(notions, Sequence) or not notions:
             raise ValueError(f"notions must be a list of at least one name or notion, got {notions!r}")
+        self._spec = spec
         self.notions = tuple(map(decision_notion, notions))
         self.names = tuple(map(name_of, self.notions))
         for notion in self.notions:
@@ -84,6 +86,12 @@ class Gaps:
         self._grouped = np.array(grouped, int)
         self._group_gaps = GroupGaps([self.notions[n] for n in grouped], spec)  # type: ignore[misc]
         self._others = [n for n in range(len(self.notions)) if n not in grouped]
+
+    def check_memory(self, memory: Memory) -> None:
+        """Raise ValueError if histories with such a memory cannot hold what a notion needs."""
+        for notion in self.notions:
+            if hasattr(notion, "check_memory"):
+                notion.check_memory(memory, self._spec)
 
     @property
     def worst(self) -> FloatArray:
@@ -97,6 +105,8 @@ class Gaps:
             history: What was decided, in an environment with this spec.
             last: The gaps before, shape (B, N), for notions with ``undefined="last"``; NaN where there are none.
         """
+        if not self._others:
+            return self._group_gaps(history, last=last)
         found = np.empty((history.lanes, len(self.notions)))
         before: Any = np.full_like(found, np.nan) if last is None else last
         if self._grouped.size:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History
 from fair_envs.interactions import FairSpec
+from fair_envs.parameters import checked
 
 FloatArray = NDArray[np.float64]
 Criteria = Mapping[str, str | int]
@@ -211,7 +212,7 @@ def group_members(spec: FairSpec, groups: Groups) -> dict[str, NDArray[np.bool_]
             "foreign"}``): those people, and everybody else. A mapping of groups' names to such mappings: these groups.
 
     Raises:
-        ValueError: No such attribute or value, or fewer than two groups.
+        ValueError: No such attribute or value, fewer than two groups, or two of the same people.
     """
     if groups is None:
         groups = next(iter(spec.sensitive), None)
@@ -220,7 +221,11 @@ def group_members(spec: FairSpec, groups: Groups) -> dict[str, NDArray[np.bool_]
     if isinstance(groups, Mapping):
         members = _named_groups(spec, groups)
     else:
+        if not isinstance(groups, Sequence):
+            raise ValueError(f"groups must be a name, several names or a mapping, got {groups!r}")
         names = [groups] if isinstance(groups, str) else list(groups)
+        if len({*map(str, names)}) < len(names):
+            raise ValueError(f"groups must name each attribute once, got {groups!r}")
         sizes = [range(len(_values(spec, name))) for name in names]
         members = {
             ", ".join(_values(spec, name)[code] for name, code in zip(names, codes, strict=True)): _having(
@@ -230,6 +235,8 @@ def group_members(spec: FairSpec, groups: Groups) -> dict[str, NDArray[np.bool_]
         }
     if len(members) < 2:
         raise ValueError(f"groups must be at least two, got {groups!r}")
+    if len({own.tobytes() for own in members.values()}) < len(members):
+        raise ValueError(f"groups must be of different people, got {groups!r}")
     return members
 
 
@@ -294,14 +301,16 @@ class GroupNotion:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        object.__setattr__(self, "name", SHORT.get(self.name, self.name))
+        if isinstance(self.name, str):
+            object.__setattr__(self, "name", SHORT.get(self.name, self.name))
         for name, options in (
             ("name", DEFINITIONS),
             ("across", ("pairs", "rest")),
             ("undefined", ("nan", "fair", "unfair", "last", "paper")),
         ):
-            if getattr(self, name) not in options:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in options:
                 raise ValueError(f"{name} must be one of {', '.join(options)}, got {getattr(self, name)!r}")
+        object.__setattr__(self, "current_step", checked("current_step", self.current_step, bool))
 
     @property
     def definition(self) -> Definition:
@@ -321,8 +330,19 @@ class GroupNotion:
             raise ValueError(f"{self.name} needs feedback, the correct decisions; this environment reveals none")
         if self.definition.conditional and not spec.legitimate:
             raise ValueError(f"{self.name} needs a legitimate factor; this environment has none")
+        if spec.feedback == "accepted":
+            self._check_accepted(spec)
         if self.undefined == "paper" and len(members) != 2:
             raise ValueError(f"undefined='paper' needs two groups, got {len(members)}")
+
+    def _check_accepted(self, spec: FairSpec) -> None:
+        """Raise ValueError if decisions that the notion needs the truth of are never learnt about."""
+        learnt = "1" if spec.favourable_action == 1 else "others than 1"
+        if self.definition.code == VALUES or (self.definition.code == POSITIVE_VALUE and spec.favourable_action != 1):
+            raise ValueError(
+                f"{self.name} needs feedback on decision 1{' and others' * (self.definition.code == VALUES)}; this "
+                f"environment reveals it on decisions {learnt} alone (feedback='accepted')"
+            )
 
     def rates(self, history: History) -> dict[str, FloatArray]:
         """Return each group's compared numbers, shape (B, components), or (B, strata, components) if conditional."""
@@ -398,6 +418,7 @@ class GroupGaps:
         self._families = _families(notions, spec)
         self._fill = np.array([{"fair": 0.0, "unfair": own.worst}.get(own.undefined, np.nan) for own in notions])
         self._last = np.array([notion.undefined == "last" for notion in notions])
+        self._leaves_undefined = all(notion.undefined in ("nan", "paper") for notion in notions)
 
     def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return each notion's gap in each lane, shape (B, N), as `GroupNotion.gap` does.
@@ -409,6 +430,8 @@ class GroupGaps:
         gaps = np.empty((history.lanes, len(self._fill)))
         for family in self._families:
             gaps[:, family.places] = self._of_family(family, history)
+        if self._leaves_undefined:
+            return gaps
         undefined = np.isnan(gaps)
         gaps = np.where(undefined, self._fill, gaps)
         return gaps if last is None else np.where(undefined & self._last, last, gaps)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.history import Discounted, History
+from fair_envs.history import Discounted, History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.comparisons import PAPER, VIOLATION, Comparisons
 from fair_envs.metrics.distances import (
@@ -70,6 +70,13 @@ class IndividualNotion:
         """Raise ValueError if an environment cannot tell what the notion needs."""
         self._columns(spec)
 
+    def check_memory(self, memory: Memory, spec: FairSpec) -> None:
+        """Raise ValueError if a history with such a memory cannot hold whom the notion compares."""
+        if self.current_step and memory.surely_held < spec.individuals:
+            raise ValueError(
+                f"history must hold the {spec.individuals} people of a step for current_step=True, got {memory}"
+            )
+
     def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return the gap in each lane, shape (B,): 0 is fair.
 
@@ -78,12 +85,13 @@ class IndividualNotion:
             last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
 
         Raises:
-            ValueError: The environment cannot tell what the notion needs.
+            ValueError: The environment cannot tell what the notion needs, or the history cannot hold it.
         """
         raise NotImplementedError
 
     def sizes(self, history: History) -> IntArray:
         """Return how many people of each lane are compared, shape (B,); the published discount forgets for itself."""
+        self.check_memory(history.memory, history.spec)
         return self._comparisons(history).sizes(history)
 
     def _columns(self, spec: FairSpec) -> IntArray:
@@ -123,7 +131,8 @@ class IndividualFairness(IndividualNotion):
         distance: Between people (d): a `Distance`, or a function of two people, see `Given`.
         exclude: Names of features that are not to make people differ; None: the environment's sensitive features.
         form: ``"violation"``, or ``"paper"``: equation 8 of Cimpean et al. (2025), whose objective, minus the gap, is
-            mean(d) - mean(D) - 1. It is at most 0, and depends on the people met even where all are treated alike.
+            mean(d) - mean(D) - 1. It depends on the people met even where all are treated alike, and is at most 0 only
+            where distances are at most 1 (not with ``scaling="raw"``, nor with every distance of one's own).
         lipschitz: How differently people may be treated for each unit of distance between them, in the violation form.
         between: How treatments are compared (D): by `hellinger` or `total_variation` of the action probabilities.
         undefined: What the gap is if there are no two people: ``"nan"``; ``"fair"``: 0; ``"unfair"``: the largest there
@@ -156,6 +165,14 @@ class IndividualFairness(IndividualNotion):
         """The largest gap there can be."""
         return 2.0 if self.form == "paper" else 1.0
 
+    def check_memory(self, memory: Memory, spec: FairSpec) -> None:
+        """Raise ValueError if a history with such a memory cannot hold whom the notion compares, or in another form."""
+        super().check_memory(memory, spec)
+        if _published(memory) and (self.form, self.between) != ("paper", "hellinger"):
+            raise ValueError(
+                f"form must be 'paper' and between 'hellinger' on a history with algorithm='paper', got {self}"
+            )
+
     def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return the gap in each lane, shape (B,): 0 is fair in the violation form.
 
@@ -164,29 +181,31 @@ class IndividualFairness(IndividualNotion):
             last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
 
         Raises:
-            ValueError: The environment cannot tell what the notion needs.
+            ValueError: The environment cannot tell what the notion needs, or the history cannot hold it.
         """
-        published = isinstance(history.memory, Discounted) and history.memory.algorithm == "paper"
-        if published and (self.form, self.between) != ("paper", "hellinger"):
-            raise ValueError(
-                f"form must be 'paper' and between 'hellinger' on a history with algorithm='paper', got {self}"
-            )
+        self.check_memory(history.memory, history.spec)
         comparisons = self._comparisons(history)
         between = HELLINGER if self.between == "hellinger" else TOTAL_VARIATION
         if self.form == "paper":
             gap = 1.0 - comparisons.mean(history, PAPER, between)
         else:
             gap = comparisons.mean(history, VIOLATION, between, lipschitz=self.lipschitz)
-        if self.undefined == "paper" and not published:
+        if self.undefined == "paper" and not _published(history.memory):
             gap = np.where(comparisons.sizes(history) <= 2, np.nan, gap)
         return self._filled(gap, last)
 
     def pairs(self, history: History) -> Pairs:
         """Return how many pairs are compared, and how many are left out for want of action probabilities."""
+        self.check_memory(history.memory, history.spec)
         comparisons = self._comparisons(history)
         people, known = comparisons.sizes(history), comparisons.known(history)
         compared = known * (known - 1) // 2
         return Pairs(compared, people * (people - 1) // 2 - compared)
+
+
+def _published(memory: Memory) -> bool:
+    """Return whether histories with this memory forget as in the published code."""
+    return isinstance(memory, Discounted) and memory.algorithm == "paper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +242,13 @@ class Consistency(IndividualNotion):
         object.__setattr__(self, "k", checked("k", self.k, Count))
         checked("ties", self.ties, Literal["shared", "first"])
 
+    def check_memory(self, memory: Memory, spec: FairSpec) -> None:
+        """Raise ValueError if a history with such a memory cannot hold whom the notion compares."""
+        super().check_memory(memory, spec)
+        size = memory.capacity
+        if size is not None and self.k >= size and not self.current_step:
+            raise ValueError(f"k must be below the window's size, {size}, got {self.k}")
+
     def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest.
 
@@ -231,11 +257,10 @@ class Consistency(IndividualNotion):
             last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
 
         Raises:
-            ValueError: The environment cannot tell what the notion needs, or k is not less than the window's size.
+            ValueError: The environment cannot tell what the notion needs, or the history cannot hold it (k is not less
+                than the window's size).
         """
-        size = history.memory.capacity
-        if size is not None and self.k >= size and not self.current_step:
-            raise ValueError(f"k must be below the window's size, {size}, got {self.k}")
+        self.check_memory(history.memory, history.spec)
         comparisons = self._comparisons(history)
         look = comparisons.otherwise if self.ties == "shared" else comparisons.otherwise_of_first
         return self._filled(look(history, self.k), last)

@@ -1,5 +1,6 @@
 """Group notions on histories: worked cases of the FAReL study, and agreement with Fairlearn."""
 
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -255,6 +256,8 @@ def test_gaps_are_fairlearns() -> None:
     ("options", "message"),
     [
         ({"name": "XX"}, "name must be one of statistical_parity, .*, got 'XX'"),
+        ({"name": ["SP"]}, r"name must be one of statistical_parity, .*, got \['SP'\]"),
+        ({"name": "SP", "current_step": "no"}, "current_step must be True or False, got 'no'"),
         ({"name": "SP", "across": "all"}, "across must be one of pairs, rest, got 'all'"),
         ({"name": "SP", "undefined": "zero"}, "undefined must be one of nan, fair, unfair, last, paper, got 'zero'"),
     ],
@@ -270,6 +273,12 @@ def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
         ({"groups": "age"}, r"groups must be of the sensitive attributes \(gender, origin\), got 'age'"),
         ({"groups": {"gender": "cat"}}, r"groups\['gender'\] must be one of 'man', 'woman', got 'cat'"),
         ({"groups": {"origin": 3}}, r"groups\['origin'\] must be one of 'north', 'south', 'east', got 3"),
+        ({"groups": 5}, "groups must be a name, several names or a mapping, got 5"),
+        ({"groups": ["origin", "origin"]}, r"groups must name each attribute once, got \['origin', 'origin'\]"),
+        (
+            {"groups": {"one": {"gender": "man"}, "other": {"gender": 0}, "rest": {"gender": 1}}},
+            "groups must be of different people, got",
+        ),
         ({"groups": {}}, "groups must name at least one attribute, got none"),
         ({"groups": {"men": {"gender": "man"}}}, "groups must be at least two, got"),
         ({"groups": "origin", "undefined": "paper"}, "undefined='paper' needs two groups, got 3"),
@@ -286,6 +295,11 @@ def test_a_notion_that_needs_what_the_environment_lacks_is_refused() -> None:
         GroupNotion(name="EO").gap(History(Full(), blind))
     with pytest.raises(ValueError, match="conditional_statistical_parity needs a legitimate factor"):
         GroupNotion(name="CSP").gap(History(Full(), blind))
+    for name, favourable in (("CUAE", 1), ("CUAE", 0), ("PP", 0)):
+        partial = replace(SPEC, feedback="accepted", favourable_action=favourable)
+        with pytest.raises(ValueError, match=r"needs feedback on decision 1.*; this environment reveals it on"):
+            GroupNotion(name=name).check(partial)
+    GroupNotion(name="PP").check(replace(SPEC, feedback="accepted"))
     unmarked = FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())
     with pytest.raises(ValueError, match="groups must be given where there is no sensitive attribute"):
         GroupNotion(name="SP").gap(History(Full(), unmarked))

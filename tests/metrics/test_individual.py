@@ -597,6 +597,32 @@ def test_a_distance_of_ones_own() -> None:
         IndividualFairness(distance=lambda u, v: -1.0).gap(history)
 
 
+def test_neighbours_of_the_first_kind_count_by_their_weights_too() -> None:
+    features, action = [[0.0], [0.1], [0.4], [0.9]], [0, 1, 1, 0]  # no ties: both kinds are the same
+    history = told(Discounted(0.5, threshold=0), features, action)
+    first, shared = (Consistency(k=1, ties=ties).gap(history)[0] for ties in ("first", "shared"))
+    assert first == pytest.approx(shared) == pytest.approx((0.125 * 1 + 0.25 * 1 + 0.5 * 0 + 1 * 1) / 1.875)
+
+
+def test_the_published_discount_forgets_once_a_step_with_a_distance_of_ones_own_too() -> None:
+    rng = np.random.default_rng(3)
+    memory = discounted(factor=0.9, threshold=0.05, delay=1, minimum=4)
+    histories = [History(memory, spec_of(2, people=3)) for _ in range(2)]
+    own, known = (
+        fairness(distance=d, **PUBLISHED) for d in (lambda u, v: float(abs(u - v).sum()), Minkowski(1.0, scaling="raw"))
+    )
+    sizes = []
+    for t in range(30):
+        features, p = rng.random((3, 2)).astype(np.float32), rng.random(3)
+        for history in histories:
+            step_of(history, features, rng.integers(0, 2, 3), np.stack([p, 1 - p], 1), first=3 * t)
+        found = own.gap(histories[0]), known.gap(histories[1])
+        assert found[0] == pytest.approx(found[1], abs=1e-6)
+        sizes.append((int(own.sizes(histories[0])[0]), int(known.sizes(histories[1])[0])))
+        assert sizes[-1][0] == sizes[-1][1]
+    assert min(one for one, _ in sizes[5:]) < 3 * 6  # some were forgotten
+
+
 # --------------------------------------------------------------------------------------------- undefined, bad input
 
 
@@ -632,6 +658,31 @@ ODD: Any = "odd"
 
 
 @pytest.mark.parametrize(
+    ("memory", "fits"),
+    [
+        (SlidingWindow(2), False),
+        (SlidingWindow(3), True),
+        (Full(), True),
+        (Discounted(0.9, threshold=0.4, minimum=2), False),
+        (Discounted(0.9, threshold=0.4, minimum=3), True),
+        (Discounted(0.9, threshold=0.3, minimum=1), True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [IndividualFairness, Consistency])
+def test_the_people_of_a_step_must_have_room_in_the_history(kind: Any, memory: Memory, fits: bool) -> None:
+    history = History(memory, spec_of(1, people=3))
+    step_of(history, [[0.0], [0.1], [0.2]], [1, 0, 1], [(0.5, 0.5)] * 3)
+    now = kind(current_step=True)
+    if fits:
+        assert now.sizes(history) == 3
+        return
+    for ask in (now.gap, now.sizes):
+        with pytest.raises(ValueError, match="history must hold the 3 people of a step for current_step=True, got"):
+            ask(history)
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Consistency(k=0), "k must be at least 1, got 0"),
@@ -640,6 +691,11 @@ ODD: Any = "odd"
         (lambda: IndividualFairness(lipschitz=-1), "lipschitz must be at least 0, got -1"),
         (lambda: IndividualFairness(undefined=ODD), "undefined must be one of"),
         (lambda: IndividualFairness(distance=ODD), "distance must be a Distance or a function of two people"),
+        (lambda: IndividualFairness(distance=HEOM), r"distance must be made, such as HEOM\(\), got the class"),
+        (
+            lambda: hellinger([0.5, 0.5], [0.2, 0.3, 0.5]),
+            r"q must have the shape of p, \(2,\), or one that fits it, got",
+        ),
         (lambda: IndividualFairness(exclude="x0"), "exclude must be several names or None, got 'x0'"),
         (lambda: Minkowski(0.5), "p must be at least 1, got 0.5"),
         (lambda: HEOM(scaling=ODD), "scaling must be one of"),

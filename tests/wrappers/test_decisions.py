@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from stable_baselines3 import PPO
 
 from fair_envs.core import draws
+from fair_envs.envs.fraud.rules import Fraud
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.envs.hiring.rules import Hiring
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.wrappers import (
     HiddenAttribute,
@@ -26,6 +28,7 @@ from fair_envs.wrappers import (
 )
 from tests import toys
 from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
+from tests.ferry import env as by_turns
 
 SIZE: dict[str, Any] = {"seats": 4, "horizon": 12}
 SEED = 3
@@ -96,6 +99,10 @@ def test_what_is_not_there_is_named() -> None:
         counterfactual_observation(harvest)
     with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         counterfactual_observation(3)
+    turns: Any = by_turns()
+    turns.reset(seed=1)
+    with pytest.raises(TypeError, match="env must be parallel: an AEC environment shows one agent at a time, got"):
+        counterfactual_observation(turns)
 
 
 # How differently a policy decides ------------------------------------------------------------------------------------
@@ -274,7 +281,59 @@ def test_a_pair_is_the_single_environment_of_its_seed() -> None:
             assert world.returns[episode] == total
 
 
+def test_the_other_value_by_name_is_the_flip() -> None:
+    flipped, named = (
+        twin_decisions(Ferry(**SIZE), from_probabilities(biased), episodes=9, seed=SEED, attribute=attribute)
+        for attribute in (None, "dialect")
+    )
+    assert named.attribute == "dialect" and (named.changed().value or 0) > 0
+    for side in ("factual", "counterfactual"):
+        one, other = getattr(flipped, side), getattr(named, side)
+        assert np.array_equal(one.action, other.action) and np.array_equal(one.returns, other.returns)
+        assert np.array_equal(one.sensitive["dialect"], other.sensitive["dialect"])
+
+
+def test_everybody_can_be_given_one_value() -> None:
+    played = twin_decisions(Ferry(**SIZE), from_probabilities(biased), episodes=30, seed=SEED, value="foreign")
+    world = played.counterfactual
+    assert set(world.sensitive["dialect"][world.action >= 0]) == {1}
+    assert set(played.factual.sensitive["dialect"][played.factual.action >= 0]) == {0, 1}
+    favoured = played.favoured()
+    assert (favoured["local"].value or 0) < 0 and favoured[
+        "foreign"
+    ].value == 0  # a ferry decides on each for themselves
+
+
+@pytest.mark.parametrize(
+    ("rules", "attribute", "value"),
+    [
+        (Hiring, "gender", None),
+        (Hiring, "nationality", "foreign"),
+        (Hiring, "nationality", None),
+        (Fraud, None, "AS"),
+    ],
+)
+def test_the_worlds_of_the_environments_differ_in_that_attribute(rules: Any, attribute: Any, value: Any) -> None:
+    policy = from_probabilities(lambda seen: np.full((*seen.shape[:2], 2), 0.5))
+    played = twin_decisions(rules(horizon=30), policy, episodes=3, attribute=attribute, value=value)
+    both = played.met_in_both
+    assert both.any()
+    names = list(played.factual.sensitive)
+    for name in names:
+        own, other = (side.sensitive[name][both] for side in (played.factual, played.counterfactual))
+        if name != played.attribute:
+            assert np.array_equal(own, other)
+        elif value is None:
+            assert np.array_equal(own, 1 - other)
+        else:
+            assert set(other) == {played.values.index(value)} and len(set(own)) > 1
+
+
 def test_twins_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"value must be one of 'EU', .*, got None: continent has 6"):
+        twin_decisions(Fraud(), from_probabilities(blind))
+    with pytest.raises(ValueError, match="attribute must be one of dialect, got 'age'"):
+        twin_decisions(Ferry(), from_probabilities(blind), attribute="age")
     with pytest.raises(ValueError, match="twin_decisions needs decisions on one person a step; harvest has others"):
         twin_decisions(Harvest(), from_probabilities(blind))
     with pytest.raises(ValueError, match="Twins needs agents that stay the same in an episode; those of ferry do not"):

@@ -11,7 +11,16 @@ from fair_envs.core import Lanes
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.history import Full, History
 from fair_envs.interactions import FairSpec
-from fair_envs.wrappers import Batch, DelayedFeedback, FairnessObjectives, LateFeedback, Setting, Transform
+from fair_envs.wrappers import (
+    Batch,
+    DelayedFeedback,
+    FairnessObjectives,
+    FairnessPenalty,
+    LateFeedback,
+    ReportActionProbs,
+    Setting,
+    Transform,
+)
 from tests import toys
 from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
 from tests.helpers import assert_same
@@ -168,6 +177,14 @@ def test_an_environment_without_feedback_at_once_is_refused() -> None:
             DelayedFeedback(env, delay=1)
     with pytest.raises(ValueError, match="env must have one decision-maker, countdown has agents"):
         DelayedFeedback(toys.Parallel(), delay=1)
+
+
+def test_it_is_refused_above_what_has_been_told_at_once() -> None:
+    penalised = FairnessPenalty(Env(), notion="SP", history=Full())
+    for env in (FairnessObjectives(Env(), ["EO"], Full()), penalised, ReportActionProbs(penalised, "uniform")):
+        with pytest.raises(ValueError, match="env must keep no history of decisions below LateFeedback, which changes"):
+            DelayedFeedback(env, delay=1)
+    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.told_spec is None  # type: ignore[attr-defined]
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")

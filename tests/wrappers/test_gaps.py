@@ -13,17 +13,21 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecMonitor
 
+import fair_envs.envs.harvest as harvest
 from fair_envs.core import Lanes
+from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, columns
-from fair_envs.metrics import GroupNotion
+from fair_envs.metrics import Consistency, GroupNotion, IndividualFairness
 from fair_envs.wrappers import (
     FairnessObjectives,
     FairnessPenalty,
     GapObjectives,
     HideSensitive,
+    RecordFairness,
     ReportActionProbs,
+    Scalarise,
     VectorReward,
 )
 from tests import toys
@@ -327,12 +331,73 @@ def test_agents_that_are_affected_have_a_history_too() -> None:
     assert env.unwrapped.histories[0].sizes.tolist() == [2]
 
 
+# --------------------------------------------------------------------------------------------- what stands above it
+
+
+def returns_by_face(wrap: Wrap, *, steps: int = 6) -> dict[str, Any]:
+    """Return the agents' returns at the end of one harvest, told by each face."""
+    size: dict[str, Any] = {"agents": 3, "horizon": steps}
+    actions = np.random.default_rng(0).integers(0, 6, (steps, 3))
+    single, agents, rows = wrap(harvest.Env(**size)), wrap(harvest.parallel_env(**size)), AgentsVecEnv
+    batches = {mode: wrap(harvest.Vector(1, autoreset_mode=mode, **size)) for mode in AutoresetMode}
+    tables = {face: wrap(face(Harvest(**size), 1)) for face in (rows, LanesVecEnv)}
+    for env in (single, agents, *batches.values()):
+        env.reset(seed=5)
+    for table in tables.values():
+        table.seed(5)
+        table.reset()
+    for joint in actions:
+        info = single.step(joint)[4]
+        infos = agents.step(dict(zip(agents.possible_agents, joint, strict=True)))[4]
+        told = {mode: batch.step(joint[np.newaxis])[4] for mode, batch in batches.items()}
+        tables[rows].step(joint)
+        tables[LanesVecEnv].step(joint[np.newaxis])
+    name = "fair_episode_return"
+    found: dict[str, Any] = {"single": info[name], "agents": np.array([own[name] for own in infos.values()])}
+    found |= {face.__name__: table.added[name][0] for face, table in tables.items()}
+    return found | {
+        mode.value: (own["final_info"] if mode is AutoresetMode.SAME_STEP else own)[name][0]
+        for mode, own in told.items()
+    }
+
+
+@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], SlidingWindow(9)), VectorReward])
+def test_what_stands_above_the_vector_is_told_the_agents_rewards_on_every_face(wrap: Wrap) -> None:
+    below = returns_by_face(RecordFairness)
+    above = returns_by_face(lambda env: RecordFairness(wrap(env)))
+    assert any(below["single"])
+    for face, returns in above.items():
+        assert returns.tolist() == below[face].tolist() == below["single"].tolist(), face
+
+
+def test_the_performance_under_focal_control_is_the_focal_agents_reward() -> None:
+    focal: dict[str, Any] = {"agents": 3, "horizon": 30, "control": "focal", "focal": "agent_1"}
+    plain: Any = harvest.Env(**focal)
+    env: Any = FairnessObjectives(harvest.Env(**focal), ["SP"], Full())
+    plain.reset(seed=2), env.reset(seed=2)
+    differs = False
+    for t in range(30):
+        reward, info = plain.step(t % 4)[1::3]
+        assert env.step(t % 4)[1][0] == np.float32(reward) == np.float32(info["agent_reward"][1])
+        differs |= bool(info["agent_reward"].mean() != reward)
+    assert differs
+
+
+def test_a_number_that_another_library_made_of_the_vector_is_named() -> None:
+    mo: Any = pytest.importorskip("mo_gymnasium.wrappers")
+    below = mo.LinearReward(FairnessObjectives(Env(), ["SP"], Full()), weight=np.array([1.0, 2.0]))
+    env = Scalarise(below)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"reward must be the vector of 2 objectives made below Scalarisation, got"):
+        env.step(BOARD)
+
+
 # ---------------------------------------------------------------------------------------------------- the penalty
 
 
 @pytest.mark.parametrize(
     ("notion", "alpha", "weights"),
-    [("SP", 2.0, [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
+    [("SP", np.int64(2), [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
 )
 def test_the_penalty_takes_the_weighted_gaps_from_the_reward(notion: Any, alpha: Any, weights: list[float]) -> None:
     notions = notion if isinstance(notion, list) else [notion]
@@ -433,13 +498,22 @@ def test_mo_gymnasiums_batch_of_single_environments_is_ours() -> None:
             assert np.array_equal(own, theirs)
         for name in ("fair_gaps", "fair_gaps_defined", "fair_individual"):
             assert np.array_equal(one[4][name], other[4][name])
-    statistics = mo.MORecordEpisodeStatistics(native)
+
+
+def test_mo_gymnasiums_statistics_of_a_batch_are_ours_in_the_mode_next_step() -> None:
+    mo: Any = pytest.importorskip("mo_gymnasium.wrappers.vector")
+    env: Any = FairnessObjectives(Vector(LANES, **SIZE), NOTIONS, SlidingWindow(9))
+    assert env.autoreset_mode is AutoresetMode.NEXT_STEP
+    statistics = mo.MORecordEpisodeStatistics(env)
     statistics.reset(seed=SEED)
-    total = np.zeros(6)
-    while not statistics.episode_count:
-        _, vector, _, _, info = statistics.step(np.full(LANES, BOARD))
-        total += vector[0]
-    assert info["episode"]["r"][0] == pytest.approx(total)
+    totals, ended = np.zeros((LANES, 6)), np.zeros(LANES, int)
+    for actions in ACTIONS:
+        _, vectors, terminated, truncated, info = statistics.step(actions)
+        totals += vectors
+        for lane in np.flatnonzero(terminated | truncated):
+            assert info["episode"]["r"][lane] == pytest.approx(totals[lane], abs=1e-5)
+            totals[lane], ended[lane] = 0, ended[lane] + 1
+    assert ended.min() > 2
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
@@ -504,6 +578,9 @@ def test_the_spec_makes_the_wrapped_environment_again() -> None:
         (([3], Full()), "notions must be objects with check and gap or names .*, got 3"),
         ((["treatment_equality_raw"], Full()), "notions must have a largest gap.*; treatment_equality_raw has none"),
         (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),
+        (([Consistency(k=9)], SlidingWindow(9)), "k must be below the window's size, 9, got 9"),
+        (([IndividualFairness()], Discounted(algorithm="paper")), "form must be 'paper' and between 'hellinger' on a"),
+        ((["SP"], Memory()), "history must be a SlidingWindow, Discounted or Full, got <"),
         ((["SP"], 500), "history must be a SlidingWindow, Discounted or Full, got 500"),
     ],
 )
