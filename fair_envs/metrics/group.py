@@ -337,11 +337,11 @@ class GroupNotion:
 
     def _check_accepted(self, spec: FairSpec) -> None:
         """Raise ValueError if decisions that the notion needs the truth of are never learnt about."""
-        learnt = "1" if spec.favourable_action == 1 else "others than 1"
-        if self.definition.code == VALUES or (self.definition.code == POSITIVE_VALUE and spec.favourable_action != 1):
+        code, favourable = self.definition.code, spec.favourable_action
+        if code == VALUES or (code == POSITIVE_VALUE and favourable != 1):
+            needed = "all decisions" if code == VALUES else "decision 1"
             raise ValueError(
-                f"{self.name} needs feedback on decision 1{' and others' * (self.definition.code == VALUES)}; this "
-                f"environment reveals it on decisions {learnt} alone (feedback='accepted')"
+                f"{self.name} needs feedback on {needed}; this environment reveals it on decision {favourable} alone"
             )
 
     def rates(self, history: History) -> dict[str, FloatArray]:
