@@ -1,7 +1,10 @@
 """PCN in MO-Gymnasium, and morl-baselines' own PCN on our vector rewards; skipped where they are absent."""
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ pytest.importorskip("mo_gymnasium")
 from fair_envs.baselines.coverage import cover
 from fair_envs.baselines.pcn import PCN, PCNSettings
 from fair_envs.baselines.race import CORNER, treasures
+from fair_envs.envs import hiring
 from fair_envs.history import SlidingWindow
 from fair_envs.metrics.pareto import front, hypervolume
 from fair_envs.wrappers import FairnessObjectives
@@ -33,12 +37,15 @@ def test_deep_sea_treasure_is_found_and_played_by_command() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_pcn_of_morl_baselines_trains_on_our_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", [partial(Env, seats=3, horizon=10), partial(hiring.Env, team_size=5, horizon=10)])
+def test_the_pcn_of_morl_baselines_trains_on_our_rewards(
+    make: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = pytest.importorskip("morl_baselines.multi_policy.pcn.pcn")
     monkeypatch.chdir(tmp_path)  # it writes weights where it is
-    worlds = [FairnessObjectives(Env(seats=3, horizon=10), ["SP", "EO"], SlidingWindow(20)) for _ in range(2)]
+    worlds = [FairnessObjectives(make(), ["SP", "EO"], SlidingWindow(20)) for _ in range(2)]
     model = module.PCN(worlds[0], scaling_factor=np.array([0.1, 0.1, 0.1, 0.1]), batch_size=32, log=False, seed=0)
     model.train(
         300, worlds[1], np.array([-50.0, -50.0, -50.0]), num_er_episodes=10, num_model_updates=2, num_points_pf=5
