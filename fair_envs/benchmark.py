@@ -485,14 +485,14 @@ ROWS: tuple[Row, ...] = (
     ),
     *(
         Row(
-            f"individual notions, {window}",
-            f"a decision, IF and CSC, exact, window {window}, 1 lane",
+            f"individual notions, {window}" + ("" if target else ", 1 lane"),
+            f"a decision, IF and CSC, exact, window {window}, {lanes} lane{'s' * (lanes > 1)}",
             DURATION,
             target,
-            partial(duration, load=partial(loads.individual_notions, window=window)),
+            partial(duration, load=partial(loads.individual_notions, window=window, lanes=lanes)),
             at_least=False,
         )
-        for window, target in ((500, 25), (1000, 50))
+        for window, lanes, target in ((500, 10, 25), (1000, 10, 50), (500, 1, None), (1000, 1, None))
     ),
     Row(
         "eight objectives",

@@ -85,12 +85,12 @@ def group_notions(memory: Memory) -> Load:
     return Load(run, LANES)
 
 
-def individual_notions(*, window: int) -> Load:
-    """Return adding a decision in one lane whose window is full, and individual fairness and consistency after it."""
+def individual_notions(*, window: int, lanes: int) -> Load:
+    """Return adding a decision in lanes whose windows are full, and individual fairness and consistency after it."""
     from fair_envs.metrics import Gaps
 
-    infos, spec = _infos(1)
-    history, both = History(SlidingWindow(window), spec), Gaps(("IF", "CSC"), spec)
+    infos, spec = _infos(lanes)
+    history, both = History(SlidingWindow(window), spec, lanes=lanes), Gaps(("IF", "CSC"), spec)
 
     def run(times: int) -> None:
         for k in range(times):
@@ -98,7 +98,7 @@ def individual_notions(*, window: int) -> Load:
             both(history)
 
     run(2 * window)
-    return Load(run, 1)
+    return Load(run, lanes)
 
 
 def _infos(lanes: int) -> tuple[list[dict[str, Any]], FairSpec]:
