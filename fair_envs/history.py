@@ -179,6 +179,7 @@ class History:
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
         self._sizes = np.array(self._shape, np.int64)
         self._layout = _layout(spec)
+        self._told = _told(spec)
         self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
         self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
         self._followers: dict[Hashable, Follower] = {}
@@ -445,25 +446,18 @@ class History:
     def _columns(self, info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the columns of ``info`` with the axes of lanes and of individuals."""
         columns: dict[str, NDArray[Any]] = {}
-        people = () if self.spec.one_person else (self.spec.individuals,)
-        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
-            name: (kind, (*people, *width)) for name, (kind, width) in self._layout.items()
-        }
-        late = (np.int64, (self.spec.late_rows,))
-        shapes |= {"decided": (np.int64, ()), "late_count": (np.int64, ())}
-        shapes |= {"late_individual": late, "late_feedback": late}
-        for name, (kind, shape) in shapes.items():
-            if PREFIX + name not in info:
-                raise ValueError(f"info must have the key {PREFIX + name!r}, got {sorted(map(str, info))}")
-            value = np.asarray(info[PREFIX + name])
+        for name, key, kind, shape, personal in self._told:
+            if key not in info:
+                raise ValueError(f"info must have the key {key!r}, got {sorted(map(str, info))}")
+            value = np.asarray(info[key])
             if value.shape == shape and self.lanes == 1:
                 value = value[np.newaxis]
             if value.shape != (self.lanes, *shape):
-                raise ValueError(f"{PREFIX + name} must have shape {(self.lanes, *shape)}, got {value.shape}")
-            if not np.can_cast(value.dtype, kind, casting="same_kind"):
-                raise ValueError(f"{PREFIX + name} must hold {np.dtype(kind)} values, got {value.dtype}")
-            value = value.astype(kind, copy=False)
-            personal = self.spec.one_person and PREFIX + name in PERSONAL
+                raise ValueError(f"{key} must have shape {(self.lanes, *shape)}, got {value.shape}")
+            if value.dtype != kind:
+                if not np.can_cast(value.dtype, kind, casting="same_kind"):
+                    raise ValueError(f"{key} must hold {kind} values, got {value.dtype}")
+                value = value.astype(kind)
             columns[name] = value[:, np.newaxis] if personal else value
         return columns
 
@@ -557,6 +551,28 @@ LATE = ("late_individual", "late_feedback", "late_count")
 """Who late feedback is for, what it is, and how many of them are used."""
 
 FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with late feedback
+
+
+class Told(NamedTuple):
+    """A column of ``info``."""
+
+    name: str
+    key: str
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]  # of a lane's entry
+    personal: bool  # whether the axis of individuals is left out, because there is one
+
+
+def _told(spec: FairSpec) -> list[Told]:
+    """Return the columns of ``info`` that are read."""
+    people = () if spec.one_person else (spec.individuals,)
+    columns = {name: (kind, (*people, *width)) for name, (kind, width) in _layout(spec).items()}
+    columns |= {"decided": (np.int8, ()), "late_count": (np.int64, ())}
+    columns |= dict.fromkeys(("late_individual", "late_feedback"), (np.int64, (spec.late_rows,)))
+    return [
+        Told(name, PREFIX + name, np.dtype(kind), shape, spec.one_person and PREFIX + name in PERSONAL)
+        for name, (kind, shape) in columns.items()
+    ]
 
 
 def _layout(spec: FairSpec) -> dict[str, tuple[Any, tuple[int, ...]]]:
