@@ -188,7 +188,7 @@ class EqualOpportunity(Decider):
 
     def __init__(self, env: VectorEnv, past: Past, *, group: str | None = None, share: float | None = None) -> None:
         super().__init__(env)
-        self.column = _column(env, group)
+        self.column = column_of(env, group)
         self._fit(past.observations, past.favourable)
         score, values = self.score(past.observations), past.observations[:, self.column]
         correct = score[past.favourable]
@@ -232,8 +232,12 @@ class EqualOpportunity(Decider):
         return self.score(observation) >= limits
 
 
-def _column(env: VectorEnv, name: str | None) -> int:
-    """Return the place of the entry that tells the group."""
+def column_of(env: VectorEnv, name: str | None) -> int:
+    """Return the place of the entry of that name in an observation; None: of that which tells the group.
+
+    Raises:
+        ValueError: There is none.
+    """
     rules = env.unwrapped.lanes.rules
     names = rules.observed_features(rules.params)
     wanted = (
@@ -264,5 +268,6 @@ __all__ = [
     "Past",
     "Random",
     "Threshold",
+    "column_of",
     "gather",
 ]

@@ -22,6 +22,12 @@ def exceeds(estimate: Estimate, bound: float) -> bool | None:
     return False if estimate.high < bound else None
 
 
+def below(estimate: Estimate, bound: float) -> bool | None:
+    """Return whether the whole interval is below the bound, False if it is above, None if neither is shown."""
+    above = exceeds(estimate, bound)
+    return None if above is None else not above
+
+
 def within(estimate: Estimate, margin: float) -> bool | None:
     """Return whether the whole interval is within the margin of 0, False if outside, None if neither is shown."""
     if -margin < estimate.low and estimate.high < margin:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
-from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold
+from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.rollouts import Agent, Random, collect
 from fair_envs.history import Memory, SlidingWindow
@@ -188,7 +188,7 @@ class QualifiedMen(Correct):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self._gender = observed(env, "gender")
+        self._gender = column_of(env, "gender")
 
     def chosen(self, observation: NDArray[Any]) -> NDArray[np.bool_]:
         """Return where a man should be hired."""
@@ -201,19 +201,13 @@ class AllButNorthAmerica(Decider):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self._continent = observed(env, "continent")
+        self._continent = column_of(env, "continent")
         self._code = self.spec.sensitive["continent"].index("NA") / (len(self.spec.sensitive["continent"]) - 1)
 
     def chosen(self, observation: NDArray[Any]) -> NDArray[np.bool_]:
         """Return where the payment is from elsewhere."""
         found: NDArray[np.bool_] = ~np.isclose(observation[:, self._continent], self._code)
         return found
-
-
-def observed(env: Any, name: str) -> int:
-    """Return which entry of an observation a feature is."""
-    rules = env.unwrapped.lanes.rules
-    return int(rules.observed_features(rules.params).index(name))
 
 
 DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Agent]]] = {

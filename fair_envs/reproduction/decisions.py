@@ -117,5 +117,4 @@ def correlated(one: Floats, other: Floats) -> float:
 
 def over_seeds(values: Sequence[float]) -> Estimate:
     """Return the mean over training seeds with its interval; undefined seeds are left out."""
-    defined = [value for value in values if np.isfinite(value)]
-    return mean_interval(np.array(defined if defined else [np.nan]))
+    return mean_interval(values, undefined="omit")

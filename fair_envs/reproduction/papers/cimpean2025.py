@@ -18,7 +18,7 @@ import numpy as np
 
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures, tables
-from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict
+from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict
 from fair_envs.reproduction.decision_cells import (
     DESIGNED,
     MOST_POLICIES,
@@ -366,7 +366,7 @@ class Report:
         }
         return Claim(
             f"Individual fairness and consistency conflict ({world}).",
-            verdict({name: exceeds(_minus(e), 0) for name, e in found.items()}),
+            verdict({name: below(e, 0) for name, e in found.items()}),
             "Rank correlation with CSC over policies, per step: " + _listed(found),
         )
 
@@ -471,7 +471,7 @@ class Report:
         cost, gap = over_seeds(costs), over_seeds(gaps)
         return Claim(
             f"Fair policies cost little reward ({world}).",
-            verdict({f"within {LITTLE_COST} %": _below(cost, LITTLE_COST)}),
+            verdict({f"within {LITTLE_COST} %": below(cost, LITTLE_COST)}),
             "Reward lost, in percent of what lies between a random and the best simple policy, by the most rewarded "
             f"policy whose gap of statistical parity is at most a random policy's, {-chance:.3f} a step: "
             f"{tables.show(cost, digits=1)} ({found_one} of {self.scale.seeds} seeds found one); gap of the most "
@@ -553,15 +553,10 @@ def _only(policies: Policies, names: Sequence[str]) -> Policies:
     return Policies(names=tuple(names), sums=policies.sums[:, :, places], steps=policies.steps)
 
 
-def _minus(estimate: Estimate, other: Estimate | None = None) -> Estimate:
-    """Return the other estimate minus this one, or minus this one; the intervals are added up."""
-    value, low, high = (0.0, 0.0, 0.0) if other is None else (other.value, other.low, other.high)
-    return replace(estimate, value=value - estimate.value, low=low - estimate.high, high=high - estimate.low)
-
-
-def _below(estimate: Estimate, bound: float) -> bool | None:
-    outcome = exceeds(estimate, bound)
-    return None if outcome is None else not outcome
+def _minus(estimate: Estimate, other: Estimate) -> Estimate:
+    """Return the other estimate minus this one; the intervals are added up."""
+    value, low, high = other.value - estimate.value, other.low - estimate.high, other.high - estimate.low
+    return replace(estimate, value=value, low=low, high=high)
 
 
 def _listed(found: Mapping[Any, Estimate]) -> str:
