@@ -21,6 +21,7 @@ from fair_envs.parameters import Count, Positive, Range, Share, checked
 from fair_envs.registration import find, make_sb3
 
 Floats = NDArray[np.float64]
+Algorithm = Literal["dqn", "ppo"]
 
 SINGLE_SEEDS = 2**41  # environments of these trainings are seeded from here on
 LANES_EACH = 2**20
@@ -36,7 +37,7 @@ class SingleTraining:
 
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
-    algorithm: Literal["dqn", "ppo"] = "dqn"
+    algorithm: Algorithm = "dqn"
     steps: Count = 100_000  # environment steps of all lanes
     lanes: Count = 8
     learning_rate: Positive = 1e-3  # F

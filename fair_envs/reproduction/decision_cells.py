@@ -15,6 +15,7 @@ import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.rollouts import Agent, Random, collect
+from fair_envs.baselines.single import Algorithm, Learnt, SingleTraining, train_single
 from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
@@ -255,18 +256,71 @@ class DesignedCell(Job):
 
     def test(self, *, misaligned: bool) -> Policies:
         """Return what the simple policies do."""
-        setting = Setting(world=self.world, objectives=MEASURES, misaligned=misaligned)
-        return Policies.joined(
-            [
-                tested(
-                    agent,
-                    policies=1,
-                    episodes=self.episodes,
-                    world=self.world,
-                    measures={name: notion(name, self.world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
-                    memory=SlidingWindow(500),
-                    parameters={**setting.parameters, **self.parameters},
+        agents = list(DESIGNED[self.world].values())
+        return measured(agents, self.world, episodes=self.episodes, parameters=self.parameters, misaligned=misaligned)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SingleCell(Job):
+    """A training for the reward alone, by DQN or PPO, and a test of the policy.
+
+    Attributes:
+        world: The environment.
+        algorithm: ``"dqn"`` or ``"ppo"``, with the defaults of `SingleTraining`.
+        seed: Of the training.
+        steps: Environment steps of the training.
+        episodes: Test episodes.
+        parameters: Of the environment.
+    """
+
+    world: World
+    algorithm: Algorithm
+    seed: int
+    steps: int
+    episodes: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write the test's arrays and return how long the training took."""
+        started = time.perf_counter()
+        learnt = Learnt(
+            train_single(
+                SingleTraining(
+                    env_id=ENV_IDS[self.world],
+                    parameters={**WITHOUT_DYNAMICS[self.world], **self.parameters},
+                    algorithm=self.algorithm,
+                    steps=self.steps,
+                    seed=self.seed,
                 )
-                for agent in DESIGNED[self.world].values()
-            ]
+            )
         )
+        seconds = time.perf_counter() - started
+        policies = measured([lambda env: learnt], self.world, episodes=self.episodes, parameters=self.parameters)
+        np.savez_compressed(part / "arrays.npz", **policies.arrays("policies"), sizes=np.zeros((0, 2)))  # type: ignore[arg-type]
+        return {"seconds": seconds}
+
+
+def measured(
+    agents: Sequence[Callable[[Any], Agent]],
+    world: World,
+    *,
+    episodes: int,
+    parameters: Mapping[str, Any],
+    misaligned: bool = False,
+) -> Policies:
+    """Return what each agent does in test episodes, by all measures over a window of 500."""
+    setting = Setting(world=world, objectives=MEASURES, misaligned=misaligned)
+    return Policies.joined(
+        [
+            tested(
+                agent,
+                policies=1,
+                episodes=episodes,
+                world=world,
+                measures={name: notion(name, world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
+                memory=SlidingWindow(500),
+                parameters={**setting.parameters, **parameters},
+            )
+            for agent in agents
+        ]
+    )

@@ -66,7 +66,8 @@ def report(
     }
     for world, own in designed.items():
         designed[world] = replace(own, misread=own.policies)
-    return paper.Report(name="small", scale=SCALE, arms=arms, designed=designed, out=Path())
+    alone = {label: [found([{"R": float(seed)}]) for seed in range(3)] for label in paper.singles(SCALE)}
+    return paper.Report(name="small", scale=SCALE, arms=arms, singles=alone, designed=designed, out=Path())
 
 
 def verdict_of(made: paper.Report, words: str) -> str:
@@ -171,3 +172,12 @@ def test_the_whole_study_runs_at_a_tiny_scale_and_goes_on(tmp_path: Path, monkey
         paper.main(scale="smoke", out=tmp_path / "study", progress=False)
     before = path.read_text()
     assert paper.main(scale="smoke", out=tmp_path / "study", resume=True, progress=False).read_text() == before
+
+
+def test_what_was_trained_for_the_reward_alone_is_told_for_each_environment_and_algorithm() -> None:
+    shown = report().singles_table().splitlines()[2:]
+    assert [row.split(" | ")[:3] for row in shown] == [
+        [f"| {world}", algorithm, "1.000 [-1.484, 3.484]"]
+        for world in ("hiring", "fraud")
+        for algorithm in ("DQN", "PPO")
+    ]

@@ -1,13 +1,14 @@
 """Policies by what they gave in test episodes, and simple policies tested on tiny episodes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
-from fair_envs.reproduction.decision_cells import DESIGNED, DesignedCell, TradeOffCell, chosen
+from fair_envs.reproduction.decision_cells import DESIGNED, DesignedCell, SingleCell, TradeOffCell, chosen
 from fair_envs.reproduction.decisions import Policies, over_seeds, rank_correlation, read_found, read_policies
 from fair_envs.reproduction.experiment import run_cell
 from fair_envs.reproduction.farel import MEASURES, Setting
@@ -78,6 +79,16 @@ def test_a_simple_fraud_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) 
     assert found.misread is None
     assert found.policies.rate("SP")[of["checks North America"]] < -0.8  # until the first of them came: undefined, 0
     assert found.policies.rate("OAE")[of["correct decision"]] == 0
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
+def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(algorithm: Any, tmp_path: Path) -> None:
+    cell = SingleCell(world="hiring", algorithm=algorithm, seed=0, steps=20_000, episodes=4, parameters=TINY)
+    found = read_found(run_cell(cell, tmp_path))
+    simple = read_found(run_cell(DesignedCell(world="hiring", episodes=4, parameters=TINY), tmp_path)).policies
+    assert found.policies.names == simple.names
+    assert found.policies.sums.shape == (1, 4, len(simple.names))
+    assert found.policies.rate("R")[0] > simple.rate("R")[list(DESIGNED["hiring"]).index("random")]
 
 
 @pytest.mark.parametrize("objectives", [("R", "SP", "IF"), ("SP",), ("R", "SP")])
