@@ -97,23 +97,17 @@ HOURS = (
 JANUARY = 0.062
 FRAUD_MONTHS = range(2, 11)  # March to November
 
-# Published: each merchant's range of amounts, frauds at 6 of the 7 merchants in 3 currencies, mean amounts of about 300
-# to 318 (genuine) and 54 to 76 (fraud). Chosen: each merchant's mean, who pays in what, and where.
+# Published: each merchant's range of amounts, the mean amount of all payments (about 300 to 318) and of all frauds (54
+# to 76), frauds at 6 of the 7 merchants in 3 of the 5 currencies, and that 12 pairs of currency and merchant occur
+# among the payments, 8 among the frauds. Chosen: the cheapest merchants have the most customers, the k-th of them 1/k
+# as many as the first; all sell in euros, few in anything else; the mean lies at the same part of each one's range.
 RANGES = ((0.5, 69.0), (0.75, 7835.56), (1.0, 2724.15), (0.44, 37.37), (1.2, 649.83), (0.9, 5965.01), (0.9, 885.71))
-MEAN_AMOUNTS = {"genuine": (25, 650, 300, 12, 80, 560, 150), "fraud": (40, 450, 300, 15, 100, 450, None)}
-MERCHANTS = {
-    "genuine": {
-        "USD": {"3": 0.9, "6": 0.1},
-        "EUR": {"0": 0.5, "1": 0.2, "2": 0.05, "5": 0.25},
-        "GBP": {"1": 0.8, "4": 0.2},
-        "NOK": {"1": 1.0},
-        "DKK": {"1": 1.0},
-    },
-    "fraud": {
-        "USD": {"3": 1.0},
-        "EUR": {"0": 0.88, "1": 0.06, "2": 0.01, "5": 0.05},
-        "GBP": {"1": 0.2, "4": 0.8},
-    },
+MEAN_AMOUNTS = {"genuine": 309.0, "fraud": 65.0}
+CHEAPEST_FIRST = sorted(range(len(RANGES)), key=lambda merchant: RANGES[merchant][1])
+SELLERS = {
+    "genuine": {"EUR": CHEAPEST_FIRST, "GBP": CHEAPEST_FIRST[2:4]}
+    | {code: [merchant] for code, merchant in zip(("USD", "NOK", "DKK"), CHEAPEST_FIRST[1::2], strict=True)},
+    "fraud": {"EUR": CHEAPEST_FIRST[:6], "GBP": CHEAPEST_FIRST[2:3], "USD": CHEAPEST_FIRST[1:2]},
 }
 EURO_COUNTRIES = ["AD", "AT", "BE", "CY", "DE", "EE", "ES", "FI", "FR", "GP", "GR", "IE"]
 EURO_COUNTRIES += ["IT", "LT", "LU", "LV", "MC", "MQ", "MT", "NL", "PT", "RE", "SI", "SK"]
@@ -122,6 +116,8 @@ OWN_CURRENCY = {"GB": "GBP", "GI": "GBP", "NO": "NOK", "DK": "DKK", **dict.fromk
 
 def make_tables() -> dict[str, Any]:
     """Return the tables: the layout that `fair_envs.envs.fraud.tables.load` reads."""
+    countries = make_countries()
+    merchants = {kind: make_merchants(kind) for kind in SELLERS}
     return {
         "_provenance": PROVENANCE,
         "hour_frac": dict.fromkeys(("genuine", "fraud"), shares(HOURS)),
@@ -131,9 +127,9 @@ def make_tables() -> dict[str, Any]:
         },
         "monthday_frac": dict.fromkeys(("genuine", "fraud"), shares([1.0] * 31)),
         "weekday_frac": dict.fromkeys(("genuine", "fraud"), shares([1.0] * 7)),
-        "countries": make_countries(),
-        "merchant_per_currency": MERCHANTS,
-        "merchant_amount_hist": {kind: histograms(means) for kind, means in MEAN_AMOUNTS.items()},
+        "countries": countries,
+        "merchant_per_currency": merchants,
+        "merchant_amount_hist": {kind: histograms(kind, countries, own) for kind, own in merchants.items()},
     }
 
 
@@ -160,23 +156,43 @@ def split(continent: str, kind: str, others: Sequence[str]) -> dict[str, float]:
     }
     others = [code for code in others if code not in published]
     left = CONTINENT_SHARES[kind][continent] - sum(published.values())
-    harmonic = shares([1 / (k + 1) for k in range(len(others))]) if others else []
-    return published | {code: round(left * share, 8) for code, share in zip(others, harmonic, strict=True)}
+    return published | {code: round(left * share, 8) for code, share in zip(others, harmonic(len(others)), strict=True)}
 
 
 def currencies(code: str, kind: str) -> dict[str, float]:
     """Return what a country pays in: its own currency if there are merchants for it, else US dollars."""
     own = OWN_CURRENCY.get(code, "USD")
-    return {own if own in MERCHANTS[kind] else "EUR": 1.0}
+    return {own if own in SELLERS[kind] else "EUR": 1.0}
 
 
-def histograms(means: Sequence[float | None]) -> list[dict[str, Any]]:
+def make_merchants(kind: str) -> dict[str, dict[str, float]]:
+    """Return, for each currency, the shares of the merchants."""
+    return {
+        code: dict(zip(map(str, sellers), harmonic(len(sellers)), strict=True))
+        for code, sellers in SELLERS[kind].items()
+    }
+
+
+def histograms(
+    kind: str, countries: Mapping[str, Sequence[Any]], merchants: Mapping[str, Mapping[str, float]]
+) -> list[dict[str, Any]]:
     """Return each merchant's histogram of amounts; all heights are 0 where nobody buys."""
-    found = []
-    for (low, high), mean in zip(RANGES, means, strict=True):
-        heights = [0.0] * BINS if mean is None else falling(low, high, mean)
-        found.append({"min": low, "max": high, "heights": heights})
-    return found
+    column = {"genuine": (2, 4), "fraud": (3, 5)}[kind]  # of a country: its share, and those of its currencies
+    weights = [0.0] * len(RANGES)
+    for country in countries.values():
+        share, currencies_there = (country[place] for place in column)
+        for code, part in currencies_there.items():
+            for merchant, weight in merchants[code].items():
+                weights[int(merchant)] += share * part * weight
+    lowest, span = (
+        sum(weight * amount for weight, amount in zip(weights, amounts, strict=True)) / sum(weights)
+        for amounts in ([low for low, _ in RANGES], [high - low for low, high in RANGES])
+    )
+    part = (MEAN_AMOUNTS[kind] - lowest) / span  # of each range that its mean lies above its begin
+    return [
+        {"min": low, "max": high, "heights": falling(low, high, low + part * (high - low)) if weight else [0.0] * BINS}
+        for weight, (low, high) in zip(weights, RANGES, strict=True)
+    ]
 
 
 def falling(low: float, high: float, mean: float) -> list[float]:
@@ -189,6 +205,11 @@ def falling(low: float, high: float, mean: float) -> list[float]:
         too_high = sum(map(float.__mul__, heights, middles)) > mean
         slopes[too_high] = slope
     return heights
+
+
+def harmonic(count: int) -> list[float]:
+    """Return shares that fall as 1, 1/2, 1/3, ..."""
+    return shares([1 / (k + 1) for k in range(count)]) if count else []
 
 
 def shares(weights: Sequence[float]) -> list[float]:
