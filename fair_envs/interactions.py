@@ -35,6 +35,8 @@ class FairSpec:
         same_individuals: Whether an episode is about the same individuals throughout (agents), so that who they are is
             reported at the reset too.
         feedback: When the correct decision is revealed.
+        only_accepted: Whether it is revealed, soon or late, of those alone for whom `favourable_action` was taken; true
+            of ``feedback="accepted"`` in any case.
         delay: Steps until late feedback arrives.
         late_rows: Width of ``fair_late_individual`` and ``fair_late_feedback`` (K).
     """
@@ -50,6 +52,7 @@ class FairSpec:
     favourable_action: int = 1
     same_individuals: bool = False
     feedback: Literal["none", "full", "accepted", "delayed"] = "none"
+    only_accepted: bool = False
     delay: int = 0
     late_rows: int = 1
 
@@ -61,6 +64,8 @@ class FairSpec:
             )
         if self.feedback not in ("none", "full", "accepted", "delayed"):
             raise ValueError(f"feedback must be one of 'none', 'full', 'accepted', 'delayed', got {self.feedback!r}")
+        if self.feedback == "accepted":
+            object.__setattr__(self, "only_accepted", True)
         for kind in ("nominal_features", "sensitive_features"):
             unknown = [name for name in getattr(self, kind) if name not in self.features]
             if unknown:

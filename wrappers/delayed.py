@@ -54,7 +54,8 @@ class LateFeedback(Transform):
 
     def fair_spec(self, spec: FairSpec) -> FairSpec:
         """Return the static facts with late feedback."""
-        return replace(spec, feedback="delayed", delay=self.delay, late_rows=self._width)
+        only_accepted = spec.only_accepted or self.only == "accepted"
+        return replace(spec, feedback="delayed", only_accepted=only_accepted, delay=self.delay, late_rows=self._width)
 
     def __call__(self, batch: Batch) -> Batch:
         """Hold back what is revealed and tell what has been held back long enough."""

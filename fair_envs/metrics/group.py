@@ -330,7 +330,7 @@ class GroupNotion:
             raise ValueError(f"{self.name} needs feedback, the correct decisions; this environment reveals none")
         if self.definition.conditional and not spec.legitimate:
             raise ValueError(f"{self.name} needs a legitimate factor; this environment has none")
-        if spec.feedback == "accepted":
+        if spec.only_accepted:
             self._check_accepted(spec)
         if self.undefined == "paper" and len(members) != 2:
             raise ValueError(f"undefined='paper' needs two groups, got {len(members)}")
