@@ -99,12 +99,15 @@ def _listed(name: str, given: Any) -> Sequence[Any]:
     return given
 
 
-def farel_settings(*, objectives: int, horizon: int, published_code: bool = False) -> PCNSettings:
+def farel_settings(
+    *, objectives: int, horizon: int, performance: int | None = 0, published_code: bool = False
+) -> PCNSettings:
     """Return the settings of FAReL (Cimpean et al. 2025), to be used on one lane.
 
     Args:
-        objectives: How many are requested; the first is the performance, the others are at most 0.
+        objectives: How many are requested.
         horizon: The longest that an episode lasts, which bounds the performance.
+        performance: Which of them is the performance; the others are at most 0. None: none is.
         published_code: Whether the mistakes of the published code are made too: the horizon is scaled like a return,
             the threshold of crowding stays 0.2 whatever is asked for, commands must be non-dominated in objectives that
             were only computed, and half of the heap's array is taken for the coverage set.
@@ -124,7 +127,7 @@ def farel_settings(*, objectives: int, horizon: int, published_code: bool = Fals
         crowding_penalty="one",
         command="iteration",
         non_domination="all" if published_code else "requested",
-        max_return=(float(horizon), *(0.0,) * (objectives - 1)),
+        max_return=tuple(float(horizon) if k == performance else 0.0 for k in range(objectives)),
         coverage="leaves" if published_code else "front",
     )
 

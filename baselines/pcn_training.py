@@ -123,7 +123,10 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     objectives = given.get("objectives", PCNTraining.objectives)
     rules = make_rules(given["env_id"], **given.get("parameters", {}))
     settings = farel_settings(
-        objectives=len(objectives), horizon=rules.params.horizon, published_code=preset == "farel-published"
+        objectives=len(objectives),
+        horizon=rules.params.horizon,
+        performance=objectives.index(PERFORMANCE) if PERFORMANCE in objectives else None,
+        published_code=preset == "farel-published",
     )
     return (
         dataclasses.asdict(settings)

@@ -85,6 +85,7 @@ class Row(NamedTuple):
     at_least: bool = True  # False: the target is an upper limit
     threads: int = 1  # of torch
     slow: bool = False  # a repeat takes long
+    summed: bool = False  # the repeats' sum is told instead of their median
 
     def repeats(self, effort: Effort) -> int:
         """Return how often it is measured."""
@@ -543,11 +544,12 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "pcn front",
-        "which of the two finds the whole front: 1 this one alone, 0 both or none, -1 the other alone",
-        "",
+        "in how many more of the seeds of that race than the other it finds the whole front, summed",
+        "seeds",
         0,
         partial(pcn_race, fronts=True),
         slow=True,
+        summed=True,
     ),
     Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
     Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),
@@ -565,9 +567,11 @@ class Result:
     missing: str | None = None  # why nothing was measured, or not all repeats
 
     def median(self, field: str = "value") -> float:
-        """Return the median over the repeats; NaN without repeats."""
-        values = [getattr(sample, field) for sample in self.samples]
-        return statistics.median(values) if values else NOT_A_NUMBER
+        """Return the median over the repeats, or the sum of the values of a row that is summed; NaN without repeats."""
+        values = [float(getattr(sample, field)) for sample in self.samples]
+        if not values:
+            return NOT_A_NUMBER
+        return sum(values) if self.row.summed and field == "value" else statistics.median(values)
 
     @property
     def spread(self) -> tuple[float, float]:

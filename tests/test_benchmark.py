@@ -124,6 +124,12 @@ def test_every_promise_has_a_row_of_its_own() -> None:
     assert {row.name for row in ROWS if not row.at_least and "notions" not in row.name} == limits
 
 
+def test_fronts_that_only_the_other_found_are_not_hidden_by_a_median() -> None:
+    samples = [Sample(value, 0.0, 1.0, 1.0, 0.0) for value in (-1, -1, 0, 0, 0)]
+    assert Result(row=find_row("pcn front"), samples=samples).met is False
+    assert Result(row=find_row("pcn front"), samples=[*samples, *(s._replace(value=1) for s in samples[:2])]).met
+
+
 def test_an_unknown_row_is_refused() -> None:
     with pytest.raises(ValueError, match="got 'speed'"):
         find_row("speed")

@@ -29,9 +29,9 @@ PUBLISHED_IF = "IF eq. 8"
 LANES = 10  # the episodes of an iteration side by side
 MOST_POLICIES = 16  # of a training that are tested: those that show the range of what was reached
 LONGEST = 1000  # steps of an episode, in both environments
-WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # nobody leaves, as in the paper's runs
+WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # nobody leaves or loses patience, as in the paper's runs
     "hiring": {"leaving": False},
-    "fraud": {"post_transaction_update": False},
+    "fraud": {"post_transaction_update": False, "initial_satisfaction": 1.0},
 }
 GROUPS: Mapping[World, Mapping[str, str]] = {"hiring": {"gender": "woman"}, "fraud": {"continent": "NA"}}
 SOUND: Mapping[Distance, Any] = {"Bray-Curtis": BrayCurtis(), "HEOM": HEOM(), "HMOM": HMOM()}
@@ -68,8 +68,12 @@ def tested(
     measures: Mapping[str, Any],
     memory: Memory,
     parameters: Mapping[str, Any],
+    deterministic: bool = False,
 ) -> Policies:
-    """Play test episodes; every policy has a lane, and so a history, of its own, which begins empty.
+    """Play test episodes; every policy has a lane, and so a history, of its own.
+
+    The history begins empty and goes on from episode to episode, as in the trainings: episodes that follow each other
+    look back on the same decisions.
 
     Args:
         agent: Makes, of the environment, who decides in lane k as policy k would.
@@ -79,10 +83,16 @@ def tested(
         measures: Notions by name.
         memory: How long decisions count.
         parameters: Of the environment.
+        deterministic: Whether the likeliest actions are taken instead of drawn ones.
     """
     env = make(world, list(measures.values()), memory, lanes=policies, parameters=parameters)
     played = collect(
-        env, agent(env), episodes=policies * episodes, chance=np.random.default_rng(TEST_SEEDS), seed=TEST_SEEDS
+        env,
+        agent(env),
+        episodes=policies * episodes,
+        chance=np.random.default_rng(TEST_SEEDS),
+        seed=TEST_SEEDS,
+        deterministic=deterministic,
     )
     env.close()
     sums = np.array([episode.returns for episode in played]).reshape(episodes, policies, -1).swapaxes(0, 1)
@@ -99,7 +109,8 @@ class TradeOffCell(Job):
         seed: Of the training.
         steps: Environment steps of the training.
         episodes: Test episodes of each policy.
-        training: `PCNSettings` that differ from their defaults; None: the paper's own settings, on one lane.
+        training: `PCNSettings` that differ from their defaults; None: the paper's own protocol, which trains on one
+            lane and tests the likeliest actions.
         parameters: Of the environment, beside the setting's.
     """
 
@@ -134,7 +145,8 @@ class TradeOffCell(Job):
     def settings(self) -> PCNSettings:
         """Return how the networks learn."""
         if self.training is None:
-            return farel_settings(objectives=len(self.requested), horizon=LONGEST)
+            performance = 0 if REWARD in self.setting.objectives else None
+            return farel_settings(objectives=len(self.requested), horizon=LONGEST, performance=performance)
         return PCNSettings(**self.training)
 
     def train(self) -> tuple[PCN, NDArray[np.float64]]:
@@ -171,6 +183,7 @@ class TradeOffCell(Job):
             measures=measures,
             memory=setting.memory,
             parameters={**setting.parameters, **self.parameters},
+            deterministic=self.training is None,
         )
 
 

@@ -44,8 +44,13 @@ class Policies:
         return np.asarray(self.sums[:, :, self.names.index(name)].sum(axis=1) / self.steps.sum(axis=1))
 
     def half(self, which: int) -> "Policies":
-        """Return the policies with every second test episode, from the first (0) or the second (1) on."""
-        return Policies(names=self.names, sums=self.sums[:, which::2], steps=self.steps[:, which::2])
+        """Return the policies with the first (0) or the second (1) half of the test episodes.
+
+        Episodes that follow each other look back on the same decisions; those of the two halves hardly do.
+        """
+        middle = self.sums.shape[1] // 2
+        chosen = slice(middle) if which == 0 else slice(middle, None)
+        return Policies(names=self.names, sums=self.sums[:, chosen], steps=self.steps[:, chosen])
 
     def table(self, names: Sequence[str]) -> Floats:
         """Return the mean episode sums, shape (policies, names)."""

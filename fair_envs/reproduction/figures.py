@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fair_envs.metrics import mean_interval
 from fair_envs.reproduction.measures import Arm
 
+GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
 
 
@@ -61,19 +62,20 @@ def radar_plot(arms: Sequence[Arm], path: Path, *, actions: Sequence[str], group
     _save(figure, path)
 
 
-def trade_off_radar(
-    panels: Mapping[str, NDArray[np.float64]],
-    colours: Mapping[str, NDArray[np.float64]],
-    path: Path,
-    *,
-    axes: Sequence[str],
-    low: float,
-) -> None:
+class TradeOffs(NamedTuple):
+    """What a radar plot of policies shows: a line for each."""
+
+    values: NDArray[np.float64]  # (policies, axes), at most 0
+    colours: NDArray[np.float64]  # (policies, 3)
+    others: NDArray[np.float64]  # (others, axes): policies that are drawn in grey behind them
+    names: Sequence[str] = ()  # of the policies, which are told once for each colour
+
+
+def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequence[str], low: float) -> None:
     """Save one radar plot a panel: a line for each policy, further out is better.
 
     Args:
-        panels: Title to the policies' values, shape (policies, axes), at most 0.
-        colours: Title to the policies' colours, shape (policies, 3).
+        panels: Title to the policies.
         path: Where the picture is saved.
         axes: What the values are called.
         low: The value at the centre; what lies below is cut off.
@@ -92,9 +94,19 @@ def trade_off_radar(
     angles = np.linspace(0, 2 * np.pi, len(axes), endpoint=False)
     for axis in grid.flat[len(panels) :]:
         axis.set_visible(False)
-    for axis, (title, values) in zip(grid.flat, panels.items(), strict=False):
-        for row, colour in zip(np.maximum(values, low), colours[title], strict=True):
-            axis.plot(np.append(angles, angles[0]), np.append(row, row[0]), color=colour, linewidth=2)
+    around = np.append(angles, angles[0])
+    for axis, (title, shown) in zip(grid.flat, panels.items(), strict=False):
+        faint = 0.7 * len(shown.values) / max(1, len(shown.values) + len(shown.others))
+        for row in np.maximum(shown.others, low):
+            axis.plot(around, np.append(row, row[0]), color=GREY, linewidth=1.75, alpha=faint)
+        told: set[str] = set()
+        for k, (row, colour) in enumerate(zip(np.maximum(shown.values, low), shown.colours, strict=True)):
+            name = shown.names[k] if shown.names else ""
+            label = name if name not in told else ""
+            axis.plot(around, np.append(row, row[0]), color=colour, linewidth=2, label=label or None)
+            told.add(name)
+        if shown.names:
+            axis.legend(loc="upper left", bbox_to_anchor=(-0.25, 1.1), fontsize="small")
         axis.set_xticks(angles, axes)
         axis.set_ylim(low, 0)
         axis.set_title(title)

@@ -158,6 +158,14 @@ def test_presets_know_the_environments_horizon() -> None:
     assert preset_values("recommended", given) == {}
 
 
+@pytest.mark.parametrize(
+    ("objectives", "expected"), [(("SP", "R"), (0, 7)), (("SP",), (0,)), (("SP", "IF"), (0, 0)), (("R",), (7,))]
+)
+def test_presets_bound_the_performance_by_the_horizon_wherever_it_stands(objectives: Any, expected: Any) -> None:
+    given = {"env_id": FERRY, "objectives": objectives, "parameters": {"horizon": 7}}
+    assert preset_values("farel", given)["max_return"] == expected
+
+
 # ------------------------------------------------------------------------------------------------- coverage sets
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 from fair_envs.reproduction.decision_cells import DESIGNED, PUBLISHED_IF
 from fair_envs.reproduction.decisions import Found, Policies
 from fair_envs.reproduction.farel import MEASURES, Setting, World, tables
+from fair_envs.reproduction.figures import TradeOffs, trade_off_radar
 from fair_envs.reproduction.papers import cimpean2025 as paper
 
 NAMES = (*MEASURES, PUBLISHED_IF)
@@ -87,6 +88,15 @@ def test_group_notions_go_together_if_all_rank_policies_alike() -> None:
     assert verdict_of(report(other=apart), "go together") == "Does not hold"
 
 
+def test_settings_that_all_gaps_depend_on_do_not_make_notions_go_together() -> None:
+    windows = [setting for setting in paper.cells(SCALE) if setting.world == "hiring"]
+    rows = {
+        setting: [noisy([{**dict.fromkeys(GROUPS, -k - 0.1 * j), "PE": -k + 0.1 * j} for j in range(4)])] * 3
+        for k, setting in enumerate(windows)
+    }
+    assert verdict_of(report(rows), "go together") == "Does not hold"
+
+
 def test_a_misreading_that_turns_the_order_of_policies_is_found() -> None:
     right = noisy([dict.fromkeys(GROUPS, -0.1 * k) for k in range(4)])
     assert verdict_of(report(other=right, misread=right), "misalignment") == "Holds"
@@ -122,10 +132,13 @@ def test_biases_make_less_fair_if_all_widen_the_gap() -> None:
 
 def test_bray_curtis_is_worse_if_its_column_is() -> None:
     groups = tables()[17]
-    worse = {groups["Bray-Curtis"]: [[{PUBLISHED_IF: -0.6}]] * 3}
-    assert verdict_of(report(worse), "HEOM and HMOM (fraud)") == "Holds"
-    better = {groups["Bray-Curtis"]: [[{PUBLISHED_IF: 0.6}]] * 3}
-    assert verdict_of(report(better), "HEOM and HMOM (fraud)") == "Does not hold"
+    worse = report({groups["Bray-Curtis"]: [[{PUBLISHED_IF: -0.6, "IF": 0.6}]] * 3})
+    better = report({groups["Bray-Curtis"]: [[{PUBLISHED_IF: 0.6, "IF": -0.6}]] * 3})
+    (one,), (other,) = (
+        [claim.verdict for claim in made.claims() if "HEOM and HMOM (fraud)" in claim.text] for made in (worse, better)
+    )
+    assert one == "Holds (by eq. 8); Does not hold (by violations)."
+    assert other == "Does not hold (by eq. 8); Holds (by violations)."
 
 
 def test_fraud_is_harder_if_less_of_its_reward_is_reached() -> None:
@@ -137,6 +150,21 @@ def test_fraud_is_harder_if_less_of_its_reward_is_reached() -> None:
     assert verdict_of(report(turned), "harder") == "Does not hold"
 
 
+def test_what_a_bias_adds_to_the_reward_is_not_taken_for_learning() -> None:
+    of = paper.cells(SCALE)
+    rows = {setting: [[{"R": 4.9 if setting.world == "hiring" else 2.1}]] * 3 for setting in of}
+    rows |= {setting: [[{"R": 50.0}]] * 3 for setting in of if setting.bias != "none" or setting.population == "gender"}
+    assert verdict_of(report(rows), "harder") == "Holds"
+
+
+def test_policies_are_not_judged_by_the_luck_that_they_are_chosen_by() -> None:
+    (setting,) = {tables()[5]["HEOM"]}
+    made = report({setting: [[{"R": 1.0}, {"R": 3.0}]] * 3})
+    for own in made.arms[setting]:
+        own.policies.sums[0, 0, 0] = 10.0  # lucky in the first half alone
+    assert made._most_rewarded("hiring", 0) == 1.0
+
+
 def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
     setting = tables()[5]["HEOM"]
     cheap = [[{"R": 4.0, "SP": -0.5}, {"R": 3.9, "SP": 0.0}]] * 3
@@ -145,6 +173,32 @@ def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
     made = report({setting: dear})
     assert verdict_of(made, "little reward (hiring)") == "Does not hold"
     assert "66.7 [66.7, 66.7]" in next(c.evidence for c in made.claims() if "little reward (hiring)" in c.text)
+
+
+def test_a_cost_is_left_open_where_nothing_was_learnt_or_a_seed_found_no_fair_policy() -> None:
+    setting = tables()[5]["HEOM"]
+    unlearnt = [[{"R": 2.1, "SP": -0.5}, {"R": 2.1, "SP": 0.0}]] * 3
+    assert verdict_of(report({setting: unlearnt}), "little reward (hiring)") == "Undecided"
+    cheap, unfair = [{"R": 4.0, "SP": -0.5}, {"R": 3.9, "SP": 0.0}], [{"R": 4.0, "SP": -0.5}]
+    assert verdict_of(report({setting: [cheap, cheap, unfair]}), "little reward (hiring)") == "Undecided"
+
+
+def test_policies_for_one_objective_each_share_a_panel_by_kind_and_have_its_colour(tmp_path: Path) -> None:
+    axes = len(MEASURES)
+    shown = {
+        name: TradeOffs(values=np.full((2, axes), -1.0), colours=np.zeros((2, 3)), others=np.full((3, axes), -2.0))
+        for name in tables()[1]
+    }
+    panels = paper._by_kind(shown)
+    assert {kind: sorted(set(own.names)) for kind, own in panels.items()} == {
+        "performance": ["R"],
+        "group": ["EO", "OAE", "PE", "PP", "SP"],
+        "individual": ["CSC", "IF"],
+    }
+    assert len(panels["individual"].others) == 6
+    assert len({tuple(colour) for own in panels.values() for colour in own.colours.tolist()}) == 8
+    trade_off_radar(panels, tmp_path / "radar.png", axes=MEASURES, low=-5)
+    assert (tmp_path / "radar.png").stat().st_size > 0
 
 
 # ------------------------------------------------------------------------------------------------ the whole

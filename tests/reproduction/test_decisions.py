@@ -29,8 +29,17 @@ def test_totals_are_means_over_episodes_and_rates_are_per_step_of_all_episodes()
     np.testing.assert_allclose(TWO.table(("SP", "R")), [[-3, 2], [-3, 5]])
 
 
-def test_halves_are_every_second_episode() -> None:
+def test_halves_are_the_first_and_the_later_episodes() -> None:
     assert TWO.half(0).total("R").tolist() == [1, 5] and TWO.half(1).rate("R").tolist() == [3 / 30, 5 / 20]
+    four = policies([[[1, 0], [2, 0], [3, 0], [5, 0]]], [[1, 1, 1, 1]])
+    assert (four.half(0).total("R").tolist(), four.half(1).total("R").tolist()) == ([1.5], [4])
+
+
+def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path) -> None:
+    found = read_found(run_cell(DesignedCell(world="fraud", episodes=20), tmp_path)).policies
+    never = list(DESIGNED["fraud"]).index("never checks")
+    assert 720 < found.total("R")[never] < 800  # published: 769, of 834 to 1000 payments
+    assert 930 < found.steps[never].mean() <= 1000
 
 
 def test_policies_are_read_as_they_were_kept() -> None:
