@@ -4,7 +4,7 @@ import copy
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,7 @@ def cover(
     seed: int = TEST_SEED,
     deterministic: bool = True,
     env: VectorEnv | None = None,
+    each: Callable[[], object] = lambda: None,
 ) -> CoverageSet:
     """Play test episodes after each command and return what came of them.
 
@@ -134,6 +135,7 @@ def cover(
         seed: Of the first test episode.
         deterministic: Whether the likeliest actions are taken instead of drawn ones.
         env: Where it is played; None: a copy of the model's, whose wrappers have forgotten all decisions.
+        each: Called after each command.
 
     Raises:
         ValueError: A number below 1, or no command.
@@ -149,6 +151,7 @@ def cover(
         agent = Commanded(model, [command], lanes=own.num_envs)
         chance = np.random.default_rng(seed)
         played.append(collect(own, agent, episodes=episodes, chance=chance, seed=seed, deterministic=deterministic))
+        each()
     return CoverageSet(
         names=tuple(map(str, names or range(model.objectives))),
         requested=tuple(model.requested),

@@ -61,9 +61,7 @@ class PCNSettings:
     # The network
     state_layers: StateLayers = "one"  # P; F: "two"
     scale_observations: bool = True  # to [0, 1] where the space is bounded; P and F do not
-    return_unit: Sequence[
-        float
-    ] = ()  # desired returns are divided by it; (): by how much random play varies; P: 10, F: 1
+    return_unit: Sequence[float] = ()  # divides desired returns; (): how much random play varies; P: 10, F: 1
     horizon_unit: Weight = 0.0  # desired horizons are divided by it; 0: likewise; P: 100, F: 10
     noise: Weight = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
     # The buffer

@@ -20,12 +20,15 @@ from fair_envs.baselines.rollouts import Episode
 from fair_envs.baselines.runs import Run, need_tensorboard
 from fair_envs.baselines.training import own_chance, plain_parameters
 from fair_envs.history import Full, SlidingWindow
+from fair_envs.metrics.gaps import decision_notion
+from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
 from fair_envs.parameters import Count, Range, checked
 from fair_envs.registration import find, make_rules
 from fair_envs.wrappers import FairnessObjectives
 
 PERFORMANCE = "R"
+OBJECTIVES = (PERFORMANCE, "SP", "IF")
 KEPT_EVERY = 20  # iterations from one checkpoint to the next
 
 Callback = Callable[[PCN, Sequence[Episode]], None]
@@ -44,20 +47,15 @@ class PCNTraining(PCNSettings):
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: Literal["pcn"] = "pcn"
     steps: Count = 100_000  # environment steps; whole iterations, so at least these; F: 500,000
-    # The objectives
-    objectives: Sequence[str] = (
-        PERFORMANCE,
-        "SP",
-        "IF",
-    )  # that are asked for: R is the performance, others are notions
+    # The objectives: R is the performance, others are notions
+    objectives: Sequence[str] = OBJECTIVES  # that are asked for
     computed: Sequence[str] = ()  # that are recorded beside them
+    groups: Sequence[str] = ()  # whom group notions compare: attributes; or some with all others, as continent=NA
     window: Annotated[int, Range(0)] = 500  # decisions that the notions look back on; 0: all
     keep_history: bool = False  # whether a lane's episodes look back on those before; F
     # The coverage set
-    test_actions: Literal["drawn", "likeliest"] = (
-        "drawn"  # of the coverage set: what was learnt is how to draw; F: "likeliest"
-    )
-    test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of the coverage set
+    test_actions: Literal["drawn", "likeliest"] = "drawn"  # of its tests: how to draw is what was learnt; F: likeliest
+    test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of it
     # The machine
     lanes: Count = 10  # F: 1
     seed: Seed = 0
@@ -68,17 +66,19 @@ class PCNTraining(PCNSettings):
         super().__post_init__()
         own = {entry.name for entry in fields(PCNTraining)} - {entry.name for entry in fields(PCNSettings)}
         for name, kind in get_type_hints(PCNTraining, include_extras=True).items():
-            if name in own and name not in ("env_id", "parameters", "objectives", "computed"):
+            if name in own and name not in ("env_id", "parameters", "objectives", "computed", "groups"):
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         find(self.env_id)
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        for name in ("objectives", "computed"):
+        for name in ("objectives", "computed", "groups"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         if not self.objectives:
             raise ValueError("objectives must name at least one, got none")
         given = [*self.objectives, *self.computed]
         if len(set(given)) != len(given):
             raise ValueError(f"objectives and computed must name each once, got {self.objectives} and {self.computed}")
+        if len({"=" in entry for entry in self.groups}) > 1:
+            raise ValueError(f"groups must be attributes or criteria such as gender=woman, not both, got {self.groups}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +89,22 @@ class PCNTraining(PCNSettings):
     def requested(self) -> list[int]:
         """The numbers of the objectives that are asked for."""
         return [self.names.index(name) for name in self.objectives]
+
+    @property
+    def compared(self) -> Groups:
+        """Whom the group notions compare, as `fair_envs.metrics.GroupNotion` takes it."""
+        if self.groups and "=" in self.groups[0]:
+            return dict(entry.split("=", 1) for entry in self.groups)
+        return self.groups or None
+
+    @property
+    def notions(self) -> list[Any]:
+        """The notions of the vector reward, group notions with whom they compare."""
+        known = map(decision_notion, self.names[1:])
+        return [
+            dataclasses.replace(notion, groups=self.compared) if isinstance(notion, GroupNotion) else notion
+            for notion in known
+        ]
 
     @property
     def settings(self) -> PCNSettings:
@@ -103,7 +119,7 @@ class PCNTraining(PCNSettings):
 
 def _names(name: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
-        raise ValueError(f"{name} must list names of objectives, got {given!r}")
+        raise ValueError(f"{name} must list names, got {given!r}")
     return tuple(given)
 
 
@@ -148,10 +164,9 @@ def make_env(config: PCNTraining) -> Any:
         config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
     )
     memory = SlidingWindow(config.window) if config.window else Full()
-    notions = config.names[1:]
-    if not notions:
+    if not config.notions:
         raise ValueError(f"objectives must name a notion beside {PERFORMANCE}, got {config.objectives}")
-    return FairnessObjectives(env, notions, memory, keep=config.keep_history)
+    return FairnessObjectives(env, config.notions, memory, keep=config.keep_history)
 
 
 def make_model(config: PCNTraining) -> PCN:
@@ -200,19 +215,27 @@ def train_pcn(
                 _learn(model, config, progress=progress, callbacks=[keeper, callback])
             finally:
                 keeper.write()
-        coverage.save(test(model, config), run.folder, reference=model.reference[model.requested])
+        coverage.save(test(model, config, progress=progress), run.folder, reference=model.reference[model.requested])
         return model
 
 
-def test(model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None) -> CoverageSet:
+def test(
+    model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None, progress: bool = False
+) -> CoverageSet:
     """Return the coverage set of a trained model as its settings say."""
-    return coverage.cover(
-        model,
-        names=config.names,
-        episodes=episodes or config.test_episodes,
-        seed=coverage.TEST_SEED if seed is None else seed,
-        deterministic=config.test_actions == "likeliest",
-    )
+    from tqdm import tqdm
+
+    commands = model.commands()
+    with tqdm(total=len(commands), desc="testing", unit=" commands", disable=not progress) as bar:
+        return coverage.cover(
+            model,
+            names=config.names,
+            commands=commands,
+            episodes=episodes or config.test_episodes,
+            seed=coverage.TEST_SEED if seed is None else seed,
+            deterministic=config.test_actions == "likeliest",
+            each=bar.update,
+        )
 
 
 def _opened(config: PCNTraining, out: Path, *, resume: bool) -> tuple[PCN, Run]:

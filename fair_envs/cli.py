@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -278,6 +279,9 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in th
 ShowProgress = Annotated[bool, typer.Option(help="Whether to show the time left.")]
 
 
+FLAGS = ("--resume", "--progress", "--no-progress")  # options of `train` after which no value comes
+
+
 @app.command()
 def train(
     algorithm: Algorithm = None,
@@ -311,6 +315,8 @@ def start_training(
     if resume:
         if out is None:
             raise ValueError("out must name the folder of the run to resume, got none")
+        if preset is not None:
+            raise ValueError(f"preset must be left out where a run is resumed, it keeps its settings; got {preset!r}")
         given = Run.open(out).config() | given
     for name in ("algorithm", "env_id"):
         if name not in given:
@@ -332,10 +338,13 @@ def is_conditioned(arguments: Sequence[str], *, out: Path | None = None) -> bool
     """Return whether a training is one of Pareto Conditioned Networks: it says so, or the run that is resumed was."""
     from fair_envs.baselines.runs import Run
 
-    if "pcn" in arguments:
+    pairs = list(pairwise(["", *arguments]))
+    if any(word == "pcn" and (not last.startswith("--") or "=" in last or last in FLAGS) for last, word in pairs):
         return True
-    if "--resume" in arguments and "--out" in arguments[:-1]:
-        out = Path(arguments[list(arguments).index("--out") + 1])
+    if "--resume" in arguments:
+        folders = [word for last, word in pairs if last == "--out"]
+        folders += [word.removeprefix("--out=") for word in arguments if word.startswith("--out=")]
+        out = Path(folders[-1]) if folders else out
     if out is None or not (out / "config.json").is_file():
         return False
     return bool(Run(out).config().get("algorithm") == "pcn")
@@ -431,7 +440,7 @@ def evaluate(
 
     folder = new_path(out, stem="evaluation", folder=run)
     if is_conditioned([], out=run):
-        evaluate_conditioned(run, folder, episodes=episodes, seed=seed, param=param)
+        evaluate_conditioned(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
         return
     model, config = load(run)
     parameters = environment_parameters(config.env_id, param, base=config.parameters)
@@ -454,7 +463,9 @@ def evaluate(
     typer.echo(f"saved {folder}")
 
 
-def evaluate_conditioned(run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None) -> None:
+def evaluate_conditioned(
+    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
+) -> None:
     """Play the coverage set of Pareto Conditioned Networks again."""
     from fair_envs.baselines import coverage
     from fair_envs.baselines.pcn_training import load_pcn, test
@@ -462,7 +473,7 @@ def evaluate_conditioned(run: Path, folder: Path, *, episodes: int, seed: int, p
     if param is not None:
         raise ValueError("param must be left out: Pareto Conditioned Networks are tested in their own environment")
     model, config = load_pcn(run)
-    found = test(model, config, episodes=episodes, seed=seed)
+    found = test(model, config, episodes=episodes, seed=seed, progress=progress)
     coverage.save(found, folder, reference=model.reference[model.requested])
     terminal().print(coverage.table(found))
     typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")

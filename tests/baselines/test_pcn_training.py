@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +130,24 @@ def test_the_rewards_are_the_performance_and_minus_the_gaps() -> None:
     assert isinstance(env, gym.vector.VectorEnv)
 
 
+def test_group_notions_compare_whom_they_are_told_to() -> None:
+    fraud: Any = {"env_id": "FairFraud-v0", "parameters": {"horizon": 100}, "lanes": 2, "objectives": ("R", "SP", "IF")}
+    few = PCNTraining(**fraud, groups=("continent=NA",))
+    assert (few.notions[0].groups, few.notions[1].name) == ({"continent": "NA"}, "individual_fairness")
+    assert PCNTraining(**fraud, groups=("continent",)).notions[0].groups == ("continent",)
+    assert PCNTraining(**fraud).notions[0].groups is None
+    env = make_env(few)
+    env.reset(seed=0)
+    env.unwrapped.report_action_probs(np.full((2, 2), 0.5))
+    env.step(np.zeros(2, np.int64))
+    with pytest.raises(ValueError, match="groups must be attributes or criteria such as gender=woman, not both"):
+        PCNTraining(**fraud, groups=("continent", "continent=NA"))
+
+
 def test_wrong_trainings_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="objectives and computed must name each once"):
         config(computed=("SP",))
-    with pytest.raises(ValueError, match="objectives must list names of objectives, got 'R'"):
+    with pytest.raises(ValueError, match="objectives must list names, got 'R'"):
         config(objectives="R")
     with pytest.raises(ValueError, match="objectives must name a notion beside R"):
         train_pcn(config(objectives=("R",)), out=tmp_path / "run")
@@ -212,6 +226,28 @@ def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path) -> None:
     assert tested.code == 0, tested.text
     assert "desired R" in tested.text
     assert (tmp_path / "run" / "evaluation-1" / "coverage.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "conditioned"),
+    [
+        (("pcn", FERRY), True),
+        (("--no-progress", "pcn", FERRY), True),
+        (("--param=horizon=3", "pcn", FERRY), True),
+        (("ppo", "FairHarvest-v0", "--out", "pcn"), False),
+        (("ppo", "FairHarvest-v0", "--n-steps", "10"), False),
+    ],
+)
+def test_a_training_is_of_pcn_if_it_is_named_so(words: Sequence[str], conditioned: bool) -> None:
+    assert cli.is_conditioned(words) is conditioned
+
+
+def test_a_run_of_pcn_is_known_by_its_folder(tmp_path: Path) -> None:
+    train_pcn(config(steps=100), out=tmp_path / "run")
+    for words in (("--out", str(tmp_path / "run")), (f"--out={tmp_path / 'run'}",)):
+        assert cli.is_conditioned(("--resume", *words))
+    said = Said("train", "--out", tmp_path / "run", "--resume", "--preset", "farel")
+    assert "preset must be left out where a run is resumed" in said.flat
 
 
 def test_ctrl_c_tells_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def split(continent: str, kind: str, others: Sequence[str]) -> dict[str, float]:
 
 
 def currencies(code: str, kind: str) -> dict[str, float]:
-    """Return what a country pays in: its own currency if there are merchants for it, else US dollars."""
+    """Return what a country pays in: its own currency if there are merchants for it, else euros; others in dollars."""
     own = OWN_CURRENCY.get(code, "USD")
     return {own if own in SELLERS[kind] else "EUR": 1.0}
 
