@@ -54,6 +54,15 @@ class Memory:
         _, threshold, minimum = self.weighting
         return max(minimum, 1 / threshold) if threshold else math.inf
 
+    def holds(self, age: int, *, individuals: int) -> bool:
+        """Return whether a decision may be kept so many steps later, where each decides about so many people."""
+        newer = age * individuals
+        if self.capacity is not None:
+            return newer < self.capacity
+        factor, threshold, minimum = self.weighting
+        weight = age if factor == 1 else (1 - factor**age) / (1 - factor)
+        return newer < minimum or factor**age >= threshold * (individuals * weight + factor**age)
+
     @property
     def weighting(self) -> Weighting:
         """How much they count."""

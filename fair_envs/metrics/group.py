@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.compilation import Kernel, compile_kernels, rule
-from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History
+from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked
 
@@ -335,6 +335,19 @@ class GroupNotion:
         if self.undefined == "paper" and len(members) != 2:
             raise ValueError(f"undefined='paper' needs two groups, got {len(members)}")
 
+    def check_memory(self, memory: Memory, spec: FairSpec) -> None:
+        """Raise ValueError if a history with such a memory forgets everybody before the needed feedback comes."""
+        if not self.definition.feedback or spec.feedback != "delayed":
+            return
+        if self.current_step:
+            raise ValueError(f"current_step must be False for {self.name} where feedback comes later, got True")
+        if not memory.holds(spec.delay, individuals=spec.individuals):
+            people = "somebody" if spec.individuals == 1 else f"{spec.individuals} people"
+            raise ValueError(
+                f"history must hold {people} a step for {spec.delay} steps and more, until feedback comes that "
+                f"{self.name} needs, got {memory}"
+            )
+
     def _check_accepted(self, spec: FairSpec) -> None:
         """Raise ValueError if decisions that the notion needs the truth of are never learnt about."""
         code, favourable = self.definition.code, spec.favourable_action
@@ -359,7 +372,8 @@ class GroupNotion:
             last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
 
         Raises:
-            ValueError: The environment cannot tell what the notion needs, or has no such groups.
+            ValueError: The environment cannot tell what the notion needs, or has no such groups, or the history forgets
+                everybody before feedback comes.
         """
         if not self._known or self._known[0].spec is not history.spec:
             self._known[:] = [GroupGaps([self], history.spec)]
@@ -369,6 +383,7 @@ class GroupNotion:
     def _rates(self, history: History) -> FloatArray:
         """Return the rates, shape (B, strata, groups, components)."""
         self.check(history.spec)
+        self.check_memory(history.memory, history.spec)
         members = stacked_members(history.spec, self.groups)
         counts = _by_code(history, current_step=self.current_step)
         strata = np.arange(counts.shape[2]) if self.definition.conditional else np.array([-1])
@@ -414,7 +429,8 @@ class GroupGaps:
     def __init__(self, notions: Sequence[GroupNotion], spec: FairSpec) -> None:
         for notion in notions:
             notion.check(spec)
-        self.spec = spec
+        self.spec, self.notions = spec, tuple(notions)
+        self._fits: Memory | None = None  # the memory last asked, in which all notions find what they need
         self._families = _families(notions, spec)
         self._fill = np.array([{"fair": 0.0, "unfair": own.worst}.get(own.undefined, np.nan) for own in notions])
         self._last = np.array([notion.undefined == "last" for notion in notions])
@@ -426,7 +442,12 @@ class GroupGaps:
         Args:
             history: What was decided, in an environment with this spec.
             last: The gaps before, shape (B, N), for notions with ``undefined="last"``.
+
+        Raises:
+            ValueError: The history forgets everybody before feedback comes that a notion needs.
         """
+        if self._fits is not history.memory:
+            self._check_memory(history.memory)
         gaps = np.empty((history.lanes, len(self._fill)))
         for family in self._families:
             gaps[:, family.places] = self._of_family(family, history)
@@ -435,6 +456,11 @@ class GroupGaps:
         undefined = np.isnan(gaps)
         gaps = np.where(undefined, self._fill, gaps)
         return gaps if last is None else np.where(undefined & self._last, last, gaps)
+
+    def _check_memory(self, memory: Memory) -> None:
+        for notion in self.notions:
+            notion.check_memory(memory, self.spec)
+        self._fits = memory
 
     def _of_family(self, family: _Family, history: History) -> FloatArray:
         counts = _by_code(history, current_step=family.current_step)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fair_envs.history import Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec
+from fair_envs.history import POSITIVE, Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec, blank_facts
+from fair_envs.metrics.gaps import Gaps
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupNotion, group_members
 
 SPEC = FairSpec(
@@ -287,6 +288,66 @@ def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
 def test_groups_that_are_not_there_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GroupNotion(name="SP", **options).gap(people())
+
+
+LATE = replace(SPEC, feedback="delayed", delay=3)
+
+
+@pytest.mark.parametrize("people", [1, 2])
+@pytest.mark.parametrize(
+    "memory",
+    [
+        *(SlidingWindow(size) for size in (2, 3, 4, 6, 7)),
+        Full(),
+        *(Discounted(0.5, threshold=threshold, minimum=1) for threshold in (0, 0.01, 0.03, 0.0625, 0.07)),
+        *(Discounted(1.0, threshold=threshold, minimum=1) for threshold in (0.14, 0.15, 0.25, 0.26)),
+        *(Discounted(0.5, threshold=0.9, minimum=minimum) for minimum in (3, 4, 6, 7)),
+        Discounted(0.1, algorithm="paper"),
+    ],
+    ids=str,
+)
+def test_a_history_that_forgets_everybody_before_feedback_comes_is_refused(memory: Memory, people: int) -> None:
+    spec = replace(LATE, individuals=people, late_rows=people)
+    at_once = replace(spec, feedback="full", delay=0)  # the history of which nobody asks for a delay
+    kept, learns = History(memory, at_once), False
+    for step in range(20):
+        facts = blank_facts(at_once)
+        facts["decided"], facts["action"], facts["sensitive"] = 1, 1, 0
+        facts["individual"] = people * step + np.arange(people)
+        if step >= spec.delay:
+            facts["late_count"], facts["late_feedback"] = people, 1
+            facts["late_individual"] = people * (step - spec.delay) + np.arange(people)
+        kept.add_facts(facts)
+        learns = learns or bool(kept.counts()[..., POSITIVE].any())
+    several, late = Gaps(["SP", "EO"], spec), History(memory, spec)
+    asked = [
+        lambda: several.check_memory(memory),
+        lambda: several(late),
+        lambda: GroupNotion(name="EO").gap(late),
+        lambda: GroupNotion(name="EO").rates(late),
+    ]
+    GroupNotion(name="SP").gap(late)
+    for ask in asked:
+        if learns:
+            ask()
+            continue
+        with pytest.raises(ValueError, match=r"a step for 3 steps and more, until feedback comes that equal_.*, got"):
+            ask()
+
+
+def test_the_present_step_is_never_known_of_where_feedback_comes_later() -> None:
+    kept = History(Full(), LATE)
+    assert np.isnan(GroupNotion(name="SP", current_step=True).gap(kept)[0])
+    with pytest.raises(ValueError, match="current_step must be False for equal_opportunity where feedback comes later"):
+        GroupNotion(name="EO", current_step=True).gap(kept)
+
+
+def test_each_history_is_asked_for_its_memory() -> None:
+    notion = GroupNotion(name="EO")
+    for _ in range(2):
+        assert np.isnan(notion.gap(History(SlidingWindow(4), LATE))[0])
+        with pytest.raises(ValueError, match=r"got SlidingWindow\(size=3\)"):
+            notion.gap(History(SlidingWindow(3), LATE))
 
 
 def test_a_notion_that_needs_what_the_environment_lacks_is_refused() -> None:
