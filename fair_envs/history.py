@@ -107,16 +107,16 @@ class Discounted(Memory):
         factor: Above 0, at most 1.
         threshold: A decision is forgotten once its share of the whole weight is below this; 0: never. In the published
             algorithm: how small a change of the mean is.
-        minimum: So many are kept however light they are.
         delay: In the published algorithm: more small changes than this end the memory; the newest ``minimum - delay``
             decisions are left out as the older ones of a pair.
+        minimum: So many are kept however light they are.
         algorithm: ``"weights"`` or ``"paper"``.
     """
 
     factor: float = 0.95
     threshold: float = 1e-4
-    minimum: int = 100
     delay: int = 5
+    minimum: int = 100
     algorithm: Literal["weights", "paper"] = "weights"
 
     def __post_init__(self) -> None:

@@ -260,6 +260,10 @@ def test_the_published_discount(factor: float, expected: list[float]) -> None:  
     assert csc == pytest.approx([0, -1, -2 / 3, -0.75, -0.7])
 
 
+def test_the_numbers_of_the_discount_stand_in_the_studys_order() -> None:
+    assert Discounted(0.9, 1e-3, 2, 7) == Discounted(factor=0.9, threshold=1e-3, delay=2, minimum=7)
+
+
 @pytest.mark.parametrize(
     ("memory", "expected"),
     [
