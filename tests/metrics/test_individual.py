@@ -296,6 +296,24 @@ def test_the_published_discount_forgets_no_group_counts() -> None:  # H4
         fairness().gap(history)
 
 
+@pytest.mark.parametrize("distance", [BrayCurtis(), lambda u, v: float(abs(u - v).max())], ids=["own", "given"])
+def test_the_published_discount_knows_nothing_of_an_episode_that_is_forgotten(distance: Any) -> None:
+    notion = IndividualFairness(distance=distance, form="paper")
+    kept, fresh = (told(discounted(factor=0.9), np.zeros((0, 2)), [], keep=keep) for keep in (True, False))
+    for history in (kept, fresh):
+        add(history, PEOPLE, ACTIONS, PROBS)
+    before = notion.gap(kept)[0]
+    assert notion.gap(fresh)[0] == before > 0
+    for history, expected in ((kept, before), (fresh, math.nan)):
+        for _ in range(2):  # nothing new came the second time
+            history.begin()
+            assert notion.gap(history)[0] == pytest.approx(expected, nan_ok=True)
+    for n in range(3):
+        add(fresh, PEOPLE[n : n + 1], ACTIONS[n : n + 1], PROBS[n : n + 1])
+        alone = told(fresh.memory, PEOPLE[: n + 1], ACTIONS[: n + 1], PROBS[: n + 1])
+        assert notion.gap(fresh)[0] == pytest.approx(notion.gap(alone)[0], nan_ok=True)
+
+
 def test_neighbours_are_among_those_whom_the_published_discount_remembers() -> None:
     rng = np.random.default_rng(1)
     features, action, p = rng.random((300, 2)), rng.integers(0, 2, 300), rng.random(300)
