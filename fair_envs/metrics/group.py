@@ -349,10 +349,15 @@ class GroupNotion:
             )
 
     def _check_accepted(self, spec: FairSpec) -> None:
-        """Raise ValueError if decisions that the notion needs the truth of are never learnt about."""
+        """Raise ValueError if the notion says nothing, as decisions that it needs the truth of are never learnt about.
+
+        Everybody known of was decided on alike, so that rates among those for whom a decision was right, and shares of
+        the errors, are 0 or 1 in every group whatever the policy.
+        """
         code, favourable = self.definition.code, spec.favourable_action
-        if code == VALUES or (code == POSITIVE_VALUE and favourable != 1):
-            needed = "all decisions" if code == VALUES else "decision 1"
+        tells = code == ACCURACY or (code == POSITIVE_VALUE and favourable == 1)
+        if self.definition.feedback and not tells:
+            needed = "decision 1" if code == POSITIVE_VALUE else "all decisions"
             raise ValueError(
                 f"{self.name} needs feedback on {needed}; this environment reveals it on decision {favourable} alone"
             )

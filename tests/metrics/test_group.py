@@ -71,6 +71,7 @@ def gap(name: str, kept: History, **options: Any) -> float:
         (G7, None, {"treatment_equality_raw": 1, "TE": 1, "SP": 1 / 6, "EO": 0, "OAE": 0, "PE": 0}),
         (G8, None, {"SP": 0, "EO": 0, "PE": 0, "OAE": 1 / 6, "PP": 0, "CUAE": 1 / 6}),
         (G9, None, {"SP": 0, "EO": 0, "PE": 0, "OAE": 1 / 6, "PP": 1 / 6}),
+        ([(1, 1, 1), (0, 0, 1)], None, {"EqOdds": 0, "EO": 1}),  # nobody is spared: of the two the first is undefined
         ([], None, dict.fromkeys([*SHORT, "treatment_equality_raw"], 1) | {"CSP": None}),
     ],
 )
@@ -250,6 +251,25 @@ def test_gaps_are_fairlearns() -> None:
         assert {name: gap(name, kept) for name in expected} == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("favourable", [0, 1])
+@given(case=CASES)
+def test_of_the_accepted_alone_notions_that_say_nothing_are_refused(favourable: int, case: Case) -> None:
+    known = [(group, action, truth if action == favourable else -1) for group, action, truth in case]
+    partial = replace(SPEC, feedback="accepted", favourable_action=favourable)
+    found = {name: gap(name, history(known)) for name in (*SHORT, "treatment_equality_raw") if name != "CSP"}
+    telling = {"SP", "OAE", "PP"} if favourable == 1 else {"SP", "OAE"}
+    for name, value in found.items():
+        if name in telling:
+            GroupNotion(name=name).check(partial)
+            continue
+        assert value == 0 or np.isnan(value), name
+        needed = "decision 1" if name == "PP" else "all decisions"
+        with pytest.raises(ValueError, match=f"needs feedback on {needed}; .* reveals it on decision {favourable} al"):
+            GroupNotion(name=name).check(partial)
+    if favourable == 1:
+        assert found["OAE"] == pytest.approx(found["PP"], nan_ok=True)
+
+
 # ---------------------------------------------------------------------------------------------------- bad input
 
 
@@ -356,13 +376,6 @@ def test_a_notion_that_needs_what_the_environment_lacks_is_refused() -> None:
         GroupNotion(name="EO").gap(History(Full(), blind))
     with pytest.raises(ValueError, match="conditional_statistical_parity needs a legitimate factor"):
         GroupNotion(name="CSP").gap(History(Full(), blind))
-    for name, favourable in (("CUAE", 1), ("CUAE", 0), ("PP", 0)):
-        partial = replace(SPEC, feedback="accepted", favourable_action=favourable)
-        with pytest.raises(
-            ValueError, match=f"needs feedback on .*; this environment reveals it on decision {favourable} alone"
-        ):
-            GroupNotion(name=name).check(partial)
-    GroupNotion(name="PP").check(replace(SPEC, feedback="accepted"))
     unmarked = FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())
     with pytest.raises(ValueError, match="groups must be given where there is no sensitive attribute"):
         GroupNotion(name="SP").gap(History(Full(), unmarked))
