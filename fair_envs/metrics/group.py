@@ -369,21 +369,23 @@ class GroupNotion:
             rates = rates[:, 0]
         return {name: rates[..., g, :] for g, name in enumerate(group_members(history.spec, self.groups))}
 
-    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: FloatArray | float | None = None) -> FloatArray:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest (infinite for the raw treatment equality).
 
         Args:
             history: What was decided.
-            last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
+            last: With ``undefined="last"``: the gaps before, shape (B,) or one number; NaN where there is none.
 
         Raises:
             ValueError: The environment cannot tell what the notion needs, or has no such groups, or the history forgets
-                everybody before feedback comes.
+                everybody before feedback comes; ``last`` has another shape.
         """
         if not self._known or self._known[0].spec is not history.spec:
             self._known[:] = [GroupGaps([self], history.spec)]
         gaps: GroupGaps = self._known[0]
-        return gaps(history, last=None if last is None else last[:, np.newaxis])[:, 0]
+        if last is not None and np.shape(last) not in ((), (history.lanes,)):
+            raise ValueError(f"last must have shape ({history.lanes},), got {np.shape(last)}")
+        return gaps(history, last=None if last is None else np.reshape(last, (-1, 1)))[:, 0]
 
     def _rates(self, history: History) -> FloatArray:
         """Return the rates, shape (B, strata, groups, components)."""
