@@ -1,6 +1,8 @@
 """Group notions on histories: worked cases of the FAReL study, and agreement with Fairlearn."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -209,7 +211,9 @@ def test_the_caller_chooses_what_an_undefined_gap_is() -> None:
     assert gap("treatment_equality_raw", kept, undefined="unfair") == np.inf
     last = GroupNotion(name="EO", undefined="last")
     assert np.isnan(last.gap(kept)[0])
-    assert last.gap(kept, last=np.array([0.3])) == [0.3]
+    assert last.gap(kept, last=np.array([0.3])) == last.gap(kept, last=0.3) == [0.3]
+    with pytest.raises(ValueError, match=r"last must have shape \(1,\), got \(2,\)"):
+        last.gap(kept, last=np.array([0.3, 0.4]))
     assert last.gap(history(G1), last=np.array([0.3])) == pytest.approx([1 / 6])
 
 
@@ -233,21 +237,25 @@ def test_neither_order_nor_the_groups_names_matter(case: Case, order: Any) -> No
 
 def test_gaps_are_fairlearns() -> None:
     fairlearn: Any = pytest.importorskip("fairlearn.metrics")
+    precision: Any = pytest.importorskip("sklearn.metrics").precision_score
     luck = np.random.default_rng(0)
     rates = {
         "SP": fairlearn.selection_rate,
         "EO": fairlearn.true_positive_rate,
         "PE": fairlearn.false_positive_rate,
+        "PP": precision,
+        "NPV": partial(precision, pos_label=0),
         "OAE": lambda y_true, y_pred: float(np.mean(y_true == y_pred)),
     }
     for _ in range(1000):
         n = int(luck.integers(8, 40))
         group, action, truth = luck.integers(0, 2, (3, n))
-        group[:4], truth[:4] = (0, 0, 1, 1), (0, 1, 0, 1)  # both rates of both groups exist
+        group[:4], truth[:4], action[:4] = (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)  # all rates of both groups exist
         kept = history(list(zip(group, action, truth, strict=True)))
         frame = fairlearn.MetricFrame(metrics=rates, y_true=truth, y_pred=action, sensitive_features=group)
         expected = frame.difference().to_dict()
         expected["EqOdds"] = max(expected["EO"], expected["PE"])  # fairlearn's equalized_odds_difference
+        expected["CUAE"] = max(expected["PP"], expected.pop("NPV"))
         assert {name: gap(name, kept) for name in expected} == pytest.approx(expected)
 
 
@@ -340,7 +348,7 @@ def test_a_history_that_forgets_everybody_before_feedback_comes_is_refused(memor
         kept.add_facts(facts)
         learns = learns or bool(kept.counts()[..., POSITIVE].any())
     several, late = Gaps(["SP", "EO"], spec), History(memory, spec)
-    asked = [
+    asked: list[Callable[[], Any]] = [
         lambda: several.check_memory(memory),
         lambda: several(late),
         lambda: GroupNotion(name="EO").gap(late),

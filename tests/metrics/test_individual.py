@@ -649,7 +649,11 @@ def test_a_distance_of_ones_own() -> None:
     def furthest(u: Any, v: Any) -> float:
         return float(abs(u - v).max())
 
-    together = Given(lambda rows, row: abs(rows - row).max(1), vectorised=True)
+    def furthest_of_many(rows: Any, row: Any) -> Any:
+        assert len(rows) > 0
+        return abs(rows - row).max(1)
+
+    together = Given(furthest_of_many, vectorised=True)
     history = random_history(SlidingWindow(6), 5)
     for n in range(10):
         add(history, np.random.default_rng(n).random((1, 3)), [n % 2], [(0.4, 0.6)])
