@@ -54,6 +54,15 @@ class Memory:
         _, threshold, minimum = self.weighting
         return max(minimum, 1 / threshold) if threshold else math.inf
 
+    def holds(self, age: int, *, individuals: int) -> bool:
+        """Return whether a decision may be kept so many steps later, where each decides about so many people."""
+        newer = age * individuals
+        if self.capacity is not None:
+            return newer < self.capacity
+        factor, threshold, minimum = self.weighting
+        weight = age if factor == 1 else (1 - factor**age) / (1 - factor)
+        return newer < minimum or factor**age >= threshold * (individuals * weight + factor**age)
+
     @property
     def weighting(self) -> Weighting:
         """How much they count."""
@@ -98,16 +107,16 @@ class Discounted(Memory):
         factor: Above 0, at most 1.
         threshold: A decision is forgotten once its share of the whole weight is below this; 0: never. In the published
             algorithm: how small a change of the mean is.
-        minimum: So many are kept however light they are.
         delay: In the published algorithm: more small changes than this end the memory; the newest ``minimum - delay``
             decisions are left out as the older ones of a pair.
+        minimum: So many are kept however light they are.
         algorithm: ``"weights"`` or ``"paper"``.
     """
 
     factor: float = 0.95
     threshold: float = 1e-4
-    minimum: int = 100
     delay: int = 5
+    minimum: int = 100
     algorithm: Literal["weights", "paper"] = "weights"
 
     def __post_init__(self) -> None:
@@ -378,13 +387,15 @@ class History:
             features: Finite numbers, shape (n, features); to be given where the spec has any.
             action_probs: Probability of each decision, shape (n, actions); all 0 if none is known.
             feedback: The correct decisions, shape (n,); -1 (by default): not known yet.
-            outcome: Shape (n,).
+            outcome: Finite numbers, shape (n,).
 
         Raises:
             ValueError: A shape or a value that does not fit the spec; nothing has changed then.
         """
         if self.lanes != 1:
             raise ValueError(f"add_rows needs a history of 1 lane, got one of {self.lanes}")
+        if np.ndim(action) != 1:
+            raise ValueError(f"action must have shape (n,), got {np.shape(action)}")
         n = len(np.asarray(action))
         given = {"action": action, "sensitive": sensitive, "legitimate": legitimate, "individual": individual}
         given |= {"features": features, "action_probs": action_probs, "feedback": feedback, "outcome": outcome}
@@ -395,11 +406,7 @@ class History:
         for name, (kind, width) in self._layout.items():
             shape = (n, *width)
             value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
-            if value.shape != shape:
-                raise ValueError(f"{name} must have shape {shape}, got {value.shape}")
-            columns[name] = value.astype(kind)[:, np.newaxis]
-            if kind is np.int64 and (columns[name][:, 0] != value).any():
-                raise ValueError(f"{name} must hold integers, got {value.dtype} values")
+            columns[name] = _column(name, value, kind, shape)[:, np.newaxis]
         self._check(columns, np.ones(n, bool))
         everyone = np.ones(1, bool)
         for row in range(n):
@@ -587,6 +594,17 @@ def _layout(spec: FairSpec) -> dict[str, tuple[Any, tuple[int, ...]]]:
         "action_probs": (np.float32, (spec.actions,)),
         "outcome": (np.float32, ()),
     }
+
+
+def _column(name: str, value: NDArray[Any], kind: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the argument of that name as numbers of a kind, or raise ValueError."""
+    if value.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {value.shape}")
+    if name == "outcome" and not np.isfinite(value).all():
+        raise ValueError(f"outcome must hold finite numbers, got {value.tolist()}")
+    if kind is np.int64 and not (np.isfinite(value).all() and (value == value.astype(kind)).all()):
+        raise ValueError(f"{name} must hold integers, got {value.dtype} values")
+    return value.astype(kind)
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[np.int64]:

@@ -7,10 +7,12 @@ because each of those breaks a library that reads ``info``.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fair_envs.parameters import Count, Range, checked
 
 PREFIX = "fair_"
 MISSING = -1
@@ -57,7 +59,10 @@ class FairSpec:
     late_rows: int = 1
 
     def __post_init__(self) -> None:
-        """Check that features are spoken of by their names, and that choices are among the options."""
+        """Check numbers and names, that features are spoken of by theirs, and that choices are among the options."""
+        for name, kind in NUMBERS.items():
+            object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        _check_names(self)
         if not 0 <= self.favourable_action < max(self.actions, 2):
             raise ValueError(
                 f"favourable_action must be between 0 and {max(self.actions, 2) - 1}, got {self.favourable_action!r}"
@@ -77,6 +82,27 @@ class FairSpec:
     def one_person(self) -> bool:
         """Whether each step is about one person, another one each time: then ``info`` has no axis for people."""
         return self.individuals == 1 and not self.same_individuals
+
+
+NUMBERS: Mapping[str, Any] = {
+    "individuals": Count,
+    "actions": Annotated[int, Range(0)],
+    "delay": Annotated[int, Range(0)],
+    "late_rows": Count,
+}
+"""What the numbers of a spec may be."""
+
+
+def _check_names(spec: FairSpec) -> None:
+    """Raise ValueError for one text where there are to be several names, and for two features of the same name."""
+    several = {name: getattr(spec, name) for name in ("features", "nominal_features", "sensitive_features", "groups")}
+    for kind in ("sensitive", "legitimate"):
+        several |= {f"{kind}[{name!r}]": values for name, values in getattr(spec, kind).items()}
+    for name, names in several.items():
+        if isinstance(names, str):
+            raise ValueError(f"{name} must be several names, got {names!r}")
+    if len(set(spec.features)) < len(spec.features):
+        raise ValueError(f"features must have different names, got {spec.features!r}")
 
 
 def facts_dtype(spec: FairSpec) -> np.dtype[np.void]:

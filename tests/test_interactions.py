@@ -113,6 +113,18 @@ def test_static_facts_cannot_be_changed_nor_given_by_position() -> None:
     [
         ({"favourable_action": 9}, "favourable_action must be between 0 and 1, got 9"),
         ({"favourable_action": -1}, "favourable_action must be between 0 and 1, got -1"),
+        ({"individuals": 0}, "individuals must be at least 1, got 0"),
+        ({"individuals": 1.5}, "individuals must be an integer at least 1, got 1.5"),
+        ({"actions": -1}, "actions must be at least 0, got -1"),
+        ({"delay": -1}, "delay must be at least 0, got -1"),
+        ({"late_rows": 0}, "late_rows must be at least 1, got 0"),
+        ({"features": "score"}, "features must be several names, got 'score'"),
+        ({"features": ("score", "x", "score")}, r"features must have different names, got \('score', 'x', 'score'\)"),
+        ({"nominal_features": "score"}, "nominal_features must be several names, got 'score'"),
+        ({"sensitive_features": "s"}, "sensitive_features must be several names, got 's'"),
+        ({"groups": "ab"}, "groups must be several names, got 'ab'"),
+        ({"sensitive": {"group": "ab"}}, r"sensitive\['group'\] must be several names, got 'ab'"),
+        ({"legitimate": {"skill": "lh"}}, r"legitimate\['skill'\] must be several names, got 'lh'"),
         ({"feedback": "huh"}, "feedback must be one of 'none', 'full', 'accepted', 'delayed', got 'huh'"),
     ],
 )

@@ -16,8 +16,8 @@ PACKAGE = "fair_envs"
 STANDS_ON: dict[str, tuple[str, ...]] = {
     "chance": ("compilation",),
     "compilation": (),
-    "interactions": (),
     "parameters": (),
+    "interactions": ("parameters",),
     "core": ("chance", "compilation", "interactions", "parameters"),
     "faces": ("core",),
     "feedback": ("compilation",),

@@ -440,6 +440,7 @@ def kernels() -> Mapping[str, Kernel]:
             lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
             if first >= mine[1]:
                 mine[:] = first
+                values[b, 0] = np.nan  # of nobody; the published discount writes it below, once somebody came
             while mine[0] < first:
                 leave(lane, plan, mine, room)
             for number in range(mine[1], end):

@@ -72,6 +72,8 @@ class Distance:
 class BrayCurtis(Distance):
     """Bray-Curtis dissimilarity, sum of ``|u - v|`` over sum of ``|u + v|``: in [0, 1] for features of at least 0.
 
+    Two people who are the opposite of each other in every feature are infinitely far apart.
+
     Args:
         variant: What two people have whose features are all 0: ``"sound"``: 0; ``"code"``: NaN, as in the published
             code.
@@ -177,10 +179,11 @@ class Minkowski(Scaled):
 
 @dataclass(frozen=True)
 class Given(Distance):
-    """A distance of one's own. It is called from Python, and what it said of each two people is kept.
+    """A distance of one's own. It is called from Python, once for each two people, and what it said is kept.
 
     Args:
-        function: ``(u, v) -> number``, or ``(rows, row) -> numbers`` if vectorised; the numbers are at least 0.
+        function: ``(u, v) -> number``, or ``(rows, row) -> numbers`` if vectorised; the numbers are at least 0. It is
+            to be symmetric: whether u or v is asked about first must make no difference.
         vectorised: Whether it takes people together, shape (n, features).
     """
 
@@ -200,6 +203,8 @@ class Given(Distance):
     def __call__(self, rows: ArrayLike, row: ArrayLike, *, nominal: Sequence[int] = ()) -> Any:
         """Return what the function says of each row, shape (n, features), and one, shape (features,): shape (n,)."""
         people, one = np.asarray(rows, np.float64), np.asarray(row, np.float64)
+        if not len(people):
+            return np.zeros(0)
         told = self.function(people, one) if self.vectorised else [self.function(person, one) for person in people]
         told = np.asarray(told, np.float64)
         if told.shape != people.shape[:1] or not (told >= 0).all():
@@ -255,7 +260,10 @@ def spread(measure, features, nominal, place, start, stop, out):  # type: ignore
                 near[j] += abs(column[j] - own) ** measure.power
     if measure.kind == BRAY_CURTIS:
         for j in range(near.shape[0]):
-            near[j] = near[j] / whole[j] if whole[j] > 0.0 else measure.zero
+            if whole[j] > 0.0:
+                near[j] = near[j] / whole[j]
+            else:
+                near[j] = np.inf if near[j] > 0.0 else measure.zero
 
 
 @rule
@@ -308,6 +316,8 @@ def total_variation(p: ArrayLike, q: ArrayLike) -> Any:
 
 def _treatments(between: int, p: ArrayLike, q: ArrayLike) -> Any:
     one, other = _distributions("p", p), _distributions("q", q)
+    if one.shape[-1] != other.shape[-1]:
+        raise ValueError(f"q must have as many actions as p, {one.shape[-1]}, got {other.shape[-1]}")
     try:
         one, other = np.broadcast_arrays(one, other)
     except ValueError:

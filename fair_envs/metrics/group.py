@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.compilation import Kernel, compile_kernels, rule
-from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History
+from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked
 
@@ -335,11 +335,29 @@ class GroupNotion:
         if self.undefined == "paper" and len(members) != 2:
             raise ValueError(f"undefined='paper' needs two groups, got {len(members)}")
 
+    def check_memory(self, memory: Memory, spec: FairSpec) -> None:
+        """Raise ValueError if a history with such a memory forgets everybody before the needed feedback comes."""
+        if not self.definition.feedback or spec.feedback != "delayed":
+            return
+        if self.current_step:
+            raise ValueError(f"current_step must be False for {self.name} where feedback comes later, got True")
+        if not memory.holds(spec.delay, individuals=spec.individuals):
+            people = "somebody" if spec.individuals == 1 else f"{spec.individuals} people"
+            raise ValueError(
+                f"history must hold {people} a step for {spec.delay} steps and more, until feedback comes that "
+                f"{self.name} needs, got {memory}"
+            )
+
     def _check_accepted(self, spec: FairSpec) -> None:
-        """Raise ValueError if decisions that the notion needs the truth of are never learnt about."""
+        """Raise ValueError if the notion says nothing, as decisions that it needs the truth of are never learnt about.
+
+        Everybody known of was decided on alike, so that rates among those for whom a decision was right, and shares of
+        the errors, are 0 or 1 in every group whatever the policy.
+        """
         code, favourable = self.definition.code, spec.favourable_action
-        if code == VALUES or (code == POSITIVE_VALUE and favourable != 1):
-            needed = "all decisions" if code == VALUES else "decision 1"
+        tells = code == ACCURACY or (code == POSITIVE_VALUE and favourable == 1)
+        if self.definition.feedback and not tells:
+            needed = "decision 1" if code == POSITIVE_VALUE else "all decisions"
             raise ValueError(
                 f"{self.name} needs feedback on {needed}; this environment reveals it on decision {favourable} alone"
             )
@@ -351,24 +369,28 @@ class GroupNotion:
             rates = rates[:, 0]
         return {name: rates[..., g, :] for g, name in enumerate(group_members(history.spec, self.groups))}
 
-    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: FloatArray | float | None = None) -> FloatArray:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest (infinite for the raw treatment equality).
 
         Args:
             history: What was decided.
-            last: With ``undefined="last"``: the gaps before, shape (B,); NaN where there is none.
+            last: With ``undefined="last"``: the gaps before, shape (B,) or one number; NaN where there is none.
 
         Raises:
-            ValueError: The environment cannot tell what the notion needs, or has no such groups.
+            ValueError: The environment cannot tell what the notion needs, or has no such groups, or the history forgets
+                everybody before feedback comes; ``last`` has another shape.
         """
         if not self._known or self._known[0].spec is not history.spec:
             self._known[:] = [GroupGaps([self], history.spec)]
         gaps: GroupGaps = self._known[0]
-        return gaps(history, last=None if last is None else last[:, np.newaxis])[:, 0]
+        if last is not None and np.shape(last) not in ((), (history.lanes,)):
+            raise ValueError(f"last must have shape ({history.lanes},), got {np.shape(last)}")
+        return gaps(history, last=None if last is None else np.reshape(last, (-1, 1)))[:, 0]
 
     def _rates(self, history: History) -> FloatArray:
         """Return the rates, shape (B, strata, groups, components)."""
         self.check(history.spec)
+        self.check_memory(history.memory, history.spec)
         members = stacked_members(history.spec, self.groups)
         counts = _by_code(history, current_step=self.current_step)
         strata = np.arange(counts.shape[2]) if self.definition.conditional else np.array([-1])
@@ -414,7 +436,8 @@ class GroupGaps:
     def __init__(self, notions: Sequence[GroupNotion], spec: FairSpec) -> None:
         for notion in notions:
             notion.check(spec)
-        self.spec = spec
+        self.spec, self.notions = spec, tuple(notions)
+        self._fits: Memory | None = None  # the memory last asked, in which all notions find what they need
         self._families = _families(notions, spec)
         self._fill = np.array([{"fair": 0.0, "unfair": own.worst}.get(own.undefined, np.nan) for own in notions])
         self._last = np.array([notion.undefined == "last" for notion in notions])
@@ -426,7 +449,12 @@ class GroupGaps:
         Args:
             history: What was decided, in an environment with this spec.
             last: The gaps before, shape (B, N), for notions with ``undefined="last"``.
+
+        Raises:
+            ValueError: The history forgets everybody before feedback comes that a notion needs.
         """
+        if self._fits is not history.memory:
+            self._check_memory(history.memory)
         gaps = np.empty((history.lanes, len(self._fill)))
         for family in self._families:
             gaps[:, family.places] = self._of_family(family, history)
@@ -435,6 +463,11 @@ class GroupGaps:
         undefined = np.isnan(gaps)
         gaps = np.where(undefined, self._fill, gaps)
         return gaps if last is None else np.where(undefined & self._last, last, gaps)
+
+    def _check_memory(self, memory: Memory) -> None:
+        for notion in self.notions:
+            notion.check_memory(memory, self.spec)
+        self._fits = memory
 
     def _of_family(self, family: _Family, history: History) -> FloatArray:
         counts = _by_code(history, current_step=family.current_step)

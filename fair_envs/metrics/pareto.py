@@ -67,8 +67,14 @@ def crowding_distance(points: ArrayLike, *, within_ranks: bool = False) -> Float
     Example:
         >>> print(crowding_distance([(0, 10), (2, 8), (3, 3), (9, 1), (10, 0)]))
         [1.  0.5 0.7 0.5 1. ]
+
+    Raises:
+        ValueError: A point is infinite: it is infinitely far from any neighbour.
     """
     rows = as_points(points)
+    if not np.isfinite(rows).all():
+        odd = rows[~np.isfinite(rows).all(axis=1)][0]
+        raise ValueError(f"points must be finite to be crowded, got {odd.tolist()}")
     if not within_ranks:
         return _crowding(rows)
     rank, distance = ranks(rows), np.empty(len(rows))
@@ -254,6 +260,8 @@ def _vector(values: ArrayLike, name: str, *, width: int) -> Floats:
     row = np.asarray(values, np.float64)
     if row.shape != (width,):
         raise ValueError(f"{name} must have shape ({width},), got {row.shape}")
+    if np.isnan(row).any():
+        raise ValueError(f"{name} must be defined in all objectives, got {row.tolist()}")
     return row
 
 

@@ -1,6 +1,8 @@
 """Group notions on histories: worked cases of the FAReL study, and agreement with Fairlearn."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -8,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fair_envs.history import Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec
+from fair_envs.history import POSITIVE, Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.interactions import FairSpec, blank_facts
+from fair_envs.metrics.gaps import Gaps
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupNotion, group_members
 
 SPEC = FairSpec(
@@ -70,6 +73,7 @@ def gap(name: str, kept: History, **options: Any) -> float:
         (G7, None, {"treatment_equality_raw": 1, "TE": 1, "SP": 1 / 6, "EO": 0, "OAE": 0, "PE": 0}),
         (G8, None, {"SP": 0, "EO": 0, "PE": 0, "OAE": 1 / 6, "PP": 0, "CUAE": 1 / 6}),
         (G9, None, {"SP": 0, "EO": 0, "PE": 0, "OAE": 1 / 6, "PP": 1 / 6}),
+        ([(1, 1, 1), (0, 0, 1)], None, {"EqOdds": 0, "EO": 1}),  # nobody is spared: of the two the first is undefined
         ([], None, dict.fromkeys([*SHORT, "treatment_equality_raw"], 1) | {"CSP": None}),
     ],
 )
@@ -207,7 +211,9 @@ def test_the_caller_chooses_what_an_undefined_gap_is() -> None:
     assert gap("treatment_equality_raw", kept, undefined="unfair") == np.inf
     last = GroupNotion(name="EO", undefined="last")
     assert np.isnan(last.gap(kept)[0])
-    assert last.gap(kept, last=np.array([0.3])) == [0.3]
+    assert last.gap(kept, last=np.array([0.3])) == last.gap(kept, last=0.3) == [0.3]
+    with pytest.raises(ValueError, match=r"last must have shape \(1,\), got \(2,\)"):
+        last.gap(kept, last=np.array([0.3, 0.4]))
     assert last.gap(history(G1), last=np.array([0.3])) == pytest.approx([1 / 6])
 
 
@@ -231,22 +237,45 @@ def test_neither_order_nor_the_groups_names_matter(case: Case, order: Any) -> No
 
 def test_gaps_are_fairlearns() -> None:
     fairlearn: Any = pytest.importorskip("fairlearn.metrics")
+    precision: Any = pytest.importorskip("sklearn.metrics").precision_score
     luck = np.random.default_rng(0)
     rates = {
         "SP": fairlearn.selection_rate,
         "EO": fairlearn.true_positive_rate,
         "PE": fairlearn.false_positive_rate,
+        "PP": precision,
+        "NPV": partial(precision, pos_label=0),
         "OAE": lambda y_true, y_pred: float(np.mean(y_true == y_pred)),
     }
     for _ in range(1000):
         n = int(luck.integers(8, 40))
         group, action, truth = luck.integers(0, 2, (3, n))
-        group[:4], truth[:4] = (0, 0, 1, 1), (0, 1, 0, 1)  # both rates of both groups exist
+        group[:4], truth[:4], action[:4] = (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)  # all rates of both groups exist
         kept = history(list(zip(group, action, truth, strict=True)))
         frame = fairlearn.MetricFrame(metrics=rates, y_true=truth, y_pred=action, sensitive_features=group)
         expected = frame.difference().to_dict()
         expected["EqOdds"] = max(expected["EO"], expected["PE"])  # fairlearn's equalized_odds_difference
+        expected["CUAE"] = max(expected["PP"], expected.pop("NPV"))
         assert {name: gap(name, kept) for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("favourable", [0, 1])
+@given(case=CASES)
+def test_of_the_accepted_alone_notions_that_say_nothing_are_refused(favourable: int, case: Case) -> None:
+    known = [(group, action, truth if action == favourable else -1) for group, action, truth in case]
+    partial = replace(SPEC, feedback="accepted", favourable_action=favourable)
+    found = {name: gap(name, history(known)) for name in (*SHORT, "treatment_equality_raw") if name != "CSP"}
+    telling = {"SP", "OAE", "PP"} if favourable == 1 else {"SP", "OAE"}
+    for name, value in found.items():
+        if name in telling:
+            GroupNotion(name=name).check(partial)
+            continue
+        assert value == 0 or np.isnan(value), name
+        needed = "decision 1" if name == "PP" else "all decisions"
+        with pytest.raises(ValueError, match=f"needs feedback on {needed}; .* reveals it on decision {favourable} al"):
+            GroupNotion(name=name).check(partial)
+    if favourable == 1:
+        assert found["OAE"] == pytest.approx(found["PP"], nan_ok=True)
 
 
 # ---------------------------------------------------------------------------------------------------- bad input
@@ -289,19 +318,72 @@ def test_groups_that_are_not_there_are_named(options: dict[str, Any], message: s
         GroupNotion(name="SP", **options).gap(people())
 
 
+LATE = replace(SPEC, feedback="delayed", delay=3)
+
+
+@pytest.mark.parametrize("people", [1, 2])
+@pytest.mark.parametrize(
+    "memory",
+    [
+        *(SlidingWindow(size) for size in (2, 3, 4, 6, 7)),
+        Full(),
+        *(Discounted(0.5, threshold=threshold, minimum=1) for threshold in (0, 0.01, 0.03, 0.0625, 0.07)),
+        *(Discounted(1.0, threshold=threshold, minimum=1) for threshold in (0.14, 0.15, 0.25, 0.26)),
+        *(Discounted(0.5, threshold=0.9, minimum=minimum) for minimum in (3, 4, 6, 7)),
+        Discounted(0.1, algorithm="paper"),
+    ],
+    ids=str,
+)
+def test_a_history_that_forgets_everybody_before_feedback_comes_is_refused(memory: Memory, people: int) -> None:
+    spec = replace(LATE, individuals=people, late_rows=people)
+    at_once = replace(spec, feedback="full", delay=0)  # the history of which nobody asks for a delay
+    kept, learns = History(memory, at_once), False
+    for step in range(20):
+        facts = blank_facts(at_once)
+        facts["decided"], facts["action"], facts["sensitive"] = 1, 1, 0
+        facts["individual"] = people * step + np.arange(people)
+        if step >= spec.delay:
+            facts["late_count"], facts["late_feedback"] = people, 1
+            facts["late_individual"] = people * (step - spec.delay) + np.arange(people)
+        kept.add_facts(facts)
+        learns = learns or bool(kept.counts()[..., POSITIVE].any())
+    several, late = Gaps(["SP", "EO"], spec), History(memory, spec)
+    asked: list[Callable[[], Any]] = [
+        lambda: several.check_memory(memory),
+        lambda: several(late),
+        lambda: GroupNotion(name="EO").gap(late),
+        lambda: GroupNotion(name="EO").rates(late),
+    ]
+    GroupNotion(name="SP").gap(late)
+    for ask in asked:
+        if learns:
+            ask()
+            continue
+        with pytest.raises(ValueError, match=r"a step for 3 steps and more, until feedback comes that equal_.*, got"):
+            ask()
+
+
+def test_the_present_step_is_never_known_of_where_feedback_comes_later() -> None:
+    kept = History(Full(), LATE)
+    assert np.isnan(GroupNotion(name="SP", current_step=True).gap(kept)[0])
+    with pytest.raises(ValueError, match="current_step must be False for equal_opportunity where feedback comes later"):
+        GroupNotion(name="EO", current_step=True).gap(kept)
+
+
+def test_each_history_is_asked_for_its_memory() -> None:
+    notion = GroupNotion(name="EO")
+    for _ in range(2):
+        assert np.isnan(notion.gap(History(SlidingWindow(4), LATE))[0])
+        with pytest.raises(ValueError, match=r"got SlidingWindow\(size=3\)"):
+            notion.gap(History(SlidingWindow(3), LATE))
+
+
 def test_a_notion_that_needs_what_the_environment_lacks_is_refused() -> None:
     blind = FairSpec(individuals=1, actions=2, features=(), sensitive={"s": ("no", "yes")}, groups=("no", "yes"))
     with pytest.raises(ValueError, match="equal_opportunity needs feedback, the correct decisions"):
         GroupNotion(name="EO").gap(History(Full(), blind))
     with pytest.raises(ValueError, match="conditional_statistical_parity needs a legitimate factor"):
         GroupNotion(name="CSP").gap(History(Full(), blind))
-    for name, favourable in (("CUAE", 1), ("CUAE", 0), ("PP", 0)):
-        partial = replace(SPEC, feedback="accepted", favourable_action=favourable)
-        with pytest.raises(
-            ValueError, match=f"needs feedback on .*; this environment reveals it on decision {favourable} alone"
-        ):
-            GroupNotion(name=name).check(partial)
-    GroupNotion(name="PP").check(replace(SPEC, feedback="accepted"))
     unmarked = FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())
     with pytest.raises(ValueError, match="groups must be given where there is no sensitive attribute"):
         GroupNotion(name="SP").gap(History(Full(), unmarked))

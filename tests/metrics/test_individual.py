@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -119,6 +120,39 @@ def test_distances_of_the_studys_people(distance: Any, applicants: float, transa
     assert distance([u], v, nominal=[5, 6]) == pytest.approx([transactions], abs=1e-12)
 
 
+HIRING = (  # D3: all features as the environment scales them
+    [22 / 47, 0, 1, 1, 0, 0, 10 / 47, 1, 1, 0, 0],
+    [23 / 47, 1, 1, 0, 1, 1, 20 / 47, 1, 1, 0, 0],
+)
+FRAUD = (  # D4: month, day, weekday, hour, card, merchant, country, continent, amount, currency
+    [1 / 11, 5 / 30, 1 / 6, 14 / 23, 37 / 10_000, 3 / 6, 118 / 124, 2 / 5, 25 / 8000, 0],
+    [1 / 11, 6 / 30, 2 / 6, 20 / 23, 40 / 10_000, 0, 37 / 124, 1 / 5, 120 / 8000, 1 / 4],
+)
+
+
+@pytest.mark.parametrize(
+    ("distance", "applicants", "transactions"),
+    [
+        (HEOM(variant="code", **SIMILARITY), 0.9007505351259236, 0.8108207412973056),
+        (HMOM(**SIMILARITY), 0.8857889202599901, 0.7809263337912008),
+        (BrayCurtis(), 0.15877437325905294, 0.37110547570771535),
+    ],
+)
+def test_distances_between_people_of_the_studys_environments(
+    distance: Any, applicants: float, transactions: float
+) -> None:  # D3, D4: nominal and left out is what the environments say
+    for name, (u, v), expected in (
+        ("FairHiring-v0", HIRING, applicants),
+        ("FairFraud-v0", FRAUD, transactions),
+    ):
+        history = History(SlidingWindow(2), gym.make(name).unwrapped.fair_spec)  # type: ignore[attr-defined]
+        codes = {"sensitive": history.spec.sensitive, "legitimate": history.spec.legitimate}
+        people: dict[str, Any] = {kind: np.zeros((2, len(codes[kind])), int) for kind in codes}
+        history.add_rows(**people, features=[u, v], action=[1, 1], action_probs=[(0, 1)] * 2)  # treated alike
+        gap = IndividualFairness(distance=distance, form="paper").gap(history)[0]
+        assert 1 - gap == pytest.approx(expected, abs=1e-6)  # features are single precision
+
+
 def test_distances_agree_with_scipy() -> None:
     spatial = pytest.importorskip("scipy.spatial.distance")
     rng = np.random.default_rng(0)
@@ -212,6 +246,18 @@ def test_bray_curtis_of_nothing_and_nothing() -> None:  # I8
     assert fairness().gap(history) == pytest.approx((1 + 2 * math.sqrt(1 - math.sqrt(0.5))) / 3)
 
 
+def test_bray_curtis_of_opposites_is_infinite() -> None:
+    spatial = pytest.importorskip("scipy.spatial.distance")
+    rows, row = [[-1, 2], [0, 0], [1, -2], [1, 2]], [1.0, -2.0]
+    with np.errstate(divide="ignore"):
+        expected = [float(spatial.braycurtis(other, row)) for other in rows]
+    for variant in ("sound", "code"):
+        assert BrayCurtis(variant=variant)(rows, row).tolist() == expected == [math.inf, 1, 0, 2]
+    history = told(SlidingWindow(10), [(1, -2), (-1, 2), (0, 0)], [1, 0, 0], PROBS[:3])
+    assert fairness().gap(history) == 0
+    assert Consistency(k=1, distance=BrayCurtis()).gap(history) == 0.5  # (1, 0 and, of two as near, 1/2) / 3
+
+
 def step_of(history: History, features: Any, action: Any, probs: Any, *, first: int = 0) -> None:
     """Add the people of one step."""
     people = {"features": features, "action": action, "action_probs": probs}
@@ -260,6 +306,10 @@ def test_the_published_discount(factor: float, expected: list[float]) -> None:  
     assert csc == pytest.approx([0, -1, -2 / 3, -0.75, -0.7])
 
 
+def test_the_numbers_of_the_discount_stand_in_the_studys_order() -> None:
+    assert Discounted(0.9, 1e-3, 2, 7) == Discounted(factor=0.9, threshold=1e-3, delay=2, minimum=7)
+
+
 @pytest.mark.parametrize(
     ("memory", "expected"),
     [
@@ -290,6 +340,24 @@ def test_the_published_discount_forgets_no_group_counts() -> None:  # H4
         ValueError, match="form must be 'paper' and between 'hellinger' on a history with algorithm='pap"
     ):
         fairness().gap(history)
+
+
+@pytest.mark.parametrize("distance", [BrayCurtis(), lambda u, v: float(abs(u - v).max())], ids=["own", "given"])
+def test_the_published_discount_knows_nothing_of_an_episode_that_is_forgotten(distance: Any) -> None:
+    notion = IndividualFairness(distance=distance, form="paper")
+    kept, fresh = (told(discounted(factor=0.9), np.zeros((0, 2)), [], keep=keep) for keep in (True, False))
+    for history in (kept, fresh):
+        add(history, PEOPLE, ACTIONS, PROBS)
+    before = notion.gap(kept)[0]
+    assert notion.gap(fresh)[0] == before > 0
+    for history, expected in ((kept, before), (fresh, math.nan)):
+        for _ in range(2):  # nothing new came the second time
+            history.begin()
+            assert notion.gap(history)[0] == pytest.approx(expected, nan_ok=True)
+    for n in range(3):
+        add(fresh, PEOPLE[n : n + 1], ACTIONS[n : n + 1], PROBS[n : n + 1])
+        alone = told(fresh.memory, PEOPLE[: n + 1], ACTIONS[: n + 1], PROBS[: n + 1])
+        assert notion.gap(fresh)[0] == pytest.approx(notion.gap(alone)[0], nan_ok=True)
 
 
 def test_neighbours_are_among_those_whom_the_published_discount_remembers() -> None:
@@ -581,18 +649,25 @@ def test_a_distance_of_ones_own() -> None:
     def furthest(u: Any, v: Any) -> float:
         return float(abs(u - v).max())
 
-    together = Given(lambda rows, row: abs(rows - row).max(1), vectorised=True)
+    def furthest_of_many(rows: Any, row: Any) -> Any:
+        assert len(rows) > 0
+        return abs(rows - row).max(1)
+
+    together = Given(furthest_of_many, vectorised=True)
     history = random_history(SlidingWindow(6), 5)
-    for _ in range(10):
-        add(history, np.random.default_rng(len(history)).random((1, 3)), [1], [(0.4, 0.6)])
+    for n in range(10):
+        add(history, np.random.default_rng(n).random((1, 3)), [n % 2], [(0.4, 0.6)])
         rows = history.columns()
         apart = np.array([[furthest(u, v) for u in rows["features"]] for v in rows["features"]], float)
         treated = [[hellinger(p, q) for p in rows["action_probs"]] for q in rows["action_probs"]]
         above = np.maximum(0, np.array(treated) - apart)
         pairs = len(apart) * (len(apart) - 1)
+        near = np.argsort(apart + np.diag([math.inf] * len(apart)), axis=1)[:, :2]  # no two are as far
+        otherwise = (rows["action"][near] != rows["action"][:, np.newaxis]).mean()
         for distance in (furthest, together):
             assert IndividualFairness(distance=distance).gap(history) == pytest.approx(above.sum() / pairs, abs=1e-7)
-            assert Consistency(k=2, distance=distance).gap(history)[0] >= 0
+            assert Consistency(k=2, distance=distance).gap(history)[0] == pytest.approx(otherwise, abs=1e-12)
+    assert together(np.zeros((0, 3)), np.zeros(3)).shape == (0,)
     with pytest.raises(ValueError, match="distance must return numbers of at least 0, one for each person, got"):
         IndividualFairness(distance=lambda u, v: -1.0).gap(history)
 
@@ -693,9 +768,11 @@ def test_the_people_of_a_step_must_have_room_in_the_history(kind: Any, memory: M
         (lambda: IndividualFairness(distance=ODD), "distance must be a Distance or a function of two people"),
         (lambda: IndividualFairness(distance=HEOM), r"distance must be made, such as HEOM\(\), got the class"),
         (
-            lambda: hellinger([0.5, 0.5], [0.2, 0.3, 0.5]),
-            r"q must have the shape of p, \(2,\), or one that fits it, got",
+            lambda: hellinger([[0.5, 0.5]] * 2, [[0.2, 0.8]] * 3),
+            r"q must have the shape of p, \(2, 2\), or one that fits it, got \(3, 2\)",
         ),
+        (lambda: hellinger([0.5, 0.5], [0.2, 0.3, 0.5]), "q must have as many actions as p, 2, got 3"),
+        (lambda: total_variation([0.5, 0.5], [[1.0]] * 4), "q must have as many actions as p, 2, got 1"),
         (lambda: IndividualFairness(exclude="x0"), "exclude must be several names or None, got 'x0'"),
         (lambda: Minkowski(0.5), "p must be at least 1, got 0.5"),
         (lambda: HEOM(scaling=ODD), "scaling must be one of"),

@@ -88,9 +88,10 @@ def test_nothing_is_ever_learnt_of_the_refused() -> None:
     infos = [env.step(action)[4] for action in actions]
     assert [int(info["fair_late_individual"][0]) for info in infos] == [-1, -1, 0, -1, 2, 3]
     assert [int(info["fair_late_count"]) for info in infos] == [0, 0, 1, 0, 1, 1]
-    with pytest.raises(ValueError, match="needs feedback on all decisions; this environment reveals it on decision 1"):
-        FairnessObjectives(env, ["CUAE"], Full())
-    FairnessObjectives(env, ["PP", "EO"], Full())
+    for name in ("CUAE", "EO", "PE", "EqOdds", "TE"):
+        with pytest.raises(ValueError, match=r"needs feedback on all decisions; .* reveals it on decision 1 alone"):
+            FairnessObjectives(env, [name], Full())
+    FairnessObjectives(env, ["PP", "OAE"], Full())
 
 
 def test_notions_above_it_learn_late() -> None:
