@@ -145,7 +145,7 @@ class GapObjectives(Transform):
         self._focal = setting.focal
         self.histories = (self._tracker.history,)
         self.objectives = ("performance", *self._tracker.gaps.names)
-        self.objectives_at_most = (np.inf, *(0.0,) * len(self._tracker.gaps.names))
+        self.objectives_at_most = (np.inf, *(0.0 - self._tracker.gaps.least).tolist())
 
     def snapshot(self) -> dict[str, Any]:
         """Return what it remembers, as arrays."""

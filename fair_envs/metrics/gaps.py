@@ -20,9 +20,10 @@ FloatArray = NDArray[np.float64]
 class DecisionNotion(Protocol):
     """A notion on histories of decisions; `fair_envs.metrics.GroupNotion` is one.
 
-    It may have four attributes more: ``name``; ``worst``, its largest gap, 1 if there is none;
-    ``needs_action_probs``, whether it needs the policy's probabilities; ``check_memory(memory, spec)``, which raises
-    ValueError if a history with such a memory cannot hold what it needs.
+    It may have five attributes more: ``name``; ``worst``, its largest gap, 1 if there is none; ``least``, its smallest,
+    0 if there is none and minus infinity where there is no bound; ``needs_action_probs``, whether it needs the policy's
+    probabilities; ``check_memory(memory, spec)``, which raises ValueError if a history with such a memory cannot hold
+    what it needs.
     """
 
     def check(self, spec: FairSpec) -> None:
@@ -97,6 +98,11 @@ class Gaps:
     def worst(self) -> FloatArray:
         """The largest gap of each notion, shape (N,)."""
         return np.array([float(getattr(notion, "worst", 1.0)) for notion in self.notions])
+
+    @property
+    def least(self) -> FloatArray:
+        """The smallest gap of each notion, shape (N,)."""
+        return np.array([float(getattr(notion, "least", 0.0)) for notion in self.notions])
 
     def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return the gaps, shape (B, N), each the number that its notion gives alone.

@@ -19,7 +19,7 @@ from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, columns
-from fair_envs.metrics import Consistency, GroupNotion, IndividualFairness
+from fair_envs.metrics import HEOM, Consistency, GroupNotion, IndividualFairness
 from fair_envs.wrappers import (
     FairnessObjectives,
     FairnessPenalty,
@@ -453,6 +453,20 @@ def test_the_space_of_the_vector_is_on_the_unwrapped_environment_too() -> None:
     assert batch.unwrapped.reward_space.shape == (6,)
     assert VecMonitor(rows).reward_space.shape == (6,)
     assert single.bound.transform.objectives[:2] == ("performance", "statistical_parity")
+
+
+def test_the_space_has_no_bound_where_a_gap_can_be_below_0() -> None:
+    def far(u: Any, v: Any) -> float:
+        return 3.0 * abs(u - v).sum()
+
+    notions = [IndividualFairness(form="paper", distance=far), IndividualFairness(form="paper"), IndividualFairness()]
+    notions.append(IndividualFairness(form="paper", distance=HEOM(scaling="raw")))
+    env: Any = FairnessObjectives(ReportActionProbs(Env(seats=100), "uniform"), notions, SlidingWindow(9))
+    assert env.reward_space.high.tolist() == [np.inf, np.inf, 0, 0, np.inf]
+    env.reset(seed=1)
+    vectors = [env.step(BOARD)[1] for _ in range(20)]
+    assert max(vector[1] for vector in vectors) > 0
+    assert all(vector in env.reward_space for vector in vectors)
 
 
 def test_the_vectors_are_the_callers_own() -> None:
