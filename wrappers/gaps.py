@@ -243,7 +243,7 @@ class ReportedProbs(Transform):
     reports = True
 
     def __init__(self, policy: Any) -> None:
-        if policy != "uniform" and not callable(policy):
+        if not callable(policy) and not (isinstance(policy, str) and policy == "uniform"):
             raise ValueError(f"policy must be 'uniform' or a function of observations, got {policy!r}")
         self.policy = policy
 

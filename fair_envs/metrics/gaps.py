@@ -44,11 +44,13 @@ def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
     """Return the notion of that name (``"SP"``, ``"statistical_parity"``), or the notion that is given.
 
     Raises:
-        ValueError: An unknown name, or no notion.
+        ValueError: An unknown name, no notion, or the class of one.
     """
     if isinstance(notion, str):
         if notion in BY_NAME:
             return BY_NAME[notion]()
+    elif isinstance(notion, type) and issubclass(notion, DecisionNotion):
+        raise ValueError(f"notions must be made, such as {notion.__name__}(...), got the class")
     elif isinstance(notion, DecisionNotion):
         return notion
     known = ", ".join(BY_NAME)

@@ -90,6 +90,12 @@ def test_a_further_notion_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) 
         decision_notion("full")
 
 
+@pytest.mark.parametrize("notion", [GroupNotion, Crowded])
+def test_the_class_of_a_notion_is_no_notion(notion: Any) -> None:
+    with pytest.raises(ValueError, match=rf"notions must be made, such as {notion.__name__}\(...\), got the class"):
+        gaps([notion], History(Full(), SPEC))
+
+
 def test_a_history_of_another_environment_is_told_apart() -> None:
     other = FairSpec(individuals=1, actions=2, features=(), sensitive={"s": ("a", "b", "c")}, groups=("a", "b", "c"))
     notion = GroupNotion(name="SP")

@@ -612,6 +612,8 @@ def test_bad_options_are_named() -> None:
         FairnessObjectives(Env(), ["SP"], Full(), horizon=1)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="policy must be 'uniform' or a function of observations, got 'greedy'"):
         ReportActionProbs(Env(), "greedy")
+    with pytest.raises(ValueError, match=r"policy must be 'uniform' or a function of observations, got array\("):
+        ReportActionProbs(Env(), np.array([0.5, 0.5]))
 
 
 def test_notions_that_need_feedback_are_refused_where_none_is_revealed() -> None:
