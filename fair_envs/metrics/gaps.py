@@ -1,6 +1,7 @@
 """Several notions over one history at once: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fair_envs.history import History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import individual
-from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion
+from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion, Groups, group_members
 from fair_envs.metrics.individual import INDIVIDUAL
 
 FloatArray = NDArray[np.float64]
@@ -62,6 +63,46 @@ def name_of(notion: DecisionNotion) -> str:
     return str(getattr(notion, "name", type(notion).__name__))
 
 
+def unique_names(notions: Sequence[DecisionNotion], spec: FairSpec) -> tuple[str, ...]:
+    """Return what notions are called, and where a name repeats what tells them apart: groups, options, or a number.
+
+    Example:
+        >>> gender = {"gender": ("man", "woman")}
+        >>> spec = FairSpec(individuals=2, actions=2, features=(), sensitive=gender, groups=gender["gender"])
+        >>> unique_names([GroupNotion(name="SP"), GroupNotion(name="SP", current_step=True)], spec)
+        ('statistical_parity', 'statistical_parity (current step)')
+    """
+    names = [name_of(notion) for notion in notions]
+    for name in set(names):
+        places = [n for n, own in enumerate(names) if own == name]
+        options = [_options(notions[n], spec) for n in places]
+        for n, own in zip(places, options, strict=True):
+            telling = [word for key, word in own.items() if any(other.get(key) != word for other in options)]
+            names[n] += f" ({', '.join(filter(None, telling))})" if any(telling) else ""
+    numbers = [names[: n + 1].count(name) if names.count(name) > 1 else 0 for n, name in enumerate(names)]
+    return tuple(f"{name} {number}" if number else name for name, number in zip(names, numbers, strict=True))
+
+
+def _options(notion: DecisionNotion, spec: FairSpec) -> dict[str, str]:
+    """Return how each option of a notion would be told beside its name; empty: not at all."""
+    if not is_dataclass(notion):
+        return {}
+    options = {own.name: getattr(notion, own.name) for own in fields(notion) if own.compare and own.name != "name"}
+    words = {name: f"{name}={value}" for name, value in options.items()}
+    if isinstance(notion, GroupNotion):
+        words["groups"] = _called(notion.groups, spec)
+    if "current_step" in options:
+        words["current_step"] = "current step" if options["current_step"] else ""
+    return words
+
+
+def _called(groups: Groups, spec: FairSpec) -> str:
+    """Return the attributes, or those who are compared."""
+    if isinstance(groups, Mapping):
+        return " / ".join(group_members(spec, groups))
+    return ", ".join([groups] if isinstance(groups, str) else groups or list(spec.sensitive)[:1])
+
+
 class Gaps:
     """Several notions, made ready for an environment.
 
@@ -71,7 +112,7 @@ class Gaps:
 
     Attributes:
         notions: The notions.
-        names: What they are called.
+        names: What they are called, see `unique_names`.
 
     Raises:
         ValueError: No notion, an unknown one, or one that needs what the environment does not tell.
@@ -82,9 +123,9 @@ class Gaps:
             raise ValueError(f"notions must be a list of at least one name or notion, got {notions!r}")
         self._spec = spec
         self.notions = tuple(map(decision_notion, notions))
-        self.names = tuple(map(name_of, self.notions))
         for notion in self.notions:
             notion.check(spec)
+        self.names = unique_names(self.notions, spec)
         grouped = [n for n, notion in enumerate(self.notions) if isinstance(notion, GroupNotion)]
         self._grouped = np.array(grouped, int)
         self._group_gaps = GroupGaps([self.notions[n] for n in grouped], spec)  # type: ignore[misc]
@@ -146,4 +187,4 @@ def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Flo
     return Gaps(notions, history.spec)(history, last=last)
 
 
-__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "decision_notion", "gaps", "name_of"]
+__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "decision_notion", "gaps", "name_of", "unique_names"]

@@ -1,6 +1,7 @@
 """Several notions at once give what each gives alone."""
 
 import time
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec
-from fair_envs.metrics import Gaps, GroupNotion, gaps
+from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
 from fair_envs.metrics.gaps import BY_NAME, decision_notion
 from fair_envs.metrics.group import DEFINITIONS
 
@@ -75,6 +76,39 @@ def test_notions_of_both_kinds_stand_in_the_order_given() -> None:
     assert found.tolist() == [[0.03, 0.5, 0.03, 1.0]]
     assert Gaps(["SP", Crowded()], SPEC).names == ("statistical_parity", "Crowded")
     assert Gaps(["treatment_equality_raw", Crowded()], SPEC).worst.tolist() == [np.inf, 1.0]
+
+
+def sp(**options: Any) -> GroupNotion:
+    return GroupNotion(name="SP", **options)
+
+
+@pytest.mark.parametrize(
+    ("notions", "names"),
+    [
+        (["SP", "EO"], ["statistical_parity", "equal_opportunity"]),
+        ([sp(groups="origin", current_step=True)], ["statistical_parity"]),
+        (["SP", sp(groups="origin")], ["statistical_parity (gender)", "statistical_parity (origin)"]),
+        (
+            ["SP", "EO", sp(current_step=True)],
+            ["statistical_parity", "equal_opportunity", "statistical_parity (current step)"],
+        ),
+        (
+            [sp(groups=("gender", "origin")), sp(groups={"gender": "woman", "origin": "east"}, current_step=True)],
+            [
+                "statistical_parity (gender, origin)",
+                "statistical_parity (gender=woman, origin=east / everybody else, current step)",
+            ],
+        ),
+        ([sp(across="rest"), sp()], ["statistical_parity (across=rest)", "statistical_parity (across=pairs)"]),
+        (["SP", sp(groups="gender")], ["statistical_parity 1", "statistical_parity 2"]),
+        (["SP", "SP"], ["statistical_parity 1", "statistical_parity 2"]),
+        ([Crowded(), "SP", Crowded()], ["Crowded 1", "statistical_parity", "Crowded 2"]),
+        ([Consistency(k=3), Consistency()], ["consistency (k=3)", "consistency (k=5)"]),
+    ],
+)
+def test_notions_of_one_name_are_told_apart(notions: Any, names: list[str]) -> None:
+    spec = replace(SPEC, features=("skill",))
+    assert list(Gaps(notions, spec).names) == names
 
 
 def test_the_gaps_before_go_to_each_notion() -> None:
