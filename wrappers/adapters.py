@@ -284,6 +284,11 @@ def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds) -> Box:
     return Box(low, high, dtype=space.dtype.type)
 
 
+def rewards_anew(batch: Batch, out: Batch) -> bool:
+    """Return whether a transform has made a reward of the agents' rewards: changed them, or made a vector of them."""
+    return batch.vector is None and (out.reward is not batch.reward or out.vector is not None)
+
+
 def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
     """Raise ValueError if the reward is not the one that the agents' rewards make."""
     if not np.array_equal(reward, expected):
@@ -422,9 +427,9 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
             vector=vector,
         )
         out = self.bound.apply(batch)
+        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+            check_untouched(reward, self._number(batch), self.bound.transform)
         if out.reward is not batch.reward:
-            if batch.vector is None:
-                check_untouched(reward, self._number(batch), self.bound.transform)
             reward = self._number(out)
             if "agent_reward" in info:
                 info = {**info, "agent_reward": out.reward[0]}
@@ -506,9 +511,9 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         decided |= over
         batch = Batch(ends, earned, facts, decided=decided, first=~decided, over=over, vector=vector)
         out = self.bound.apply(batch)
+        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+            check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
         if out.reward is not batch.reward:
-            if batch.vector is None:
-                check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
             reward = out.reward.mean(axis=1)
         if out.vector is not None:
             reward = out.vector

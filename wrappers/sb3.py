@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
 from fair_envs.interactions import COLUMNS, columns, with_columns
-from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick
+from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick, rewards_anew
 from fair_envs.wrappers.transform import Batch, Columns, Transform
 
 
@@ -55,9 +55,9 @@ class RowsAdapter(VecEnvWrapper):
         over = done.reshape(self.bound.lanes, -1)[:, 0]
         batch = self._batch(observation, over, infos)  # type: ignore[arg-type]
         out = self.bound.apply(batch)
+        if rewards_anew(batch, out):
+            check_untouched(reward, self._rows(batch.reward), self.bound.transform)
         if out.reward is not batch.reward:
-            if batch.vector is None:
-                check_untouched(reward, self._rows(batch.reward), self.bound.transform)
             reward = self._rows(out.reward)
             self._face.agent_reward = out.reward
         self._tell(out)

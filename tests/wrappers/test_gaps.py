@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import gymnasium.wrappers.vector
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecMonitor
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 import fair_envs.envs.harvest as harvest
 from fair_envs.core import Lanes
@@ -457,7 +458,7 @@ def test_the_space_of_the_vector_is_on_the_unwrapped_environment_too() -> None:
 
 def test_the_space_has_no_bound_where_a_gap_can_be_below_0() -> None:
     def far(u: Any, v: Any) -> float:
-        return 3.0 * abs(u - v).sum()
+        return float(3 * abs(u - v).sum())
 
     notions = [IndividualFairness(form="paper", distance=far), IndividualFairness(form="paper"), IndividualFairness()]
     notions.append(IndividualFairness(form="paper", distance=HEOM(scaling="raw")))
@@ -632,6 +633,37 @@ def test_reported_probabilities_must_be_distributions_of_the_right_shape() -> No
         env.reset(seed=1)
         with pytest.raises(ValueError, match=message):
             env.step(BOARD)
+
+
+CHANGED = r"reward must be the mean of the agents' rewards; put \w+ below what changes it"
+
+
+@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], Full()), VectorReward])
+def test_a_vector_is_not_made_above_what_changes_the_agents_rewards(wrap: Wrap) -> None:
+    size: dict[str, Any] = {"agents": 2, "horizon": 9}
+    single = gym.wrappers.TransformReward(harvest.Env(**size), lambda reward: reward + 3)
+    batch = gym.wrappers.vector.TransformReward(harvest.Vector(1, **size), lambda reward: reward + 3)
+    for env, actions in ((single, np.zeros(2, int)), (batch, np.zeros((1, 2), int))):
+        wrapped = wrap(env)
+        wrapped.reset(seed=1)
+        with pytest.raises(ValueError, match=CHANGED):
+            wrapped.step(actions)
+
+
+@pytest.mark.parametrize("face", [LanesVecEnv, AgentsVecEnv])
+def test_a_vector_is_not_made_above_normalised_rewards(face: type[LanesVecEnv]) -> None:
+    env = FairnessObjectives(VecNormalize(face(Ferry(), LANES)), ["SP"], Full())
+    env.reset()
+    with pytest.raises(ValueError, match=CHANGED):
+        env.step(np.full(LANES, BOARD))
+
+
+def test_a_vector_is_made_above_what_changes_observations_alone() -> None:
+    env: Any = FairnessObjectives(VecNormalize(LanesVecEnv(Ferry(**SIZE), LANES), norm_reward=False), ["SP"], Full())
+    env.seed(SEED)
+    env.reset()
+    for actions in ACTIONS:
+        assert np.array_equal(env.step(actions)[1], env.vector_reward[:, 0])
 
 
 def test_nothing_changes_rewards_above_the_vector() -> None:
