@@ -1,5 +1,6 @@
 """Fairness notions over a history of decisions, in the reward: as objectives of their own."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -246,6 +247,10 @@ class ReportedProbs(Transform):
         if not callable(policy) and not (isinstance(policy, str) and policy == "uniform"):
             raise ValueError(f"policy must be 'uniform' or a function of observations, got {policy!r}")
         self.policy = policy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ReportedProbs":
+        """Return a copy with the same policy: one that learns is asked as it is, not as it was when it was given."""
+        return copy.copy(self)
 
     def bind(self, setting: Setting) -> None:
         """Make ready the probabilities of all actions alike."""

@@ -321,6 +321,21 @@ def test_the_policy_is_asked_about_what_is_seen_where_the_wrapper_stands() -> No
         seen = following
 
 
+def test_a_policy_that_learns_is_asked_as_it_is() -> None:
+    class Learning:
+        board = 0.25
+
+        def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+            return np.full((*observation.shape[:2], 2), [1 - self.board, self.board])
+
+    policy = Learning()
+    env: Any = ReportActionProbs(Env(), policy)
+    for original in (env, copy.deepcopy(env)):
+        original.reset(seed=1)
+        for policy.board in (0.25, 0.75):
+            assert original.step(REFUSE)[4]["fair_action_probs"].tolist() == [1 - policy.board, policy.board]
+
+
 def test_agents_that_are_affected_have_a_history_too() -> None:
     env: Any = FairnessObjectives(toys.Parallel(horizon=20, shortest=9), ["SP"], Full())
     env.reset(seed=2)
