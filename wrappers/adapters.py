@@ -20,8 +20,9 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from fair_envs.core import Lanes, Worlds
-from fair_envs.faces.common import joint_space
+from fair_envs.faces.common import NotReset, joint_space
 from fair_envs.interactions import PERSONAL, FairSpec, columns
+from fair_envs.wrappers.others import leaves_observations
 from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
 
 P = ParamSpec("P")
@@ -132,6 +133,8 @@ class Bound:
         if transform.takes_vector and not self.objectives:
             raise ValueError("env must have a vector reward, such as FairnessObjectives makes, got a number")
         self._env = env
+        self._hides = transform.reports and other_layer(env) is not None
+        self._kept: NDArray[Any] | None = None  # what came up from below, where the lanes cannot tell it
         lanes: Lanes | Worlds = env.unwrapped.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
@@ -155,6 +158,30 @@ class Bound:
         if self.transform.histories:
             face["histories"] = (*env.unwrapped.histories, *self.transform.histories)
 
+    def saw(self, observation: NDArray[Any]) -> None:
+        """Keep what came up from below, (B, agents, ...): a policy is asked about it, and the lanes cannot tell it."""
+        if self._hides:
+            self._kept, self._clock = observation.copy(), self._now()
+
+    def _seen(self) -> NDArray[Any]:
+        """Return what is seen below, (B, agents, ...), or raise ValueError where it is not known."""
+        if not self._hides:
+            return seen(self._env, self._env.unwrapped.lanes)
+        other = type(other_layer(self._env)).__name__
+        if getattr(self._env.unwrapped, "focal_agent", None) is not None:
+            raise ValueError(f"env must be under joint control above {other}, through which the partners do not see")
+        if self._kept is None:
+            raise NotReset("step must follow a reset")
+        if not np.array_equal(self._clock, self._now()):
+            raise ValueError(f"env must not be set to another state below {other}, which may change what is seen of it")
+        kept: NDArray[Any] = self._kept.copy()
+        return kept
+
+    def _now(self) -> NDArray[Any]:
+        """Return where each lane is in its episodes, shape (2, B)."""
+        records = self._env.unwrapped.lanes.records
+        return np.stack([records["key"], records["time"].astype(np.uint64)])
+
     def reported(self) -> NDArray[Any]:
         """Return the probabilities of the next actions by what is seen below, one row where one person is met.
 
@@ -165,7 +192,7 @@ class Bound:
         """
         face = self._env.unwrapped
         spec: FairSpec = face.fair_spec
-        probs = np.asarray(self.transform.action_probs(lambda: seen(self._env, face.lanes)))
+        probs = np.asarray(self.transform.action_probs(self._seen))
         if probs.shape != (self.lanes, spec.individuals, spec.actions):
             shape = (self.lanes, spec.individuals, spec.actions)
             raise ValueError(f"action_probs must have shape {shape}, got {probs.shape}")
@@ -229,7 +256,7 @@ class Bound:
 
 def transforms(env: Any) -> list[Bound]:
     """Return the transforms that an environment is wrapped in, bound to it, from outside to inside."""
-    return [layer.bound for layer in layers(env) if isinstance(vars(layer).get("bound"), Bound)]
+    return [layer.bound for layer in layers(env) if _is_ours(layer)]
 
 
 def _maker(below: list[Bound]) -> Bound | None:
@@ -250,11 +277,21 @@ def _check_unknown(env: Any, transform: Transform) -> None:
         )
 
 
+def other_layer(env: Any) -> Any | None:
+    """Return the outermost wrapper of another library that may change observations; None: there is none."""
+    others = (layer for layer in layers(env) if layer is not env.unwrapped)
+    return next((one for one in others if not (_is_ours(one) or leaves_observations(one))), None)
+
+
+def _is_ours(layer: Any) -> bool:
+    return isinstance(vars(layer).get("bound"), Bound)
+
+
 def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
     """Return what lanes show now through the transforms of an environment, shape (B, agents, ...).
 
     Args:
-        env: An environment of any face; wrappers of other libraries are passed over.
+        env: An environment of any face, without wrappers of other libraries that change observations.
         lanes: Its own, or as many with the same rules.
     """
     step = lanes.show()
@@ -408,7 +445,9 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        out = self.bound.start(self._split(observation), Lifted(info), np.ones(1, bool))
+        split = self._split(observation)
+        self.bound.saw(split)
+        out = self.bound.start(split, Lifted(info), np.ones(1, bool))
         return self._join(out), {**info, **_row(out)}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -426,6 +465,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
             over=np.array([terminated or truncated]),
             vector=vector,
         )
+        self.bound.saw(batch.observation)
         out = self.bound.apply(batch)
         if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
             check_untouched(reward, self._number(batch), self.bound.transform)
@@ -494,8 +534,9 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all lanes, or in those of ``options["reset_mask"]``."""
         observation, info = self.env.reset(seed=seed, options=options)
-        first = info["_fair_decided"]
-        out = self.bound.start(self.bound.split(observation), info, first)
+        first, split = info["_fair_decided"], self.bound.split(observation)
+        self.bound.saw(split)
+        out = self.bound.start(split, info, first)
         return self._join(out), {**info, **_masked(out.added, first)}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -503,6 +544,7 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         if self.bound.transform.reports:
             self.env.unwrapped.report_action_probs(self.bound.reported())  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(actions)
+        self.bound.saw(self.bound.split(observation))
         over = terminated | truncated
         decided = info["fair_decided"] == 1
         restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
@@ -605,7 +647,9 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Begin an episode."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        out = self.bound.start(_stack(observations), Gathered(infos, self._personal), np.ones(1, bool))
+        stacked = _stack(observations)
+        self.bound.saw(stacked)
+        out = self.bound.start(stacked, Gathered(infos, self._personal), np.ones(1, bool))
         return _see(out, observations), self._infos(out, infos)
 
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
@@ -625,6 +669,7 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
             over=np.array([not self.env.agents]),
             vector=vector,
         )
+        self.bound.saw(batch.observation)
         out = self.bound.apply(batch)
         if out.reward is not batch.reward:
             rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))

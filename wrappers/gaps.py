@@ -231,14 +231,16 @@ class ReportedProbs(Transform):
     """Reports with which probabilities a policy chooses each next action, before every step.
 
     Notions that compare how alike people are treated (individual fairness) need them: ``info["fair_action_probs"]``.
-    The policy is asked about what is seen where the wrapper stands; it does not choose the actions.
+    The policy is asked about what is seen where the wrapper stands, through every wrapper below it, of other libraries
+    too; it does not choose the actions. What wrappers above change it does not see: put this one above them.
 
     Args:
         policy: A function of observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
             whose last axis sums to 1; or ``"uniform"``. The faces with one lane have B = 1.
 
     Raises:
-        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous.
+        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous. At a step: above
+            another library's wrapper that may change observations, the state was set from outside, or control is focal.
     """
 
     reports = True

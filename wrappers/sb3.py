@@ -42,8 +42,9 @@ class RowsAdapter(VecEnvWrapper):
 
     def reset(self) -> Any:
         """Begin episodes in all lanes and return the rows' observations."""
-        observation = self.venv.reset()
-        out = self.bound.start(self.bound.split(observation), self._facts(), np.ones(self.bound.lanes, bool))  # type: ignore[arg-type]
+        split = self.bound.split(self.venv.reset())  # type: ignore[arg-type]
+        self.bound.saw(split)
+        out = self.bound.start(split, self._facts(), np.ones(self.bound.lanes, bool))
         self._tell(out)
         return self._join(out)
 
@@ -52,6 +53,7 @@ class RowsAdapter(VecEnvWrapper):
         if self.bound.transform.reports:
             self._face.report_action_probs(self.bound.reported())
         observation, reward, done, infos = self.venv.step_wait()
+        self.bound.saw(self.bound.split(observation))  # type: ignore[arg-type]
         over = done.reshape(self.bound.lanes, -1)[:, 0]
         batch = self._batch(observation, over, infos)  # type: ignore[arg-type]
         out = self.bound.apply(batch)

@@ -12,7 +12,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 import fair_envs.envs.harvest as harvest
 from fair_envs.core import Lanes
@@ -321,6 +322,56 @@ def test_the_policy_is_asked_about_what_is_seen_where_the_wrapper_stands() -> No
         seen = following
 
 
+class Asked:
+    """A policy that remembers what it was asked about."""
+
+    def __init__(self) -> None:
+        self.about: list[NDArray[Any]] = []
+
+    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+        self.about.append(observation)
+        return likely(observation[..., :3])
+
+
+def other(observation: NDArray[Any]) -> NDArray[Any]:
+    return observation * 0.5 + 7
+
+
+class OtherAgents(BaseParallelWrapper[str, Any, Any]):
+    """Another library's wrapper that changes what agents see."""
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        seen, infos = super().reset(seed, options)
+        return {name: other(own) for name, own in seen.items()}, infos
+
+    def step(self, actions: Any) -> Any:
+        seen, *rest = super().step(actions)
+        return {name: other(own) for name, own in seen.items()}, *rest
+
+
+class OtherBatch(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+    """Another library's wrapper that changes what the lanes show; Gymnasium's own know no mode SAME_STEP."""
+
+    def reset(self, **given: Any) -> Any:
+        seen, info = self.env.reset(**given)
+        return other(seen), info
+
+    def step(self, actions: Any) -> Any:
+        seen, *rest = self.env.step(actions)
+        return other(seen), *rest
+
+
+def changed(env: Any) -> Any:
+    """Return the environment in other libraries' wrappers that change what is seen."""
+    if isinstance(env, VecEnv):
+        return VecFrameStack(VecNormalize(VecMonitor(env), norm_reward=False), 2)
+    if isinstance(env, gym.vector.VectorEnv):
+        return OtherBatch(env)
+    if isinstance(env, gym.Env):
+        return gym.wrappers.TransformObservation(gym.wrappers.DelayObservation(env, 2), other, env.observation_space)
+    return OtherAgents(env)
+
+
 def test_a_policy_that_learns_is_asked_as_it_is() -> None:
     class Learning:
         board = 0.25
@@ -334,6 +385,78 @@ def test_a_policy_that_learns_is_asked_as_it_is() -> None:
         original.reset(seed=1)
         for policy.board in (0.25, 0.75):
             assert original.step(REFUSE)[4]["fair_action_probs"].tolist() == [1 - policy.board, policy.board]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_the_policy_of_a_batch_is_asked_about_what_it_sees_through_other_libraries_wrappers(
+    mode: AutoresetMode,
+) -> None:
+    asked = Asked()
+    env: Any = ReportActionProbs(HideSensitive(changed(Vector(LANES, autoreset_mode=mode, **SIZE))), asked)
+    seen, _ = env.reset(seed=SEED)
+    for actions in ACTIONS:
+        following, _, terminated, truncated, _ = env.step(actions)
+        assert np.array_equal(asked.about[-1], seen[:, np.newaxis]) and seen.max() > 6
+        if mode is AutoresetMode.DISABLED and (terminated | truncated).any():
+            following, _ = env.reset(options={"reset_mask": terminated | truncated})
+        seen = following.copy()
+        following[:] = 0  # it is the caller's own
+
+
+def test_the_policy_of_one_lane_is_asked_about_what_it_sees_through_other_libraries_wrappers() -> None:
+    asked, asked_of_agents = Asked(), Asked()
+    env: Any = ReportActionProbs(HideSensitive(changed(Env(**SIZE))), asked)
+    agents: Any = ReportActionProbs(changed(Parallel(**SIZE)), asked_of_agents)
+    for episode in range(3):
+        seen, _ = env.reset(seed=SEED + episode)
+        theirs, _ = agents.reset(seed=SEED + episode)
+        over = False
+        while not over:
+            following, _, terminated, truncated, info = env.step(REFUSE)
+            also = agents.step({"agent_0": REFUSE})[0]
+            assert np.array_equal(asked.about[-1], seen[np.newaxis, np.newaxis]) and seen.max() > 6
+            assert np.array_equal(asked_of_agents.about[-1][0, 0], theirs["agent_0"])
+            assert np.allclose(info["fair_action_probs"], likely(seen))
+            seen, theirs, over = following, also, terminated or truncated
+
+
+@pytest.mark.parametrize("face", [LanesVecEnv, AgentsVecEnv])
+def test_the_policy_of_rows_is_asked_about_what_it_sees_through_other_libraries_wrappers(
+    face: type[LanesVecEnv],
+) -> None:
+    asked = Asked()
+    env: Any = ReportActionProbs(changed(face(Ferry(**SIZE), LANES)), asked)
+    seen = env.reset()
+    for actions in ACTIONS:
+        following = env.step(actions)[0]
+        assert np.array_equal(asked.about[-1], seen[:, np.newaxis]) and seen.shape == (LANES, 6)
+        seen = following
+
+
+def test_the_policy_is_asked_about_the_state_that_was_set_unless_that_cannot_be_seen() -> None:
+    for wrap, fails in ((lambda env: gym.wrappers.TimeLimit(env, 9), False), (changed, True)):
+        asked = Asked()
+        env: Any = ReportActionProbs(wrap(Env(**SIZE)), asked)
+        with pytest.raises(gym.error.ResetNeeded):
+            env.step(REFUSE)
+        env.reset(seed=1)
+        before = env.unwrapped.get_state()
+        env.step(REFUSE)
+        seen = env.unwrapped.set_state(before)
+        if fails:
+            with pytest.raises(ValueError, match="env must not be set to another state below TransformObservation, wh"):
+                env.step(REFUSE)
+        else:
+            env.step(REFUSE)
+            assert np.array_equal(asked.about[-1][0, 0], seen)
+
+
+def test_partners_see_through_no_other_librarys_wrapper() -> None:
+    size: dict[str, Any] = {"agents": 2, "control": "focal"}
+    env: Any = ReportActionProbs(changed(harvest.Env(**size)), Asked())
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="env must be under joint control above TransformObservation"):
+        env.step(1)
 
 
 def test_agents_that_are_affected_have_a_history_too() -> None:
@@ -656,7 +779,7 @@ CHANGED = r"reward must be the mean of the agents' rewards; put \w+ below what c
 @pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], Full()), VectorReward])
 def test_a_vector_is_not_made_above_what_changes_the_agents_rewards(wrap: Wrap) -> None:
     size: dict[str, Any] = {"agents": 2, "horizon": 9}
-    single = gym.wrappers.TransformReward(harvest.Env(**size), lambda reward: reward + 3)
+    single = gym.wrappers.TransformReward(harvest.Env(**size), lambda reward: float(reward) + 3)
     batch = gym.wrappers.vector.TransformReward(harvest.Vector(1, **size), lambda reward: reward + 3)
     for env, actions in ((single, np.zeros(2, int)), (batch, np.zeros((1, 2), int))):
         wrapped = wrap(env)
