@@ -21,8 +21,10 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from fair_envs.core import Lanes, Worlds
 from fair_envs.faces.common import NotReset, joint_space
+from fair_envs.history import History
 from fair_envs.interactions import PERSONAL, FairSpec, columns
 from fair_envs.wrappers.others import leaves_observations
+from fair_envs.wrappers.own import OwnFace, stacked
 from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
 
 P = ParamSpec("P")
@@ -31,6 +33,8 @@ E = TypeVar("E")
 
 class Wrapper(Protocol[P]):
     """Applies one kind of transform: ``FairnessPenalty(env, alpha=1.0)``, for an environment of any face.
+
+    An environment of one's own can be wrapped too, see `adapt`.
 
     Put it on the environment itself or on another such wrapper, below those of other libraries that change
     observations or rewards.
@@ -71,23 +75,25 @@ def wrapper(transform: Callable[P, Transform], *, name: str) -> Wrapper[P]:
 def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> Any:
     """Return the environment with the transform applied, by the adapter of its face.
 
+    A Gymnasium environment of one's own will do if its ``info`` holds the record (`fair_envs.interactions.record`) and
+    it, or one of its wrappers, has the `FairSpec` as attribute ``fair_spec``. It is one decision-maker in one lane;
+    transforms that look into the rules refuse it.
+
     Args:
-        env: An environment of this package, of any face, wrapped or not.
+        env: An environment of this package, of any face, wrapped or not; or one's own.
         transform: It is copied: one transform can serve many environments.
         recipe: How a Gymnasium spec makes the wrapper again; with this function by default.
 
     Raises:
-        TypeError: The environment has none of the faces.
+        TypeError: The environment has none of the faces, and no ``fair_spec``.
         ValueError: The environment lacks what the transform needs.
     """
     recipe = recipe or Recipe(type(transform).__name__, "fair_envs.wrappers.adapters:adapt", {"transform": transform})
     if isinstance(env, AECEnv):
         raise TypeError("env must be parallel: wrap the parallel environment, then convert it with parallel_to_aec")
-    known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
-    if not known or not isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
-        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+    face = face_of(env)
     if isinstance(env, gym.Env):
-        return SingleAdapter(env, transform, recipe)
+        return SingleAdapter(env, transform, recipe, face)
     if isinstance(env, VectorEnv):
         return BatchAdapter(env, transform)
     if isinstance(env, ParallelEnv):
@@ -95,6 +101,26 @@ def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> An
     from fair_envs.wrappers.sb3 import RowsAdapter
 
     return RowsAdapter(env, transform)
+
+
+def face_of(env: Any) -> Any:
+    """Return the face that an environment's layers stand on, or what stands for it where it is one's own.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
+    if known and isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
+        return env.unwrapped
+    if isinstance(env, gym.Env):
+        if below := transforms(env):
+            return below[0].face
+        if env.has_wrapper_attr("fair_spec") and isinstance(spec := env.get_wrapper_attr("fair_spec"), FairSpec):
+            return OwnFace(env, spec)
+    raise TypeError(
+        "env must be an environment of fair_envs, of any face, or a Gymnasium environment that has its FairSpec as "
+        f"fair_spec, got {env!r}"
+    )
 
 
 def _is_vec_env(env: Any) -> bool:
@@ -114,6 +140,7 @@ class Bound:
         transform: Is copied.
         space: The observation space below.
         joint: Whether that space is of all agents together.
+        face: The environment's face, see `face_of`.
 
     Attributes:
         rewards: The agents' rewards after the last step, shape (B, agents).
@@ -123,8 +150,13 @@ class Bound:
             or the other way round, or a history below has been told what the transform holds back.
     """
 
-    def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool) -> None:
+    def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool, face: Any = None) -> None:
+        self.face = env.unwrapped if face is None else face
+        self.own = isinstance(self.face, OwnFace)
         self.transform: Transform = copy.deepcopy(transform)
+        if self.own and transform.needs_rules:
+            name = type(transform).__name__
+            raise ValueError(f"env must be an environment of fair_envs for {name}, got {self.face.lanes.rules.name}")
         below = transforms(env)
         self._maker: Bound | None = _maker(below)
         self.objectives = len(self._maker.transform.objectives) if self._maker else 0
@@ -133,30 +165,29 @@ class Bound:
         if transform.takes_vector and not self.objectives:
             raise ValueError("env must have a vector reward, such as FairnessObjectives makes, got a number")
         self._env = env
-        self._hides = transform.reports and other_layer(env) is not None
+        self._hides = transform.reports and (self.own or other_layer(env) is not None)
         self._kept: NDArray[Any] | None = None  # what came up from below, where the lanes cannot tell it
-        lanes: Lanes | Worlds = env.unwrapped.lanes
+        lanes: Lanes | Worlds = self.face.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
         self.space = _of_one(space, lanes) if joint else space
         self.rewards = np.zeros((self.lanes, self.agents))
-        spec: FairSpec = env.unwrapped.fair_spec
+        spec: FairSpec = self.face.fair_spec
         setting = Setting(
             lanes=lanes,
             observation_space=self.space,  # type: ignore[arg-type]
             told=spec,
             objectives=self.objectives,
-            focal=getattr(env.unwrapped, "focal_agent", None),
+            focal=getattr(self.face, "focal_agent", None),
         )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
         self.personal = {*PERSONAL, *(name for other in below for name in other.transform.personal)}
-        face = vars(env.unwrapped)
         if (told := self.transform.fair_spec(spec)) != spec:
-            _check_unknown(env, self.transform)
-            face["told_spec"] = told
+            _check_unknown(self.face, self.transform)
+            vars(self.face)["told_spec"] = told
         if self.transform.histories:
-            face["histories"] = (*env.unwrapped.histories, *self.transform.histories)
+            vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
 
     def saw(self, observation: NDArray[Any]) -> None:
         """Keep what came up from below, (B, agents, ...): a policy is asked about it, and the lanes cannot tell it."""
@@ -166,9 +197,9 @@ class Bound:
     def _seen(self) -> NDArray[Any]:
         """Return what is seen below, (B, agents, ...), or raise ValueError where it is not known."""
         if not self._hides:
-            return seen(self._env, self._env.unwrapped.lanes)
+            return seen(self._env, self.face.lanes)
         other = type(other_layer(self._env)).__name__
-        if getattr(self._env.unwrapped, "focal_agent", None) is not None:
+        if getattr(self.face, "focal_agent", None) is not None:
             raise ValueError(f"env must be under joint control above {other}, through which the partners do not see")
         if self._kept is None:
             raise NotReset("step must follow a reset")
@@ -178,8 +209,10 @@ class Bound:
         return kept
 
     def _now(self) -> NDArray[Any]:
-        """Return where each lane is in its episodes, shape (2, B)."""
-        records = self._env.unwrapped.lanes.records
+        """Return where each lane is in its episodes, shape (2, B), if that can be known."""
+        if self.own:
+            return np.empty((2, 0))
+        records = self.face.lanes.records
         return np.stack([records["key"], records["time"].astype(np.uint64)])
 
     def reported(self) -> NDArray[Any]:
@@ -190,8 +223,7 @@ class Bound:
         Raises:
             ValueError: Another shape.
         """
-        face = self._env.unwrapped
-        spec: FairSpec = face.fair_spec
+        spec: FairSpec = self.face.fair_spec
         probs = np.asarray(self.transform.action_probs(self._seen))
         if probs.shape != (self.lanes, spec.individuals, spec.actions):
             shape = (self.lanes, spec.individuals, spec.actions)
@@ -206,8 +238,11 @@ class Bound:
             own: The agents' rewards, if they are told.
 
         Raises:
-            ValueError: A layer between here and what makes the vector has changed its shape.
+            ValueError: A layer between here and what makes the vector has changed its shape, or the reward of an
+            environment of one's own is no number.
         """
+        if self.own and self._maker is None and np.size(reward) != 1:
+            raise ValueError(f"reward must be a number, got shape {np.shape(reward)}")
         if self._maker is None:
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
         if np.size(reward) != self.lanes * self.objectives:
@@ -267,9 +302,9 @@ def _maker(below: list[Bound]) -> Bound | None:
     return None
 
 
-def _check_unknown(env: Any, transform: Transform) -> None:
+def _check_unknown(face: Any, transform: Transform) -> None:
     """Raise ValueError if a history below a transform that changes the facts has been told them as they were."""
-    if env.unwrapped.histories:
+    if face.histories:
         name = type(transform).__name__
         raise ValueError(
             f"env must keep no history of decisions below {name}, which changes the facts: put {name} below "
@@ -414,12 +449,13 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         bound: The transform and the shapes.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], transform: Transform, recipe: Recipe) -> None:
+    def __init__(self, env: gym.Env[Any, Any], transform: Transform, recipe: Recipe, face: Any) -> None:
         super().__init__(env)
         self._recipe = recipe
-        self._focal: int | None = env.unwrapped.focal_agent  # type: ignore[attr-defined]
-        joint = self._focal is None and env.unwrapped.lanes.rules.multi_agent  # type: ignore[attr-defined]
-        self.bound = Bound(env, transform, env.observation_space, joint=joint)
+        self._focal: int | None = face.focal_agent
+        joint = self._focal is None and face.lanes.rules.multi_agent
+        self.bound = Bound(env, transform, env.observation_space, joint=joint, face=face)
+        self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # meets one's own info
         self.observation_space = self.bound.face_space()
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
@@ -428,7 +464,12 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     @property
     def fair_spec(self) -> FairSpec:
         """The static facts of the environment."""
-        return self.env.unwrapped.fair_spec  # type: ignore[attr-defined, no-any-return]
+        return self.bound.face.fair_spec  # type: ignore[no-any-return]
+
+    @property
+    def histories(self) -> tuple[History, ...]:
+        """What wrappers remember of the decisions, the innermost first; ``env.get_wrapper_attr("histories")``."""
+        return self.bound.face.histories  # type: ignore[no-any-return]
 
     @property
     def spec(self) -> Any:  # type: ignore[override]
@@ -445,17 +486,19 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
+        info = info if self._first is None else self._first.told(info, decided=False)
         split = self._split(observation)
         self.bound.saw(split)
         out = self.bound.start(split, Lifted(info), np.ones(1, bool))
-        return self._join(out), {**info, **_row(out)}
+        return self._shown(out, split, observation), {**info, **_row(out)}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play one step."""
         if self.bound.transform.reports:
-            self.env.unwrapped.report_action_probs(self.bound.reported()[0])  # type: ignore[attr-defined]
+            self.bound.face.report_action_probs(self.bound.reported()[0])
         observation, reward, terminated, truncated, info = self.env.step(action)
-        earned, vector = self.bound.earned(reward, info.get("agent_reward"))
+        info = info if self._first is None else self._first.told(info, decided=True)
+        earned, vector = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
         batch = Batch(
             observation=self._split(observation),
             reward=earned,
@@ -471,22 +514,29 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
             check_untouched(reward, self._number(batch), self.bound.transform)
         if out.reward is not batch.reward:
             reward = self._number(out)
-            if "agent_reward" in info:
+            if self.bound.multi_agent:
                 info = {**info, "agent_reward": out.reward[0]}
         if out.vector is not None:
             reward = out.vector[0]
-        return self._join(out), reward, terminated, truncated, {**info, **_row(out)}
+        shown = self._shown(out, batch.observation, observation)
+        return shown, reward, terminated, truncated, {**info, **_row(out)}
 
     def _number(self, batch: Batch) -> float:
         return float(batch.reward[0].mean() if self._focal is None else batch.reward[0, self._focal])
 
     def _split(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return the observation as (1, agents, ...); 0 for all but the focal agent under focal control."""
+        if self.bound.own:
+            return stacked(observation, self.bound.space)
         if self._focal is None:
             return self.bound.split(observation)
         everyone = np.zeros((1, self.bound.agents, *observation.shape), observation.dtype)
         everyone[0, self._focal] = observation
         return everyone
+
+    def _shown(self, out: Batch, split: NDArray[Any], observation: Any) -> Any:
+        """Return the observation above; one's own environment's is left as it came, if the transform leaves it."""
+        return observation if self.bound.own and out.observation is split else self._join(out)
 
     def _join(self, out: Batch) -> NDArray[Any]:
         if self._focal is None:

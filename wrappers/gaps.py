@@ -103,7 +103,9 @@ class GapObjectives(Transform):
     The performance is the environment's reward (the agents' mean; under focal control the focal agent's). The gap is
     that of all decisions in the history, the present one included; every entry is better when larger, and 0 is fair. As
     an evaluation goes on a copy of the environment (``copy.deepcopy``), it leaves the history alone.
-    ``env.unwrapped.histories[-1]`` is the history.
+    ``env.unwrapped.histories[-1]`` is the history; of an environment of one's own it is
+    ``env.get_wrapper_attr("histories")[-1]``. ``History(scores=True)``, for the published evaluation on
+    log-probabilities, is for histories that one feeds with arrays or ``info``: wrappers take distributions alone.
 
     Gymnasium faces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions), and state its
     ``reward_space`` and ``reward_dim``, on the unwrapped environment too; PettingZoo gives every agent the same vector.
@@ -259,6 +261,8 @@ class ReportedProbs(Transform):
         spec = setting.spec
         if spec.actions < 1:
             raise ValueError(f"env must have discrete actions, those of {setting.rules.name} are continuous")
+        if setting.observation_space.shape is None and callable(self.policy):
+            raise ValueError(f"policy must be 'uniform' where observations are no arrays, got {self.policy!r}")
         self._uniform = np.full((setting.lanes.count, spec.individuals, spec.actions), 1 / spec.actions)
 
     def action_probs(self, seen: Callable[[], NDArray[Any]]) -> NDArray[Any]:
