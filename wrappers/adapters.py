@@ -238,12 +238,12 @@ class Bound:
             own: The agents' rewards, if they are told.
 
         Raises:
-            ValueError: A layer between here and what makes the vector has changed its shape, or the reward of an
-            environment of one's own is no number.
+            ValueError: A layer between here and what makes the vector has changed its shape, or there is no such layer
+                and the reward is no number.
         """
-        if self.own and self._maker is None and np.size(reward) != 1:
-            raise ValueError(f"reward must be a number, got shape {np.shape(reward)}")
         if self._maker is None:
+            if own is None and np.size(reward) != self.rewards.size:
+                raise ValueError(f"reward must be a number for each lane and agent, got shape {np.shape(reward)}")
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
         if np.size(reward) != self.lanes * self.objectives:
             name, given = type(self.transform).__name__, np.shape(reward)
@@ -341,9 +341,10 @@ def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
 
 def layers(env: Any) -> Iterator[Any]:
     """Yield the environment and those that it wraps, from outside to inside."""
+    innermost = env.unwrapped
     while env is not None:
         yield env
-        env = vars(env).get("env", vars(env).get("venv"))
+        env = None if env is innermost else vars(env).get("env", vars(env).get("venv"))
 
 
 def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds) -> Box:

@@ -531,6 +531,16 @@ def test_a_number_that_another_library_made_of_the_vector_is_named() -> None:
         env.step(BOARD)
 
 
+def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
+    def double(reward: Any) -> Any:
+        return np.array([reward, -reward])
+
+    env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(), double), notion="SP", history=Full())
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"reward must be a number for each lane and agent, got shape \(2,\)"):
+        env.step(BOARD)
+
+
 # ---------------------------------------------------------------------------------------------------- the penalty
 
 

@@ -186,13 +186,28 @@ def test_probabilities_in_the_record_are_kept() -> None:
         ),
         ({"told": record(SPEC)}, "fair_decided must be 1 after a step, which decides on somebody, got 0"),
         ({"told": record(SPEC, action=[1, 0]) | {"fair_action": 1}}, r"record: fair_action, shape \(2,\), got \(\)"),
-        ({"reward": np.zeros(2)}, r"reward must be a number, got shape \(2,\)"),
+        ({"reward": np.zeros(2)}, r"reward must be a number for each lane and agent, got shape \(2,\)"),
     ],
 )
 def test_what_is_not_told_is_named(desk: Any, message: str) -> None:
     env: Any = FairnessObjectives(Desk(**desk), ["SP"], Full())
     with pytest.raises(ValueError, match=message):
         env.reset(), env.step([1, 0])
+
+
+def test_an_environment_that_is_played_inside_is_no_layer() -> None:
+    class Inside(Own):
+        fair_spec = Env(**SIZE).fair_spec
+
+        def __init__(self) -> None:
+            super().__init__(**SIZE)
+            self._ferry = self.env = FairnessPenalty(Env(**SIZE), notion="SP", history=Full())
+
+    env: Any = FairnessObjectives(Inside(), ["SP"], SlidingWindow(9))
+    env.reset(seed=1)
+    env.step(BOARD)
+    assert [len(history) for history in env.histories] == [1]
+    assert len(env.unwrapped.env.unwrapped.histories) == 1
 
 
 def test_an_environment_without_static_facts_is_no_environment_to_wrap() -> None:
