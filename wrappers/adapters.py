@@ -20,8 +20,11 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from fair_envs.core import Lanes, Worlds
-from fair_envs.faces.common import joint_space
+from fair_envs.faces.common import NotReset, joint_space
+from fair_envs.history import History
 from fair_envs.interactions import PERSONAL, FairSpec, columns
+from fair_envs.wrappers.others import leaves_observations
+from fair_envs.wrappers.own import OwnFace, stacked
 from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
 
 P = ParamSpec("P")
@@ -30,6 +33,8 @@ E = TypeVar("E")
 
 class Wrapper(Protocol[P]):
     """Applies one kind of transform: ``FairnessPenalty(env, alpha=1.0)``, for an environment of any face.
+
+    An environment of one's own can be wrapped too, see `adapt`.
 
     Put it on the environment itself or on another such wrapper, below those of other libraries that change
     observations or rewards.
@@ -70,23 +75,25 @@ def wrapper(transform: Callable[P, Transform], *, name: str) -> Wrapper[P]:
 def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> Any:
     """Return the environment with the transform applied, by the adapter of its face.
 
+    A Gymnasium environment of one's own will do if its ``info`` holds the record (`fair_envs.interactions.record`) and
+    it, or one of its wrappers, has the `FairSpec` as attribute ``fair_spec``. It is one decision-maker in one lane;
+    transforms that look into the rules refuse it.
+
     Args:
-        env: An environment of this package, of any face, wrapped or not.
+        env: An environment of this package, of any face, wrapped or not; or one's own.
         transform: It is copied: one transform can serve many environments.
         recipe: How a Gymnasium spec makes the wrapper again; with this function by default.
 
     Raises:
-        TypeError: The environment has none of the faces.
+        TypeError: The environment has none of the faces, and no ``fair_spec``.
         ValueError: The environment lacks what the transform needs.
     """
     recipe = recipe or Recipe(type(transform).__name__, "fair_envs.wrappers.adapters:adapt", {"transform": transform})
     if isinstance(env, AECEnv):
         raise TypeError("env must be parallel: wrap the parallel environment, then convert it with parallel_to_aec")
-    known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
-    if not known or not isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
-        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+    face = face_of(env)
     if isinstance(env, gym.Env):
-        return SingleAdapter(env, transform, recipe)
+        return SingleAdapter(env, transform, recipe, face)
     if isinstance(env, VectorEnv):
         return BatchAdapter(env, transform)
     if isinstance(env, ParallelEnv):
@@ -94,6 +101,26 @@ def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> An
     from fair_envs.wrappers.sb3 import RowsAdapter
 
     return RowsAdapter(env, transform)
+
+
+def face_of(env: Any) -> Any:
+    """Return the face that an environment's layers stand on, or what stands for it where it is one's own.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
+    if known and isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
+        return env.unwrapped
+    if isinstance(env, gym.Env):
+        if below := transforms(env):
+            return below[0].face
+        if env.has_wrapper_attr("fair_spec") and isinstance(spec := env.get_wrapper_attr("fair_spec"), FairSpec):
+            return OwnFace(env, spec)
+    raise TypeError(
+        "env must be an environment of fair_envs, of any face, or a Gymnasium environment that has its FairSpec as "
+        f"fair_spec, got {env!r}"
+    )
 
 
 def _is_vec_env(env: Any) -> bool:
@@ -113,6 +140,7 @@ class Bound:
         transform: Is copied.
         space: The observation space below.
         joint: Whether that space is of all agents together.
+        face: The environment's face, see `face_of`.
 
     Attributes:
         rewards: The agents' rewards after the last step, shape (B, agents).
@@ -122,8 +150,13 @@ class Bound:
             or the other way round, or a history below has been told what the transform holds back.
     """
 
-    def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool) -> None:
+    def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool, face: Any = None) -> None:
+        self.face = env.unwrapped if face is None else face
+        self.own = isinstance(self.face, OwnFace)
         self.transform: Transform = copy.deepcopy(transform)
+        if self.own and transform.needs_rules:
+            name = type(transform).__name__
+            raise ValueError(f"env must be an environment of fair_envs for {name}, got {self.face.lanes.rules.name}")
         below = transforms(env)
         self._maker: Bound | None = _maker(below)
         self.objectives = len(self._maker.transform.objectives) if self._maker else 0
@@ -132,28 +165,55 @@ class Bound:
         if transform.takes_vector and not self.objectives:
             raise ValueError("env must have a vector reward, such as FairnessObjectives makes, got a number")
         self._env = env
-        lanes: Lanes | Worlds = env.unwrapped.lanes
+        self._hides = transform.reports and (self.own or other_layer(env) is not None)
+        self._kept: NDArray[Any] | None = None  # what came up from below, where the lanes cannot tell it
+        lanes: Lanes | Worlds = self.face.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
         self.space = _of_one(space, lanes) if joint else space
         self.rewards = np.zeros((self.lanes, self.agents))
-        spec: FairSpec = env.unwrapped.fair_spec
+        spec: FairSpec = self.face.fair_spec
         setting = Setting(
             lanes=lanes,
             observation_space=self.space,  # type: ignore[arg-type]
             told=spec,
             objectives=self.objectives,
-            focal=getattr(env.unwrapped, "focal_agent", None),
+            focal=getattr(self.face, "focal_agent", None),
         )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
         self.personal = {*PERSONAL, *(name for other in below for name in other.transform.personal)}
-        face = vars(env.unwrapped)
         if (told := self.transform.fair_spec(spec)) != spec:
-            _check_unknown(env, self.transform)
-            face["told_spec"] = told
+            _check_unknown(self.face, self.transform)
+            vars(self.face)["told_spec"] = told
         if self.transform.histories:
-            face["histories"] = (*env.unwrapped.histories, *self.transform.histories)
+            vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
+
+    def saw(self, observation: NDArray[Any]) -> None:
+        """Keep what came up from below, (B, agents, ...): a policy is asked about it, and the lanes cannot tell it."""
+        if self._hides:
+            self._kept, self._clock = observation.copy(), self._now()
+
+    def _seen(self) -> NDArray[Any]:
+        """Return what is seen below, (B, agents, ...), or raise ValueError where it is not known."""
+        if not self._hides:
+            return seen(self._env, self.face.lanes)
+        other = type(other_layer(self._env)).__name__
+        if getattr(self.face, "focal_agent", None) is not None:
+            raise ValueError(f"env must be under joint control above {other}, through which the partners do not see")
+        if self._kept is None:
+            raise NotReset("step must follow a reset")
+        if not np.array_equal(self._clock, self._now()):
+            raise ValueError(f"env must not be set to another state below {other}, which may change what is seen of it")
+        kept: NDArray[Any] = self._kept.copy()
+        return kept
+
+    def _now(self) -> NDArray[Any]:
+        """Return where each lane is in its episodes, shape (2, B), if that can be known."""
+        if self.own:
+            return np.empty((2, 0))
+        records = self.face.lanes.records
+        return np.stack([records["key"], records["time"].astype(np.uint64)])
 
     def reported(self) -> NDArray[Any]:
         """Return the probabilities of the next actions by what is seen below, one row where one person is met.
@@ -163,9 +223,8 @@ class Bound:
         Raises:
             ValueError: Another shape.
         """
-        face = self._env.unwrapped
-        spec: FairSpec = face.fair_spec
-        probs = np.asarray(self.transform.action_probs(lambda: seen(self._env, face.lanes)))
+        spec: FairSpec = self.face.fair_spec
+        probs = np.asarray(self.transform.action_probs(self._seen))
         if probs.shape != (self.lanes, spec.individuals, spec.actions):
             shape = (self.lanes, spec.individuals, spec.actions)
             raise ValueError(f"action_probs must have shape {shape}, got {probs.shape}")
@@ -179,9 +238,12 @@ class Bound:
             own: The agents' rewards, if they are told.
 
         Raises:
-            ValueError: A layer between here and what makes the vector has changed its shape.
+            ValueError: A layer between here and what makes the vector has changed its shape, or there is no such layer
+                and the reward is no number.
         """
         if self._maker is None:
+            if own is None and np.size(reward) != self.rewards.size:
+                raise ValueError(f"reward must be a number for each lane and agent, got shape {np.shape(reward)}")
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
         if np.size(reward) != self.lanes * self.objectives:
             name, given = type(self.transform).__name__, np.shape(reward)
@@ -229,7 +291,7 @@ class Bound:
 
 def transforms(env: Any) -> list[Bound]:
     """Return the transforms that an environment is wrapped in, bound to it, from outside to inside."""
-    return [layer.bound for layer in layers(env) if isinstance(vars(layer).get("bound"), Bound)]
+    return [layer.bound for layer in layers(env) if _is_ours(layer)]
 
 
 def _maker(below: list[Bound]) -> Bound | None:
@@ -240,9 +302,9 @@ def _maker(below: list[Bound]) -> Bound | None:
     return None
 
 
-def _check_unknown(env: Any, transform: Transform) -> None:
+def _check_unknown(face: Any, transform: Transform) -> None:
     """Raise ValueError if a history below a transform that changes the facts has been told them as they were."""
-    if env.unwrapped.histories:
+    if face.histories:
         name = type(transform).__name__
         raise ValueError(
             f"env must keep no history of decisions below {name}, which changes the facts: put {name} below "
@@ -250,11 +312,21 @@ def _check_unknown(env: Any, transform: Transform) -> None:
         )
 
 
+def other_layer(env: Any) -> Any | None:
+    """Return the outermost wrapper of another library that may change observations; None: there is none."""
+    others = (layer for layer in layers(env) if layer is not env.unwrapped)
+    return next((one for one in others if not (_is_ours(one) or leaves_observations(one))), None)
+
+
+def _is_ours(layer: Any) -> bool:
+    return isinstance(vars(layer).get("bound"), Bound)
+
+
 def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
     """Return what lanes show now through the transforms of an environment, shape (B, agents, ...).
 
     Args:
-        env: An environment of any face; wrappers of other libraries are passed over.
+        env: An environment of any face, without wrappers of other libraries that change observations.
         lanes: Its own, or as many with the same rules.
     """
     step = lanes.show()
@@ -269,9 +341,10 @@ def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
 
 def layers(env: Any) -> Iterator[Any]:
     """Yield the environment and those that it wraps, from outside to inside."""
+    innermost = env.unwrapped
     while env is not None:
         yield env
-        env = vars(env).get("env", vars(env).get("venv"))
+        env = None if env is innermost else vars(env).get("env", vars(env).get("venv"))
 
 
 def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds) -> Box:
@@ -282,6 +355,11 @@ def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds) -> Box:
     shape = shape if int(np.prod(shape)) == size else (size,)
     low, high = (bound[:size].reshape(shape) for bound in (space.low, space.high))
     return Box(low, high, dtype=space.dtype.type)
+
+
+def rewards_anew(batch: Batch, out: Batch) -> bool:
+    """Return whether a transform has made a reward of the agents' rewards: changed them, or made a vector of them."""
+    return batch.vector is None and (out.reward is not batch.reward or out.vector is not None)
 
 
 def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
@@ -372,12 +450,13 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         bound: The transform and the shapes.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], transform: Transform, recipe: Recipe) -> None:
+    def __init__(self, env: gym.Env[Any, Any], transform: Transform, recipe: Recipe, face: Any) -> None:
         super().__init__(env)
         self._recipe = recipe
-        self._focal: int | None = env.unwrapped.focal_agent  # type: ignore[attr-defined]
-        joint = self._focal is None and env.unwrapped.lanes.rules.multi_agent  # type: ignore[attr-defined]
-        self.bound = Bound(env, transform, env.observation_space, joint=joint)
+        self._focal: int | None = face.focal_agent
+        joint = self._focal is None and face.lanes.rules.multi_agent
+        self.bound = Bound(env, transform, env.observation_space, joint=joint, face=face)
+        self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # meets one's own info
         self.observation_space = self.bound.face_space()
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
@@ -386,7 +465,12 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     @property
     def fair_spec(self) -> FairSpec:
         """The static facts of the environment."""
-        return self.env.unwrapped.fair_spec  # type: ignore[attr-defined, no-any-return]
+        return self.bound.face.fair_spec  # type: ignore[no-any-return]
+
+    @property
+    def histories(self) -> tuple[History, ...]:
+        """What wrappers remember of the decisions, the innermost first; ``env.get_wrapper_attr("histories")``."""
+        return self.bound.face.histories  # type: ignore[no-any-return]
 
     @property
     def spec(self) -> Any:  # type: ignore[override]
@@ -403,15 +487,19 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        out = self.bound.start(self._split(observation), Lifted(info), np.ones(1, bool))
-        return self._join(out), {**info, **_row(out)}
+        info = info if self._first is None else self._first.told(info, decided=False)
+        split = self._split(observation)
+        self.bound.saw(split)
+        out = self.bound.start(split, Lifted(info), np.ones(1, bool))
+        return self._shown(out, split, observation), {**info, **_row(out)}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play one step."""
         if self.bound.transform.reports:
-            self.env.unwrapped.report_action_probs(self.bound.reported()[0])  # type: ignore[attr-defined]
+            self.bound.face.report_action_probs(self.bound.reported()[0])
         observation, reward, terminated, truncated, info = self.env.step(action)
-        earned, vector = self.bound.earned(reward, info.get("agent_reward"))
+        info = info if self._first is None else self._first.told(info, decided=True)
+        earned, vector = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
         batch = Batch(
             observation=self._split(observation),
             reward=earned,
@@ -421,27 +509,35 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
             over=np.array([terminated or truncated]),
             vector=vector,
         )
+        self.bound.saw(batch.observation)
         out = self.bound.apply(batch)
+        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+            check_untouched(reward, self._number(batch), self.bound.transform)
         if out.reward is not batch.reward:
-            if batch.vector is None:
-                check_untouched(reward, self._number(batch), self.bound.transform)
             reward = self._number(out)
-            if "agent_reward" in info:
+            if self.bound.multi_agent:
                 info = {**info, "agent_reward": out.reward[0]}
         if out.vector is not None:
             reward = out.vector[0]
-        return self._join(out), reward, terminated, truncated, {**info, **_row(out)}
+        shown = self._shown(out, batch.observation, observation)
+        return shown, reward, terminated, truncated, {**info, **_row(out)}
 
     def _number(self, batch: Batch) -> float:
         return float(batch.reward[0].mean() if self._focal is None else batch.reward[0, self._focal])
 
     def _split(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return the observation as (1, agents, ...); 0 for all but the focal agent under focal control."""
+        if self.bound.own:
+            return stacked(observation, self.bound.space)
         if self._focal is None:
             return self.bound.split(observation)
         everyone = np.zeros((1, self.bound.agents, *observation.shape), observation.dtype)
         everyone[0, self._focal] = observation
         return everyone
+
+    def _shown(self, out: Batch, split: NDArray[Any], observation: Any) -> Any:
+        """Return the observation above; one's own environment's is left as it came, if the transform leaves it."""
+        return observation if self.bound.own and out.observation is split else self._join(out)
 
     def _join(self, out: Batch) -> NDArray[Any]:
         if self._focal is None:
@@ -489,8 +585,9 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all lanes, or in those of ``options["reset_mask"]``."""
         observation, info = self.env.reset(seed=seed, options=options)
-        first = info["_fair_decided"]
-        out = self.bound.start(self.bound.split(observation), info, first)
+        first, split = info["_fair_decided"], self.bound.split(observation)
+        self.bound.saw(split)
+        out = self.bound.start(split, info, first)
         return self._join(out), {**info, **_masked(out.added, first)}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -498,6 +595,7 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         if self.bound.transform.reports:
             self.env.unwrapped.report_action_probs(self.bound.reported())  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(actions)
+        self.bound.saw(self.bound.split(observation))
         over = terminated | truncated
         decided = info["fair_decided"] == 1
         restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
@@ -506,9 +604,9 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         decided |= over
         batch = Batch(ends, earned, facts, decided=decided, first=~decided, over=over, vector=vector)
         out = self.bound.apply(batch)
+        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+            check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
         if out.reward is not batch.reward:
-            if batch.vector is None:
-                check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
             reward = out.reward.mean(axis=1)
         if out.vector is not None:
             reward = out.vector
@@ -600,7 +698,9 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Begin an episode."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        out = self.bound.start(_stack(observations), Gathered(infos, self._personal), np.ones(1, bool))
+        stacked = _stack(observations)
+        self.bound.saw(stacked)
+        out = self.bound.start(stacked, Gathered(infos, self._personal), np.ones(1, bool))
         return _see(out, observations), self._infos(out, infos)
 
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
@@ -620,6 +720,7 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
             over=np.array([not self.env.agents]),
             vector=vector,
         )
+        self.bound.saw(batch.observation)
         out = self.bound.apply(batch)
         if out.reward is not batch.reward:
             rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))

@@ -20,7 +20,7 @@ from fair_envs.faces.common import ActionCheck, NotReset
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, paired_difference
 from fair_envs.parameters import checked
-from fair_envs.wrappers.adapters import seen
+from fair_envs.wrappers.adapters import other_layer, seen
 from fair_envs.wrappers.transform import Transform
 from fair_envs.wrappers.twin import Policy, View, choose, lanes_of, rules_of
 
@@ -40,7 +40,7 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
     """Return what would be seen now if those who are waiting had that value of a sensitive attribute, all else equal.
 
     The environment stays as it is. The observation is the one of the layer given, in the form of its face, after the
-    transforms of this package below it; wrappers of other libraries are passed over.
+    transforms of this package below it.
 
     Args:
         env: An environment of any face.
@@ -49,7 +49,8 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
 
     Raises:
         TypeError: Not an environment of this package, one with several worlds, or one whose agents take turns (AEC).
-        ValueError: No such attribute or value, or the rules do not say how it would be assigned.
+        ValueError: No such attribute or value, the rules do not say how it would be assigned, or there is a wrapper of
+            another library that may change observations.
         ResetNeeded: The first episode has not begun.
 
     Example:
@@ -59,6 +60,11 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
     if isinstance(env, AECEnv):
         raise TypeError(f"env must be parallel: an AEC environment shows one agent at a time, got {env!r}")
     lanes = _one_world(env)
+    if (other := other_layer(env)) is not None:
+        raise ValueError(
+            "env must have no wrapper of another library that may change observations, got "
+            f"{type(other).__name__}: ask about a layer below it"
+        )
     attribute, code = _attribute(lanes.rules.spec, attribute, value)
     records = lanes.snapshot()
     if not records["key"].all():

@@ -1,5 +1,6 @@
 """Fairness notions over a history of decisions, in the reward: as objectives of their own."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -102,7 +103,9 @@ class GapObjectives(Transform):
     The performance is the environment's reward (the agents' mean; under focal control the focal agent's). The gap is
     that of all decisions in the history, the present one included; every entry is better when larger, and 0 is fair. As
     an evaluation goes on a copy of the environment (``copy.deepcopy``), it leaves the history alone.
-    ``env.unwrapped.histories[-1]`` is the history.
+    ``env.unwrapped.histories[-1]`` is the history; of an environment of one's own it is
+    ``env.get_wrapper_attr("histories")[-1]``. ``History(scores=True)``, for the published evaluation on
+    log-probabilities, is for histories that one feeds with arrays or ``info``: wrappers take distributions alone.
 
     Gymnasium faces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions), and state its
     ``reward_space`` and ``reward_dim``, on the unwrapped environment too; PettingZoo gives every agent the same vector.
@@ -145,7 +148,7 @@ class GapObjectives(Transform):
         self._focal = setting.focal
         self.histories = (self._tracker.history,)
         self.objectives = ("performance", *self._tracker.gaps.names)
-        self.objectives_at_most = (np.inf, *(0.0,) * len(self._tracker.gaps.names))
+        self.objectives_at_most = (np.inf, *(0.0 - self._tracker.gaps.least).tolist())
 
     def snapshot(self) -> dict[str, Any]:
         """Return what it remembers, as arrays."""
@@ -230,28 +233,36 @@ class ReportedProbs(Transform):
     """Reports with which probabilities a policy chooses each next action, before every step.
 
     Notions that compare how alike people are treated (individual fairness) need them: ``info["fair_action_probs"]``.
-    The policy is asked about what is seen where the wrapper stands; it does not choose the actions.
+    The policy is asked about what is seen where the wrapper stands, through every wrapper below it, of other libraries
+    too; it does not choose the actions. What wrappers above change it does not see: put this one above them.
 
     Args:
         policy: A function of observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
             whose last axis sums to 1; or ``"uniform"``. The faces with one lane have B = 1.
 
     Raises:
-        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous.
+        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous. At a step: above
+            another library's wrapper that may change observations, the state was set from outside, or control is focal.
     """
 
     reports = True
 
     def __init__(self, policy: Any) -> None:
-        if policy != "uniform" and not callable(policy):
+        if not callable(policy) and not (isinstance(policy, str) and policy == "uniform"):
             raise ValueError(f"policy must be 'uniform' or a function of observations, got {policy!r}")
         self.policy = policy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ReportedProbs":
+        """Return a copy with the same policy: one that learns is asked as it is, not as it was when it was given."""
+        return copy.copy(self)
 
     def bind(self, setting: Setting) -> None:
         """Make ready the probabilities of all actions alike."""
         spec = setting.spec
         if spec.actions < 1:
             raise ValueError(f"env must have discrete actions, those of {setting.rules.name} are continuous")
+        if setting.observation_space.shape is None and callable(self.policy):
+            raise ValueError(f"policy must be 'uniform' where observations are no arrays, got {self.policy!r}")
         self._uniform = np.full((setting.lanes.count, spec.individuals, spec.actions), 1 / spec.actions)
 
     def action_probs(self, seen: Callable[[], NDArray[Any]]) -> NDArray[Any]:

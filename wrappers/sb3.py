@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
 from fair_envs.interactions import COLUMNS, columns, with_columns
-from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick
+from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick, rewards_anew
 from fair_envs.wrappers.transform import Batch, Columns, Transform
 
 
@@ -42,8 +42,9 @@ class RowsAdapter(VecEnvWrapper):
 
     def reset(self) -> Any:
         """Begin episodes in all lanes and return the rows' observations."""
-        observation = self.venv.reset()
-        out = self.bound.start(self.bound.split(observation), self._facts(), np.ones(self.bound.lanes, bool))  # type: ignore[arg-type]
+        split = self.bound.split(self.venv.reset())  # type: ignore[arg-type]
+        self.bound.saw(split)
+        out = self.bound.start(split, self._facts(), np.ones(self.bound.lanes, bool))
         self._tell(out)
         return self._join(out)
 
@@ -52,12 +53,13 @@ class RowsAdapter(VecEnvWrapper):
         if self.bound.transform.reports:
             self._face.report_action_probs(self.bound.reported())
         observation, reward, done, infos = self.venv.step_wait()
+        self.bound.saw(self.bound.split(observation))  # type: ignore[arg-type]
         over = done.reshape(self.bound.lanes, -1)[:, 0]
         batch = self._batch(observation, over, infos)  # type: ignore[arg-type]
         out = self.bound.apply(batch)
+        if rewards_anew(batch, out):
+            check_untouched(reward, self._rows(batch.reward), self.bound.transform)
         if out.reward is not batch.reward:
-            if batch.vector is None:
-                check_untouched(reward, self._rows(batch.reward), self.bound.transform)
             reward = self._rows(out.reward)
             self._face.agent_reward = out.reward
         self._tell(out)

@@ -23,6 +23,8 @@ class HiddenAttribute(Transform):
         features: Names of the features to hide; those that show the sensitive attribute by default.
     """
 
+    needs_rules = True
+
     def __init__(self, *, features: Sequence[str] | None = None) -> None:
         self.features = features
 
@@ -64,6 +66,8 @@ class SwappedAttribute(Transform):
         features: Names of the features to swap; those that show the sensitive attribute by default. They have two
             values, the bounds of the observation space. Only for ``"observation"``.
     """
+
+    needs_rules = True
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The environment that a transform is applied to."""
+    """The environment that a transform is applied to; one's own has `fair_envs.wrappers.own.OwnLanes` for lanes."""
 
     lanes: Lanes | Worlds
     observation_space: Box  # of one agent
@@ -73,6 +73,7 @@ class Transform:
         changes_reward: Whether rewards are changed.
         personal: Those of the added columns that have one entry for each agent, shape (B, agents, ...); in PettingZoo
             each agent's info has its own.
+        needs_rules: Whether it looks into the rules or the lanes, which an environment of one's own does not have.
         takes_vector: Whether it needs a vector reward from below and makes a number of it.
         reports: Whether the policy's probabilities are reported before each step, see `action_probs`.
         objectives: Names of the entries of the vector reward; none: the reward stays what it is.
@@ -82,6 +83,7 @@ class Transform:
 
     changes_reward: ClassVar[bool] = False
     personal: ClassVar[tuple[str, ...]] = ()
+    needs_rules: ClassVar[bool] = False
     takes_vector: ClassVar[bool] = False
     reports: ClassVar[bool] = False
     objectives: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Several notions over one history at once: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fair_envs.history import History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import individual
-from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion
+from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion, Groups, group_members
 from fair_envs.metrics.individual import INDIVIDUAL
 
 FloatArray = NDArray[np.float64]
@@ -20,9 +21,10 @@ FloatArray = NDArray[np.float64]
 class DecisionNotion(Protocol):
     """A notion on histories of decisions; `fair_envs.metrics.GroupNotion` is one.
 
-    It may have four attributes more: ``name``; ``worst``, its largest gap, 1 if there is none;
-    ``needs_action_probs``, whether it needs the policy's probabilities; ``check_memory(memory, spec)``, which raises
-    ValueError if a history with such a memory cannot hold what it needs.
+    It may have five attributes more: ``name``; ``worst``, its largest gap, 1 if there is none; ``least``, its smallest,
+    0 if there is none and minus infinity where there is no bound; ``needs_action_probs``, whether it needs the policy's
+    probabilities; ``check_memory(memory, spec)``, which raises ValueError if a history with such a memory cannot hold
+    what it needs.
     """
 
     def check(self, spec: FairSpec) -> None:
@@ -43,11 +45,13 @@ def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
     """Return the notion of that name (``"SP"``, ``"statistical_parity"``), or the notion that is given.
 
     Raises:
-        ValueError: An unknown name, or no notion.
+        ValueError: An unknown name, no notion, or the class of one.
     """
     if isinstance(notion, str):
         if notion in BY_NAME:
             return BY_NAME[notion]()
+    elif isinstance(notion, type) and issubclass(notion, DecisionNotion):
+        raise ValueError(f"notions must be made, such as {notion.__name__}(...), got the class")
     elif isinstance(notion, DecisionNotion):
         return notion
     known = ", ".join(BY_NAME)
@@ -59,6 +63,46 @@ def name_of(notion: DecisionNotion) -> str:
     return str(getattr(notion, "name", type(notion).__name__))
 
 
+def unique_names(notions: Sequence[DecisionNotion], spec: FairSpec) -> tuple[str, ...]:
+    """Return what notions are called, and where a name repeats what tells them apart: groups, options, or a number.
+
+    Example:
+        >>> gender = {"gender": ("man", "woman")}
+        >>> spec = FairSpec(individuals=2, actions=2, features=(), sensitive=gender, groups=gender["gender"])
+        >>> unique_names([GroupNotion(name="SP"), GroupNotion(name="SP", current_step=True)], spec)
+        ('statistical_parity', 'statistical_parity (current step)')
+    """
+    names = [name_of(notion) for notion in notions]
+    for name in set(names):
+        places = [n for n, own in enumerate(names) if own == name]
+        options = [_options(notions[n], spec) for n in places]
+        for n, own in zip(places, options, strict=True):
+            telling = [word for key, word in own.items() if any(other.get(key) != word for other in options)]
+            names[n] += f" ({', '.join(filter(None, telling))})" if any(telling) else ""
+    numbers = [names[: n + 1].count(name) if names.count(name) > 1 else 0 for n, name in enumerate(names)]
+    return tuple(f"{name} {number}" if number else name for name, number in zip(names, numbers, strict=True))
+
+
+def _options(notion: DecisionNotion, spec: FairSpec) -> dict[str, str]:
+    """Return how each option of a notion would be told beside its name; empty: not at all."""
+    if not is_dataclass(notion):
+        return {}
+    options = {own.name: getattr(notion, own.name) for own in fields(notion) if own.compare and own.name != "name"}
+    words = {name: f"{name}={value}" for name, value in options.items()}
+    if isinstance(notion, GroupNotion):
+        words["groups"] = _called(notion.groups, spec)
+    if "current_step" in options:
+        words["current_step"] = "current step" if options["current_step"] else ""
+    return words
+
+
+def _called(groups: Groups, spec: FairSpec) -> str:
+    """Return the attributes, or those who are compared."""
+    if isinstance(groups, Mapping):
+        return " / ".join(group_members(spec, groups))
+    return ", ".join([groups] if isinstance(groups, str) else groups or list(spec.sensitive)[:1])
+
+
 class Gaps:
     """Several notions, made ready for an environment.
 
@@ -68,7 +112,7 @@ class Gaps:
 
     Attributes:
         notions: The notions.
-        names: What they are called.
+        names: What they are called, see `unique_names`.
 
     Raises:
         ValueError: No notion, an unknown one, or one that needs what the environment does not tell.
@@ -79,9 +123,9 @@ class Gaps:
             raise ValueError(f"notions must be a list of at least one name or notion, got {notions!r}")
         self._spec = spec
         self.notions = tuple(map(decision_notion, notions))
-        self.names = tuple(map(name_of, self.notions))
         for notion in self.notions:
             notion.check(spec)
+        self.names = unique_names(self.notions, spec)
         grouped = [n for n, notion in enumerate(self.notions) if isinstance(notion, GroupNotion)]
         self._grouped = np.array(grouped, int)
         self._group_gaps = GroupGaps([self.notions[n] for n in grouped], spec)  # type: ignore[misc]
@@ -97,6 +141,11 @@ class Gaps:
     def worst(self) -> FloatArray:
         """The largest gap of each notion, shape (N,)."""
         return np.array([float(getattr(notion, "worst", 1.0)) for notion in self.notions])
+
+    @property
+    def least(self) -> FloatArray:
+        """The smallest gap of each notion, shape (N,)."""
+        return np.array([float(getattr(notion, "least", 0.0)) for notion in self.notions])
 
     def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
         """Return the gaps, shape (B, N), each the number that its notion gives alone.
@@ -138,4 +187,4 @@ def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Flo
     return Gaps(notions, history.spec)(history, last=last)
 
 
-__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "decision_notion", "gaps", "name_of"]
+__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "decision_notion", "gaps", "name_of", "unique_names"]

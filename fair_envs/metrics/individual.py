@@ -19,6 +19,7 @@ from fair_envs.metrics.distances import (
     HELLINGER,
     HEOM,
     HMOM,
+    RAW,
     TOTAL_VARIATION,
     BrayCurtis,
     Distance,
@@ -164,6 +165,11 @@ class IndividualFairness(IndividualNotion):
     def worst(self) -> float:  # type: ignore[override]
         """The largest gap there can be."""
         return 2.0 if self.form == "paper" else 1.0
+
+    @property
+    def least(self) -> float:
+        """The smallest gap there can be; without a bound in the paper's form where distances can be above 1."""
+        return -np.inf if self.form == "paper" and self.distance.measure.scaling == RAW else 0.0
 
     def check_memory(self, memory: Memory, spec: FairSpec) -> None:
         """Raise ValueError if a history with such a memory cannot hold whom the notion compares, or in another form."""

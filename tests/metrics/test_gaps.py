@@ -1,6 +1,7 @@
 """Several notions at once give what each gives alone."""
 
 import time
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec
-from fair_envs.metrics import Gaps, GroupNotion, gaps
+from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
 from fair_envs.metrics.gaps import BY_NAME, decision_notion
 from fair_envs.metrics.group import DEFINITIONS
 
@@ -77,6 +78,39 @@ def test_notions_of_both_kinds_stand_in_the_order_given() -> None:
     assert Gaps(["treatment_equality_raw", Crowded()], SPEC).worst.tolist() == [np.inf, 1.0]
 
 
+def sp(**options: Any) -> GroupNotion:
+    return GroupNotion(name="SP", **options)
+
+
+@pytest.mark.parametrize(
+    ("notions", "names"),
+    [
+        (["SP", "EO"], ["statistical_parity", "equal_opportunity"]),
+        ([sp(groups="origin", current_step=True)], ["statistical_parity"]),
+        (["SP", sp(groups="origin")], ["statistical_parity (gender)", "statistical_parity (origin)"]),
+        (
+            ["SP", "EO", sp(current_step=True)],
+            ["statistical_parity", "equal_opportunity", "statistical_parity (current step)"],
+        ),
+        (
+            [sp(groups=("gender", "origin")), sp(groups={"gender": "woman", "origin": "east"}, current_step=True)],
+            [
+                "statistical_parity (gender, origin)",
+                "statistical_parity (gender=woman, origin=east / everybody else, current step)",
+            ],
+        ),
+        ([sp(across="rest"), sp()], ["statistical_parity (across=rest)", "statistical_parity (across=pairs)"]),
+        (["SP", sp(groups="gender")], ["statistical_parity 1", "statistical_parity 2"]),
+        (["SP", "SP"], ["statistical_parity 1", "statistical_parity 2"]),
+        ([Crowded(), "SP", Crowded()], ["Crowded 1", "statistical_parity", "Crowded 2"]),
+        ([Consistency(k=3), Consistency()], ["consistency (k=3)", "consistency (k=5)"]),
+    ],
+)
+def test_notions_of_one_name_are_told_apart(notions: Any, names: list[str]) -> None:
+    spec = replace(SPEC, features=("skill",))
+    assert list(Gaps(notions, spec).names) == names
+
+
 def test_the_gaps_before_go_to_each_notion() -> None:
     notions: list[Any] = [Crowded(), GroupNotion(name="SP", undefined="last"), GroupNotion(name="SP")]
     found = gaps(notions, History(Full(), SPEC), last=np.array([[0.1, 0.2, 0.3]]))
@@ -88,6 +122,12 @@ def test_a_further_notion_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(decision_notion("crowded"), Crowded)
     with pytest.raises(ValueError, match=r"CSC, crowded.*got 'full'"):
         decision_notion("full")
+
+
+@pytest.mark.parametrize("notion", [GroupNotion, Crowded])
+def test_the_class_of_a_notion_is_no_notion(notion: Any) -> None:
+    with pytest.raises(ValueError, match=rf"notions must be made, such as {notion.__name__}\(...\), got the class"):
+        gaps([notion], History(Full(), SPEC))
 
 
 def test_a_history_of_another_environment_is_told_apart() -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit, TransformObservation
 from numpy.typing import NDArray
 from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from fair_envs.core import draws
 from fair_envs.envs.fraud.rules import Fraud
@@ -81,6 +83,23 @@ def test_it_is_seen_through_the_wrappers() -> None:
     env: Any = HideSensitive(Env(**SIZE))
     seen, _ = env.reset(seed=SEED)
     assert np.array_equal(counterfactual_observation(env, "dialect", "foreign"), seen)
+
+
+def test_it_is_not_seen_through_what_another_library_may_change() -> None:
+    plain: Any = Env(**SIZE)
+    plain.reset(seed=SEED)
+    harmless: Any = RecordEpisodeStatistics(TimeLimit(OrderEnforcing(plain), 9))
+    expected = counterfactual_observation(plain, "dialect", "foreign")
+    assert np.array_equal(counterfactual_observation(harmless, "dialect", "foreign"), expected)
+    rows: Any = LanesVecEnv(Ferry(**SIZE), 3)
+    rows.reset()
+    assert np.array_equal(counterfactual_observation(VecMonitor(rows)), counterfactual_observation(rows))
+    message = "env must have no wrapper of another library that may change observations, got"
+    for env in (HideSensitive(TransformObservation(harmless, np.sin, plain.observation_space)), VecNormalize(rows)):
+        with pytest.raises(
+            ValueError, match=rf"{message} (TransformObservation|VecNormalize): ask about a layer below"
+        ):
+            counterfactual_observation(env)
 
 
 def test_what_is_not_there_is_named() -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import gymnasium.wrappers.vector
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecMonitor
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 import fair_envs.envs.harvest as harvest
 from fair_envs.core import Lanes
@@ -19,7 +21,7 @@ from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, columns
-from fair_envs.metrics import Consistency, GroupNotion, IndividualFairness
+from fair_envs.metrics import HEOM, Consistency, GroupNotion, IndividualFairness
 from fair_envs.wrappers import (
     FairnessObjectives,
     FairnessPenalty,
@@ -320,6 +322,143 @@ def test_the_policy_is_asked_about_what_is_seen_where_the_wrapper_stands() -> No
         seen = following
 
 
+class Asked:
+    """A policy that remembers what it was asked about."""
+
+    def __init__(self) -> None:
+        self.about: list[NDArray[Any]] = []
+
+    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+        self.about.append(observation)
+        return likely(observation[..., :3])
+
+
+def other(observation: NDArray[Any]) -> NDArray[Any]:
+    return observation * 0.5 + 7
+
+
+class OtherAgents(BaseParallelWrapper[str, Any, Any]):
+    """Another library's wrapper that changes what agents see."""
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        seen, infos = super().reset(seed, options)
+        return {name: other(own) for name, own in seen.items()}, infos
+
+    def step(self, actions: Any) -> Any:
+        seen, *rest = super().step(actions)
+        return {name: other(own) for name, own in seen.items()}, *rest
+
+
+class OtherBatch(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+    """Another library's wrapper that changes what the lanes show; Gymnasium's own know no mode SAME_STEP."""
+
+    def reset(self, **given: Any) -> Any:
+        seen, info = self.env.reset(**given)
+        return other(seen), info
+
+    def step(self, actions: Any) -> Any:
+        seen, *rest = self.env.step(actions)
+        return other(seen), *rest
+
+
+def changed(env: Any) -> Any:
+    """Return the environment in other libraries' wrappers that change what is seen."""
+    if isinstance(env, VecEnv):
+        return VecFrameStack(VecNormalize(VecMonitor(env), norm_reward=False), 2)
+    if isinstance(env, gym.vector.VectorEnv):
+        return OtherBatch(env)
+    if isinstance(env, gym.Env):
+        return gym.wrappers.TransformObservation(gym.wrappers.DelayObservation(env, 2), other, env.observation_space)
+    return OtherAgents(env)
+
+
+def test_a_policy_that_learns_is_asked_as_it_is() -> None:
+    class Learning:
+        board = 0.25
+
+        def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+            return np.full((*observation.shape[:2], 2), [1 - self.board, self.board])
+
+    policy = Learning()
+    env: Any = ReportActionProbs(Env(), policy)
+    for original in (env, copy.deepcopy(env)):
+        original.reset(seed=1)
+        for policy.board in (0.25, 0.75):
+            assert original.step(REFUSE)[4]["fair_action_probs"].tolist() == [1 - policy.board, policy.board]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_the_policy_of_a_batch_is_asked_about_what_it_sees_through_other_libraries_wrappers(
+    mode: AutoresetMode,
+) -> None:
+    asked = Asked()
+    env: Any = ReportActionProbs(HideSensitive(changed(Vector(LANES, autoreset_mode=mode, **SIZE))), asked)
+    seen, _ = env.reset(seed=SEED)
+    for actions in ACTIONS:
+        following, _, terminated, truncated, _ = env.step(actions)
+        assert np.array_equal(asked.about[-1], seen[:, np.newaxis]) and seen.max() > 6
+        if mode is AutoresetMode.DISABLED and (terminated | truncated).any():
+            following, _ = env.reset(options={"reset_mask": terminated | truncated})
+        seen = following.copy()
+        following[:] = 0  # it is the caller's own
+
+
+def test_the_policy_of_one_lane_is_asked_about_what_it_sees_through_other_libraries_wrappers() -> None:
+    asked, asked_of_agents = Asked(), Asked()
+    env: Any = ReportActionProbs(HideSensitive(changed(Env(**SIZE))), asked)
+    agents: Any = ReportActionProbs(changed(Parallel(**SIZE)), asked_of_agents)
+    for episode in range(3):
+        seen, _ = env.reset(seed=SEED + episode)
+        theirs, _ = agents.reset(seed=SEED + episode)
+        over = False
+        while not over:
+            following, _, terminated, truncated, info = env.step(REFUSE)
+            also = agents.step({"agent_0": REFUSE})[0]
+            assert np.array_equal(asked.about[-1], seen[np.newaxis, np.newaxis]) and seen.max() > 6
+            assert np.array_equal(asked_of_agents.about[-1][0, 0], theirs["agent_0"])
+            assert np.allclose(info["fair_action_probs"], likely(seen))
+            seen, theirs, over = following, also, terminated or truncated
+
+
+@pytest.mark.parametrize("face", [LanesVecEnv, AgentsVecEnv])
+def test_the_policy_of_rows_is_asked_about_what_it_sees_through_other_libraries_wrappers(
+    face: type[LanesVecEnv],
+) -> None:
+    asked = Asked()
+    env: Any = ReportActionProbs(changed(face(Ferry(**SIZE), LANES)), asked)
+    seen = env.reset()
+    for actions in ACTIONS:
+        following = env.step(actions)[0]
+        assert np.array_equal(asked.about[-1], seen[:, np.newaxis]) and seen.shape == (LANES, 6)
+        seen = following
+
+
+def test_the_policy_is_asked_about_the_state_that_was_set_unless_that_cannot_be_seen() -> None:
+    for wrap, fails in ((lambda env: gym.wrappers.TimeLimit(env, 9), False), (changed, True)):
+        asked = Asked()
+        env: Any = ReportActionProbs(wrap(Env(**SIZE)), asked)
+        with pytest.raises(gym.error.ResetNeeded):
+            env.step(REFUSE)
+        env.reset(seed=1)
+        before = env.unwrapped.get_state()
+        env.step(REFUSE)
+        seen = env.unwrapped.set_state(before)
+        if fails:
+            with pytest.raises(ValueError, match="env must not be set to another state below TransformObservation, wh"):
+                env.step(REFUSE)
+        else:
+            env.step(REFUSE)
+            assert np.array_equal(asked.about[-1][0, 0], seen)
+
+
+def test_partners_see_through_no_other_librarys_wrapper() -> None:
+    size: dict[str, Any] = {"agents": 2, "control": "focal"}
+    env: Any = ReportActionProbs(changed(harvest.Env(**size)), Asked())
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="env must be under joint control above TransformObservation"):
+        env.step(1)
+
+
 def test_agents_that_are_affected_have_a_history_too() -> None:
     env: Any = FairnessObjectives(toys.Parallel(horizon=20, shortest=9), ["SP"], Full())
     env.reset(seed=2)
@@ -392,6 +531,16 @@ def test_a_number_that_another_library_made_of_the_vector_is_named() -> None:
         env.step(BOARD)
 
 
+def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
+    def double(reward: Any) -> Any:
+        return np.array([reward, -reward])
+
+    env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(), double), notion="SP", history=Full())
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"reward must be a number for each lane and agent, got shape \(2,\)"):
+        env.step(BOARD)
+
+
 # ---------------------------------------------------------------------------------------------------- the penalty
 
 
@@ -453,6 +602,20 @@ def test_the_space_of_the_vector_is_on_the_unwrapped_environment_too() -> None:
     assert batch.unwrapped.reward_space.shape == (6,)
     assert VecMonitor(rows).reward_space.shape == (6,)
     assert single.bound.transform.objectives[:2] == ("performance", "statistical_parity")
+
+
+def test_the_space_has_no_bound_where_a_gap_can_be_below_0() -> None:
+    def far(u: Any, v: Any) -> float:
+        return float(3 * abs(u - v).sum())
+
+    notions = [IndividualFairness(form="paper", distance=far), IndividualFairness(form="paper"), IndividualFairness()]
+    notions.append(IndividualFairness(form="paper", distance=HEOM(scaling="raw")))
+    env: Any = FairnessObjectives(ReportActionProbs(Env(seats=100), "uniform"), notions, SlidingWindow(9))
+    assert env.reward_space.high.tolist() == [np.inf, np.inf, 0, 0, np.inf]
+    env.reset(seed=1)
+    vectors = [env.step(BOARD)[1] for _ in range(20)]
+    assert max(vector[1] for vector in vectors) > 0
+    assert all(vector in env.reward_space for vector in vectors)
 
 
 def test_the_vectors_are_the_callers_own() -> None:
@@ -598,6 +761,8 @@ def test_bad_options_are_named() -> None:
         FairnessObjectives(Env(), ["SP"], Full(), horizon=1)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="policy must be 'uniform' or a function of observations, got 'greedy'"):
         ReportActionProbs(Env(), "greedy")
+    with pytest.raises(ValueError, match=r"policy must be 'uniform' or a function of observations, got array\("):
+        ReportActionProbs(Env(), np.array([0.5, 0.5]))
 
 
 def test_notions_that_need_feedback_are_refused_where_none_is_revealed() -> None:
@@ -616,6 +781,37 @@ def test_reported_probabilities_must_be_distributions_of_the_right_shape() -> No
         env.reset(seed=1)
         with pytest.raises(ValueError, match=message):
             env.step(BOARD)
+
+
+CHANGED = r"reward must be the mean of the agents' rewards; put \w+ below what changes it"
+
+
+@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], Full()), VectorReward])
+def test_a_vector_is_not_made_above_what_changes_the_agents_rewards(wrap: Wrap) -> None:
+    size: dict[str, Any] = {"agents": 2, "horizon": 9}
+    single = gym.wrappers.TransformReward(harvest.Env(**size), lambda reward: float(reward) + 3)
+    batch = gym.wrappers.vector.TransformReward(harvest.Vector(1, **size), lambda reward: reward + 3)
+    for env, actions in ((single, np.zeros(2, int)), (batch, np.zeros((1, 2), int))):
+        wrapped = wrap(env)
+        wrapped.reset(seed=1)
+        with pytest.raises(ValueError, match=CHANGED):
+            wrapped.step(actions)
+
+
+@pytest.mark.parametrize("face", [LanesVecEnv, AgentsVecEnv])
+def test_a_vector_is_not_made_above_normalised_rewards(face: type[LanesVecEnv]) -> None:
+    env = FairnessObjectives(VecNormalize(face(Ferry(), LANES)), ["SP"], Full())
+    env.reset()
+    with pytest.raises(ValueError, match=CHANGED):
+        env.step(np.full(LANES, BOARD))
+
+
+def test_a_vector_is_made_above_what_changes_observations_alone() -> None:
+    env: Any = FairnessObjectives(VecNormalize(LanesVecEnv(Ferry(**SIZE), LANES), norm_reward=False), ["SP"], Full())
+    env.seed(SEED)
+    env.reset()
+    for actions in ACTIONS:
+        assert np.array_equal(env.step(actions)[1], env.vector_reward[:, 0])
 
 
 def test_nothing_changes_rewards_above_the_vector() -> None:

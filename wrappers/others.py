@@ -1,0 +1,37 @@
+"""Which wrappers of other libraries are known to leave observations as they are."""
+
+from typing import Any
+
+HARMLESS = frozenset(
+    {
+        "gymnasium.wrappers.common",
+        "gymnasium.wrappers.rendering",
+        "gymnasium.wrappers.stateful_action",
+        "gymnasium.wrappers.stateful_reward",
+        "gymnasium.wrappers.transform_action",
+        "gymnasium.wrappers.transform_reward",
+        "gymnasium.wrappers.vector.common",
+        "gymnasium.wrappers.vector.dict_info_to_list",
+        "gymnasium.wrappers.vector.rendering",
+        "gymnasium.wrappers.vector.stateful_reward",
+        "gymnasium.wrappers.vector.vectorize_action",
+        "gymnasium.wrappers.vector.vectorize_reward",
+        "mo_gymnasium.wrappers.vector.wrappers.MORecordEpisodeStatistics",
+        "mo_gymnasium.wrappers.wrappers.LinearReward",
+        "mo_gymnasium.wrappers.wrappers.MOClipReward",
+        "mo_gymnasium.wrappers.wrappers.MONormalizeReward",
+        "mo_gymnasium.wrappers.wrappers.MORecordEpisodeStatistics",
+        "pettingzoo.utils.wrappers.base_parallel",
+        "stable_baselines3.common.monitor",
+        "stable_baselines3.common.vec_env.vec_check_nan",
+        "stable_baselines3.common.vec_env.vec_monitor",
+        "stable_baselines3.common.vec_env.vec_video_recorder",
+    }
+)
+"""Modules all of whose wrappers leave observations alone, and such classes of other modules."""
+
+
+def leaves_observations(layer: Any) -> bool:
+    """Return whether this wrapper is known to leave observations alone; what is derived from one is not known."""
+    kind = type(layer)
+    return kind.__module__ in HARMLESS or f"{kind.__module__}.{kind.__qualname__}" in HARMLESS
