@@ -74,7 +74,9 @@ STACKS: dict[str, Callable[[Any], Any]] = {
     ),
     "one number": lambda env: Scalarise(FairnessObjectives(env, NOTIONS, SlidingWindow(9)), "gini"),
     "late": lambda env: FairnessObjectives(DelayedFeedback(env, delay=3, rows=1), NOTIONS, SlidingWindow(9)),
-    "late, accepted": lambda env: FairnessObjectives(DelayedFeedback(env, delay=2, only="accepted"), NOTIONS, Full()),
+    "late, accepted": lambda env: FairnessObjectives(
+        DelayedFeedback(env, delay=2, only="accepted"), ["SP", "PP", "OAE"], Full()
+    ),
     "uniform": lambda env: FairnessObjectives(ReportActionProbs(env, "uniform"), [IndividualFairness()], Full()),
     "told below": lambda env: FairnessObjectives(ReportActionProbs(env, likely), ["IF", "SP"], SlidingWindow(9)),
     "told above": lambda env: ReportActionProbs(FairnessObjectives(env, ["IF", "SP"], SlidingWindow(9)), likely),
