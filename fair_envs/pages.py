@@ -1,9 +1,11 @@
 """What `fair-envs list` and `fair-envs show` print: every environment in a table, and a page for each."""
 
+import ast
 import importlib
 import inspect
-import re
+import io
 import sys
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -81,13 +83,21 @@ def parameters_table(params: type) -> Table:
 
 
 def field_comments(params: type) -> dict[str, str]:
-    """Return the comment that stands on each field's line of the source; none where there is no source."""
+    """Return the comment that stands on each field's lines of the source; none where there is no source."""
     try:
-        lines = inspect.getsource(params).splitlines()
+        source = inspect.getsource(params)
     except (OSError, TypeError):
         return {}
-    found = (re.match(r"    (\w+)\s*:[^#]*#\s*(.*)", line) for line in lines)
-    return {match[1]: match[2] for match in found if match}
+    comments = {
+        token.start[0]: token.string.lstrip("# ")
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    (kind,) = ast.parse(source).body
+    fields = [node for node in getattr(kind, "body", []) if isinstance(node, ast.AnnAssign)]
+    lines = {ast.unparse(node.target): range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in fields}
+    found = {name: " ".join(comments[k] for k in own if k in comments) for name, own in lines.items()}
+    return {name: text for name, text in found.items() if text}
 
 
 def spelled(kind: Any) -> str:

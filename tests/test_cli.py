@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from fair_envs import TABLE, cli, make_rules, playing
 from fair_envs.cli import app
+from fair_envs.pages import field_comments
 
 ROOT = Path(__file__).parents[1]
 ENV_ID = "FairHarvest-v0"
@@ -76,6 +77,12 @@ def test_every_parameter_is_on_the_page() -> None:
     said = Said("show", ENV_ID)
     names = make_rules(ENV_ID).Params._fields  # type: ignore[attr-defined]
     assert [name for name in names if f"\n{name} " not in said.text] == []
+
+
+@pytest.mark.parametrize("env_id", ["FairHarvest-v0", "FairHiring-v0", "FairFraud-v0"])
+def test_every_parameter_says_what_it_means(env_id: str) -> None:
+    params: Any = make_rules(env_id).Params
+    assert set(params._fields) == set(field_comments(params))
 
 
 def test_a_variant_has_a_page_of_its_own() -> None:

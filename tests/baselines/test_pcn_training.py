@@ -15,8 +15,9 @@ pytest.importorskip("moocore")
 
 from fair_envs import TABLE, cli
 from fair_envs.baselines import coverage
-from fair_envs.baselines.pcn import Command
+from fair_envs.baselines.pcn import Command, PCNSettings
 from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, make_env, preset_values, test, train_pcn
+from fair_envs.pages import field_comments
 from fair_envs.registration import register
 from tests.baselines.test_pcn import model
 from tests.baselines.treasure import FRONT, Treasure
@@ -272,6 +273,10 @@ def test_every_setting_is_an_option_with_its_comment() -> None:
     names = [*cli.setting_kinds(PCNTraining), "preset"]
     assert [name for name in names if f"--{name.replace('_', '-')}" not in said.text] == []
     assert "episodes; P; F: 100 [200; an integer at least 1]" in said.flat
+    assert {"return_unit", "objectives", "groups", "test_actions"} <= {
+        *field_comments(PCNSettings),
+        *field_comments(PCNTraining),
+    }
 
 
 def test_wrong_options_are_told_in_a_line() -> None:
