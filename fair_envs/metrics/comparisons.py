@@ -434,7 +434,20 @@ def kernels() -> Mapping[str, Kernel]:
                 first -= 1
             reach[b, 0], reach[b, 1] = first, lane.end
 
-    def follow(rows, reach, last, own, pool, plan, room, values):  # type: ignore[no-untyped-def]
+    # fmt: off
+    def follow(  # type: ignore[no-untyped-def]
+        rows, reach, last, own, room, values,
+        features, probs, roots, known, action, step, late, cut, heads, lists, score, given,
+        kind, power, root, zero, scaling, rate,
+        columns, nominal, forms, bounds, ks, most, keep, factor, published, minimum, delay, discount, threshold,
+    ):  # one by one: named tuples cost a call two microseconds
+        pool = Pool(features, probs, roots, known, action, step, late, cut, heads, lists, score, given)
+        measure = Measure(kind, power, root, zero, scaling, rate)
+        plan = Plan(
+            measure, columns, nominal, forms, bounds, ks, most, keep,
+            factor, published, minimum, delay, discount, threshold,
+        )
+        # fmt: on
         places = rows.shape[1]
         for b in range(rows.shape[0]):
             lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
@@ -636,7 +649,8 @@ class Comparisons:
     def _advance(self, history: History, reach: IntArray, last: IntArray) -> None:
         """Take in who came up to ``reach``, of all who came up to ``last``."""
         rows = readable(history.ring()[1])
-        kernels()["follow"](rows, reach, last, self.own, self._pool, self._plan, self._room, self._values)
+        measure, *plan = self._plan
+        kernels()["follow"](rows, reach, last, self.own, self._room, self._values, *self._pool, *measure, *plan)
 
     def _ask(self, history: History, reach: IntArray) -> None:
         """Ask a distance of one's own about each newcomer and everybody."""
