@@ -679,6 +679,48 @@ def test_mo_gymnasiums_statistics_of_a_batch_are_ours_in_the_mode_next_step() ->
     assert ended.min() > 2
 
 
+@pytest.mark.parametrize("env_id", ["FairHiring-v0", "FairFraud-v0"])
+def test_mo_gymnasiums_wrappers_take_both_environments_of_decisions(env_id: str) -> None:
+    mo: Any = pytest.importorskip("mo_gymnasium.wrappers")
+    batch: Any = pytest.importorskip("mo_gymnasium.wrappers.vector")
+
+    def one() -> Any:
+        return FairnessObjectives(gym.make(env_id, horizon=60), ["SP", "EO", "PE"], SlidingWindow(50))
+
+    linear, plain = mo.LinearReward(one(), weight=np.array([1.0, 2.0, 0.5, 0.0])), one()
+    recorded = mo.MORecordEpisodeStatistics(one(), gamma=0.9)
+    rng = np.random.default_rng(0)
+    for env in (linear, plain, recorded):
+        env.reset(seed=SEED)
+    total, over = np.zeros(4), False
+    while not over:
+        action = int(rng.integers(2))
+        vector = plain.step(action)[1]
+        assert linear.step(action)[1] == pytest.approx(vector @ [1, 2, 0.5, 0])
+        _, told, terminated, truncated, info = recorded.step(action)
+        assert np.array_equal(told, vector) and plain.unwrapped.reward_space.contains(vector)
+        total, over = total + vector, terminated or truncated
+    assert info["episode"]["r"] == pytest.approx(total, rel=1e-5)
+    assert total[1:].min() < 0
+    native: Any = FairnessObjectives(
+        gym.make_vec(env_id, num_envs=3, horizon=60), ["SP", "EO", "PE"], SlidingWindow(50)
+    )
+    sync, statistics = batch.MOSyncVectorEnv([one] * 3), batch.MORecordEpisodeStatistics(native)
+    sync.reset(seed=SEED), statistics.reset(seed=SEED)
+    for _ in range(70):
+        actions = rng.integers(0, 2, 3)
+        expected, found = sync.step(actions), statistics.step(actions)
+        assert all(np.array_equal(ours, theirs) for ours, theirs in zip(found[:4], expected[:4], strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+@pytest.mark.filterwarnings("ignore:.*The reward returned by `step")  # it is a vector
+@pytest.mark.parametrize("env_id", ["FairHiring-v0", "FairFraud-v0"])
+def test_gymnasiums_check_passes_on_both_environments_of_decisions(env_id: str) -> None:
+    env = ReportActionProbs(gym.make(env_id, disable_env_checker=True), "uniform")
+    check_env(FairnessObjectives(env, ["SP", "EO", "IF"], SlidingWindow(50)), skip_render_check=True)
+
+
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 @pytest.mark.filterwarnings("ignore:.*The reward returned by `step")  # it is a vector
 def test_gymnasiums_check_passes_on_the_wrapped_environment() -> None:
