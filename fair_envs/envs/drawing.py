@@ -70,9 +70,14 @@ def percent(value: float) -> str:
 
 
 class Lines:
-    """Writes lines of text, each of which is drawn once and kept."""
+    """Writes lines of text, each of which is drawn once and kept.
 
-    def __init__(self) -> None:
+    Args:
+        size: Of lines that are written without one.
+    """
+
+    def __init__(self, *, size: int = NORMAL) -> None:
+        self._size = size
         self._drawn: dict[tuple[str, int, Rgb, Rgb], Any] = {}
 
     def __len__(self) -> int:
@@ -95,13 +100,13 @@ class Lines:
         x: int,
         y: int,
         *,
-        size: int,
-        colour: Rgb,
+        size: int | None = None,
+        colour: Rgb = INK,
         ground: Rgb = PAPER,
         right: bool = False,
     ) -> None:
         """Write a line whose middle is at height y; it begins at x, or ends there if ``right``."""
-        drawn = self.draw(text, size=size, colour=colour, ground=ground)
+        drawn = self.draw(text, size=self._size if size is None else size, colour=colour, ground=ground)
         surface.blit(drawn, (x - drawn.get_width() if right else x, y - drawn.get_height() // 2))
 
 

@@ -24,10 +24,11 @@ THRESHOLDS = (0.001, 0.0001, 0.00001)
 POPULATIONS = {"Belgian": "belgian", "gender": "gender", "nationality and gender": "nationality_gender"}
 HIRING_BIASES = {"none": "none", "men": "men", "Belgian men": "belgian_men"}
 FRAUD_BIASES = {"none": "none", "EU": "europe", "EU and merchant 0": "europe_merchant_0"}
+TAKEN_FOR_BEST: Mapping[World, float] = {"hiring": 46.53243, "fraud": 906.0}  # returns of single episodes, no bounds
 PRINTED_LESS: Mapping[int, float] = {  # what each table took from R
-    **dict.fromkeys(range(1, 13), 46.53243),
+    **dict.fromkeys(range(1, 13), TAKEN_FOR_BEST["hiring"]),
     13: 1000.0,
-    **dict.fromkeys(range(14, 22), 906.0),
+    **dict.fromkeys(range(14, 22), TAKEN_FOR_BEST["fraud"]),
 }
 
 

@@ -106,7 +106,7 @@ class FraudRenderer:
 
     def __init__(self, rules: Rules) -> None:
         self._params, self._tables = rules.params, rules.tables  # type: ignore[attr-defined]
-        self._lines = Lines()
+        self._lines = Lines(size=NORMAL)
 
     # ------------------------------------------------------------------------------------------------ the facts
 
@@ -188,9 +188,9 @@ class FraudRenderer:
     def _draw_title(self, surface: Any, lane: Any) -> None:
         """Draw the name, how much of the episode is gone, and the customers."""
         time, horizon, right = int(lane["time"]), self._params.horizon, WIDTH - MARGIN
-        self._write(surface, "FairFraud", MARGIN, 36, size=HUGE)
-        self._write(surface, self.customers(lane), right, 28, right=True)
-        self._write(
+        self._lines.write(surface, "FairFraud", MARGIN, 36, size=HUGE)
+        self._lines.write(surface, self.customers(lane), right, 28, right=True)
+        self._lines.write(
             surface, f"transaction {time} of {horizon}, {self.clock(lane)}", right, 52, colour=FAINT, right=True
         )
         gone = max(time / horizon, int(lane["hour"]) / self._params.hours)
@@ -199,10 +199,10 @@ class FraudRenderer:
 
     def _draw_waiting(self, surface: Any, waiting: Waiting | None, x: int, y: int) -> None:
         """Draw the card that asks, in the colour of its continent, and what for."""
-        self._write(surface, "waits for a decision", x, y, colour=FAINT)
+        self._lines.write(surface, "waits for a decision", x, y, colour=FAINT)
         top = y + 18
         if waiting is None:
-            self._write(surface, "nothing: the week is over", x, top + 24, size=LARGE)
+            self._lines.write(surface, "nothing: the week is over", x, top + 24, size=LARGE)
             return
         ground = CONTINENT_COLOURS[waiting.continent]
         pygame = import_pygame()
@@ -210,16 +210,16 @@ class FraudRenderer:
         pygame.draw.rect(surface, GOLD, (x + 22, top + 46, 40, 30), border_radius=6)
         pygame.draw.line(surface, ground, (x + 22, top + 61), (x + 61, top + 61), 2)
         pygame.draw.line(surface, ground, (x + 42, top + 46), (x + 42, top + 75), 2)
-        self._write(surface, CONTINENTS[waiting.continent], x + CARD[0] - 20, top + 36, size=HUGE, colour=WHITE,
+        self._lines.write(surface, CONTINENTS[waiting.continent], x + CARD[0] - 20, top + 36, size=HUGE, colour=WHITE,
                     ground=ground, right=True)  # fmt: skip
-        self._write(surface, waiting.card, x + 22, top + 104, size=LARGE, colour=WHITE, ground=ground)
-        self._write(surface, waiting.place, x + 22, top + 134, colour=WHITE, ground=ground)
+        self._lines.write(surface, waiting.card, x + 22, top + 104, size=LARGE, colour=WHITE, ground=ground)
+        self._lines.write(surface, waiting.place, x + 22, top + 134, colour=WHITE, ground=ground)
         for k, (text, size) in enumerate(zip(waiting.lines(), (LARGE, NORMAL, NORMAL), strict=True)):
-            self._write(surface, text, x + CARD[0] + 20, top + 56 + 28 * k, size=size)
+            self._lines.write(surface, text, x + CARD[0] + 20, top + 56 + 28 * k, size=size)
 
     def _draw_recent(self, surface: Any, lane: Any, x: int, y: int) -> None:
         """Draw the last transactions: colour for what became of them, letters for the continent."""
-        self._write(surface, f"the last {RECENT} transactions", x, y, colour=FAINT)
+        self._lines.write(surface, f"the last {RECENT} transactions", x, y, colour=FAINT)
         places = [(x + (TILE + GAP) * (k % TILES_A_ROW), y + 18 + 40 * (k // TILES_A_ROW)) for k in range(RECENT)]
         for left, top in places:
             surface.fill(TRACK, (left, top, TILE, 36))
@@ -234,10 +234,10 @@ class FraudRenderer:
         """Draw a table of the continents with three bars each."""
         columns = ((x + 206, "checked"), (x + 294, "stopped"), (x + 382, "missed"))
         for left, text in ((x + 150, "count"), *columns):
-            self._write(surface, text, left, y, colour=FAINT)
-        self._write(surface, "of all", columns[0][0], y + 20, size=SMALL, colour=FAINT)
-        self._write(surface, "of genuine", columns[1][0], y + 20, size=SMALL, colour=FAINT)
-        self._write(surface, "of frauds", columns[2][0], y + 20, size=SMALL, colour=FAINT)
+            self._lines.write(surface, text, left, y, colour=FAINT)
+        self._lines.write(surface, "of all", columns[0][0], y + 20, size=SMALL, colour=FAINT)
+        self._lines.write(surface, "of genuine", columns[1][0], y + 20, size=SMALL, colour=FAINT)
+        self._lines.write(surface, "of frauds", columns[2][0], y + 20, size=SMALL, colour=FAINT)
         colours = (CHECKED_BAR, STOPPED_BAR, LOOKS[MISSED].ground)
         for k, row in enumerate(rows):
             top = y + 40 + 48 * k
@@ -245,14 +245,14 @@ class FraudRenderer:
             surface.fill(ground, (x, top, 36, 36))
             code = self._lines.draw(CONTINENTS[row.continent], size=NORMAL, colour=WHITE, ground=ground)
             surface.blit(code, (x + 18 - code.get_width() // 2, top + 18 - code.get_height() // 2))
-            self._write(surface, CONTINENT_NAMES[row.continent], x + 44, top + 18)
-            self._write(surface, str(row.total), x + 186, top + 18, right=True)
+            self._lines.write(surface, CONTINENT_NAMES[row.continent], x + 44, top + 18)
+            self._lines.write(surface, str(row.total), x + 186, top + 18, right=True)
             for (left, _), value, colour in zip(columns, row[2:], colours, strict=True):
                 self._draw_bar(surface, value, left, top, colour)
 
     def _draw_bar(self, surface: Any, value: float, x: int, y: int, colour: Rgb) -> None:
         """Draw a share as a bar under its number."""
-        self._write(surface, percent(value), x, y + 10)
+        self._lines.write(surface, percent(value), x, y + 10)
         surface.fill(TRACK, (x, y + 24, 74, 10))
         if not math.isnan(value):
             surface.fill(colour, (x, y + 24, round(74 * value), 10))
@@ -263,22 +263,7 @@ class FraudRenderer:
         for k, (outcome, look) in enumerate(LOOKS.items()):
             left, top = x + 236 * (k // 3), y + 34 * (k % 3)
             surface.fill(look.ground, (left, top, TILE, 24))
-            self._write(surface, f"{OUTCOMES[outcome]}: {counts[outcome]}", left + TILE + 10, top + 12)
-
-    def _write(
-        self,
-        surface: Any,
-        text: str,
-        x: int,
-        y: int,
-        *,
-        size: int = NORMAL,
-        colour: Rgb = INK,
-        ground: Rgb = PAPER,
-        right: bool = False,
-    ) -> None:
-        """Write a line whose middle is at height y; it begins at x, or ends there if ``right``."""
-        self._lines.write(surface, text, x, y, size=size, colour=colour, ground=ground, right=right)
+            self._lines.write(surface, f"{OUTCOMES[outcome]}: {counts[outcome]}", left + TILE + 10, top + 12)
 
 
 def line(row: Row) -> str:

@@ -39,6 +39,7 @@ from fair_envs.reproduction.decisions import (
 from fair_envs.reproduction.farel import (
     DISTANCES,
     MEASURES,
+    TAKEN_FOR_BEST,
     WINDOWS,
     Setting,
     Span,
@@ -599,7 +600,7 @@ class Report:
     def _trade_offs(self, setting: Setting) -> TradeOffs:
         """Return what is drawn of a setting: its representative policies, and the others behind them."""
         table = self.pooled(setting).table(MEASURES)
-        table[:, 0] -= {"hiring": 46.53243, "fraud": 906.0}[setting.world]  # as the paper draws it
+        table[:, 0] -= TAKEN_FOR_BEST[setting.world]  # as the paper draws it
         chosen = np.isin(np.arange(len(table)), representative_subset(table))
         colours = mixed_colours(table[chosen], [KINDS[name] for name in MEASURES])
         return TradeOffs(values=table[chosen], colours=colours, others=table[~chosen])
