@@ -21,7 +21,16 @@ from torch import nn
 
 from fair_envs.baselines.gradients import Tape, flatten_parameters
 from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
-from fair_envs.baselines.rollouts import Agent, Episode, Random, VectorEnv, actions_of, collect, objectives_of
+from fair_envs.baselines.rollouts import (
+    Agent,
+    Episode,
+    Random,
+    VectorEnv,
+    actions_of,
+    choices_of,
+    collect,
+    objectives_of,
+)
 from fair_envs.baselines.runs import replace_file
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.parameters import Count, Positive, Range, Weight, checked
@@ -232,6 +241,8 @@ class PCN:
         self._blank_memories = [memory.snapshot() for memory in memories(env)]
         self.env, self.settings, self.seed = env, settings or PCNSettings(), int(checked("seed", seed, Seed))
         self.actions, rewards = actions_of(env), objectives_of(env)
+        if choices_of(env):
+            raise ValueError(f"env must have one choice a step, Discrete(n), got {env.single_action_space}")
         self.objectives = int(rewards.shape[0])
         self.requested = _requested(requested, self.objectives)
         for name in LISTED:

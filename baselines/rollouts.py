@@ -25,7 +25,7 @@ class Episode:
 
     Attributes:
         observations: What each decision was based on, shape (T, ...), float32.
-        actions: Shape (T,).
+        actions: Shape (T,), or (T, N) where a step has N choices.
         rewards: Shape (T, objectives), float64; one objective where rewards are numbers.
     """
 
@@ -56,7 +56,7 @@ class Agent:
         """Take note that these lanes begin these episodes."""
 
     def __call__(self, observation: NDArray[Any]) -> Floats:
-        """Return the probabilities of the actions, shape (B, actions), for observations (B, ...)."""
+        """Return the probabilities of the actions, shape (B, actions) or (B, N, actions), for observations (B, ...)."""
         raise NotImplementedError
 
     def rewarded(self, rewards: Floats, playing: Flags) -> None:
@@ -67,7 +67,8 @@ class Random(Agent):
     """Takes all actions equally often."""
 
     def __init__(self, env: "VectorEnv") -> None:
-        self._probabilities = np.full((env.num_envs, actions_of(env)), 1 / actions_of(env))
+        shape = (env.num_envs, *choices_of(env), actions_of(env))
+        self._probabilities = np.full(shape, 1 / shape[-1])
 
     def __call__(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities."""
@@ -94,17 +95,26 @@ class VectorEnv(Protocol):
 
 
 def actions_of(env: VectorEnv) -> int:
-    """Return how many actions there are.
+    """Return how many actions there are, of each choice where a step has several.
 
     Raises:
         ValueError: The actions are not discrete, or the observations are no arrays of numbers.
     """
     space = env.single_action_space
-    if not isinstance(space, gym.spaces.Discrete) or space.start != 0:
-        raise ValueError(f"env must have actions Discrete(n), numbered from 0, got {space}")
+    one = isinstance(space, gym.spaces.Discrete)
+    sizes = np.atleast_1d(space.n if one else getattr(space, "nvec", 0))  # type: ignore[attr-defined]
+    if not sizes[0] or (sizes != sizes[0]).any() or np.any(space.start != 0):  # type: ignore[attr-defined]
+        raise ValueError(
+            f"env must have actions Discrete(n), or a MultiDiscrete of equal choices, numbered from 0, got {space}"
+        )
     if not isinstance(env.single_observation_space, gym.spaces.Box):
         raise ValueError(f"env must have observations in a Box, got {env.single_observation_space}")
-    return int(space.n)
+    return int(sizes[0])
+
+
+def choices_of(env: VectorEnv) -> tuple[int, ...]:
+    """Return the shape of one action: () for a Discrete, (N,) for N choices a step."""
+    return env.single_action_space.shape or ()
 
 
 def objectives_of(env: VectorEnv) -> gym.spaces.Box:
@@ -143,7 +153,7 @@ def collect(
     """Play so many episodes and return them; the k-th is played in lane k modulo B.
 
     Every lane plays a fixed number of episodes, so that short ones are not preferred. Probabilities are reported to
-    environments that take note of them; those of a deterministic agent are 0 and 1.
+    environments that take note of them and decide on one person a step; those of a deterministic agent are 0 and 1.
 
     Args:
         env: B lanes.
@@ -156,6 +166,8 @@ def collect(
     lanes = env.num_envs
     late = restarts_late(env)
     report, hold = (getattr(env.unwrapped, name, None) for name in ("report_action_probs", "hold"))
+    if report is not None and not env.unwrapped.fair_spec.one_person:
+        report = None  # actions are not what falls on each person
     observation, _ = env.reset(seed=seed)
     episode = np.arange(lanes)  # that each lane is in
     begun = np.flatnonzero(episode < episodes)
@@ -166,12 +178,12 @@ def collect(
         playing = live & ~restarting
         probabilities = agent(observation)
         if deterministic:
-            probabilities = np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)]
+            probabilities = np.eye(probabilities.shape[-1])[probabilities.argmax(axis=-1)]
         if report is not None:
             report(probabilities)
         if hold is not None and not live.all():
             hold(~live)  # what they would go on to do would enter the history
-        actions = choose(probabilities, chance.random(lanes))
+        actions = choose(probabilities, chance.random(probabilities.shape[:-1]))
         following, earned, terminated, truncated, _ = env.step(actions)
         rewards = np.reshape(earned, (lanes, -1))
         steps.append((np.where(playing, episode, -1), observation, actions, rewards))

@@ -28,6 +28,10 @@ _ROUNDS = 10
 _53_BITS = np.uint64(11)
 _UNIT = 1.0 / 9007199254740992.0  # 2 ** -53
 _UNIT_OF_WORD = 1.0 / 4294967296.0  # 2 ** -32
+_MEAN_AT_ONCE = 256.0  # of a Poisson number drawn with one uniform number: exp(-256) is far from underflow
+_TRIALS_AT_ONCE = 512  # of a binomial number: 2 ** -512 is
+_NO_MORE = 1e-18  # a chance that adds nothing to a sum near 1
+_NEXT_PART = 1 << 16  # between the indices of the parts of a large number
 
 
 @rule
@@ -108,6 +112,80 @@ def normal(key, time, site, index):
     length = 1.0 - (((word_0 << _HALF) | word_1) >> _53_BITS) * _UNIT  # above 0
     turn = (((word_2 << _HALF) | word_3) >> _53_BITS) * _UNIT
     return math.sqrt(-2.0 * math.log(length)) * math.cos(2.0 * math.pi * turn)
+
+
+@rule
+def bernoulli(key, time, site, index, probability):
+    """Return whether what happens with that probability happens in this place."""
+    return uniform(key, time, site, index) < probability
+
+
+@rule
+def poisson_at(share, mean):
+    """Return the Poisson number of that mean whose cumulative distribution a share in [0, 1) falls into.
+
+    By inversion, one step for each unit; the mean is at most 256. A larger share gives a number at least as large, so
+    that twins with different means meet the same luck.
+    """
+    number, chance = 0, math.exp(-mean)
+    reached = chance
+    while share >= reached and (number < mean or chance > _NO_MORE):
+        number += 1
+        chance *= mean / number
+        reached += chance
+    return number
+
+
+@rule
+def poisson(key, time, site, index, mean):
+    """Return the one Poisson number of that mean that belongs to this place; takes time in proportion to the mean.
+
+    A mean above 256 is the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0, 1, ...
+    """
+    number = 0
+    while mean > _MEAN_AT_ONCE:
+        number += poisson_at(uniform(key, time, site, index), _MEAN_AT_ONCE)
+        mean -= _MEAN_AT_ONCE
+        index += _NEXT_PART
+    return number + poisson_at(uniform(key, time, site, index), mean)
+
+
+@rule
+def binomial_at(share, trials, probability):
+    """Return the binomial number whose cumulative distribution a share in [0, 1) falls into; at most 512 trials.
+
+    By inversion, one step for each success, or for each failure if those are rarer.
+    """
+    if probability > 0.5:
+        return trials - binomial_at_most_half(1.0 - share - _UNIT, trials, 1.0 - probability)
+    return binomial_at_most_half(share, trials, probability)
+
+
+@rule
+def binomial_at_most_half(share, trials, probability):
+    """Return the binomial number as in `binomial_at`, for probabilities of at most one half."""
+    odds = probability / (1.0 - probability)
+    number, chance = 0, (1.0 - probability) ** trials
+    reached = chance
+    while share >= reached and number < trials:
+        number += 1
+        chance *= odds * (trials - number + 1) / number
+        reached += chance
+    return number
+
+
+@rule
+def binomial(key, time, site, index, trials, probability):
+    """Return how many of so many trials succeed in this place; takes time in proportion to the trials.
+
+    More than 512 trials are the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0, 1, ...
+    """
+    number = 0
+    while trials > _TRIALS_AT_ONCE:
+        number += binomial_at(uniform(key, time, site, index), _TRIALS_AT_ONCE, probability)
+        trials -= _TRIALS_AT_ONCE
+        index += _NEXT_PART
+    return number + binomial_at(uniform(key, time, site, index), trials, probability)
 
 
 @rule

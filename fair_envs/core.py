@@ -96,7 +96,7 @@ class Rules:
         raise NotImplementedError
 
     def action_space(self, params: Any) -> gym.Space[Any]:
-        """Return the action space of one agent; a Discrete or a Box."""
+        """Return the action space of one agent; a Discrete, a MultiDiscrete or a Box."""
         raise NotImplementedError
 
     def observed_features(self, params: Any) -> tuple[str, ...]:
@@ -141,7 +141,8 @@ class Rules:
             records: Lanes, shape (B,).
 
         Returns:
-            Fresh arrays of shape (B, M); ``"feedback"`` is the correct decision. Nothing if nothing is hidden.
+            Fresh arrays; ``"feedback"`` is the correct decision, shape (B, M). The environment's page tells the shapes
+            (B, ...) of the others. Nothing if nothing is hidden.
         """
         return {}
 

@@ -35,8 +35,8 @@ class Kind(NamedTuple):
         return {} if self.variant is None else {"variant": self.variant}
 
 
-TOYS = {"FairCountdown-v0": "tests.toys", "FairFerry-v0": "tests.ferry"}
-"""Small environments of other kinds: episodes that terminate early, and a decision-maker who meets other people."""
+TOYS = {"FairChoices-v0": "tests.choices", "FairCountdown-v0": "tests.toys", "FairFerry-v0": "tests.ferry"}
+"""Small environments of other kinds: actions of several entries, early ends, and a decision-maker who meets others."""
 
 
 def kinds() -> list[Kind]:

@@ -24,6 +24,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 philox, bits, uniform = compiled(chance.philox), compiled(chance.bits), compiled(chance.uniform)
 integer, shuffle, episode_key = compiled(chance.integer), compiled(chance.shuffle), compiled(chance.episode_key)
+bernoulli, poisson, binomial = map(compiled, (chance.bernoulli, chance.poisson, chance.binomial))
 words_of, share, normal_of = compiled(chance.words), compiled(chance.share), compiled(chance.normal_of)
 
 # Random123's file of known answers for philox4x32 with 10 rounds: counter, key, result.
@@ -205,3 +206,75 @@ def test_normal_numbers_are_the_inverse_of_the_normal_distribution() -> None:
     assert found == pytest.approx(scipy.stats.norm.ppf((placed + 0.5) / 2**32), rel=3e-7, abs=1e-9)
     assert (np.diff(found) > 0).all()
     assert found[0] == -found[-1] and found[-1] < 6.4
+
+
+# ------------------------------------------------------------------------------------------ distributions of counts
+
+DRAWS = 1_000_000
+
+
+def drawn(function: Callable[..., Any], *parameters: float, site: int = 3) -> NDArray[np.int64]:
+    """Return a million draws at different indices below 2 ** 16, times and keys."""
+
+    def fill(out: NDArray[np.int64]) -> None:
+        for i in range(out.shape[0]):
+            out[i] = function(np.uint64(11 + i // 50_000), i % 1000, site, i % 50_000, *parameters)
+
+    numbers = np.empty(DRAWS, np.int64)
+    filling: Any = njit(fill)  # type: ignore[type-var]
+    filling(numbers)
+    return numbers
+
+
+def chi_square_p(numbers: NDArray[np.int64], distribution: Any) -> float:
+    """Return the p-value of Pearson's test against a distribution, with the tails put together to 10 expected each."""
+    low, high = int(distribution.ppf(1e-5)), int(distribution.ppf(1 - 1e-5))
+    middle = np.arange(low + 1, high)
+    expected = [distribution.cdf(low), *distribution.pmf(middle), distribution.sf(high - 1)]
+    counted = [(numbers <= low).sum(), *((numbers == k).sum() for k in middle), (numbers >= high).sum()]
+    kept = [i for i, share in enumerate(expected) if share * len(numbers) >= 5]
+    rest = [i for i in range(len(expected)) if i not in kept]
+    expected = [expected[i] for i in kept] + ([sum(expected[i] for i in rest)] if rest else [])
+    counted = [counted[i] for i in kept] + ([sum(counted[i] for i in rest)] if rest else [])
+    return float(scipy.stats.chisquare(counted, np.array(expected) * len(numbers) / np.sum(expected)).pvalue)
+
+
+@pytest.mark.parametrize("probability", [0.005, 0.3, 0.5, 0.93])
+def test_a_million_bernoulli_draws_pass_a_chi_square_test(probability: float) -> None:
+    numbers = drawn(bernoulli, probability)
+    expected = np.array([1 - probability, probability]) * DRAWS
+    assert scipy.stats.chisquare(np.bincount(numbers, minlength=2), expected).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("mean", [0.05, 1.5, 8.0, 42.0, 250.0, 700.5])
+def test_a_million_poisson_draws_pass_a_chi_square_test(mean: float) -> None:
+    assert chi_square_p(drawn(poisson, mean), scipy.stats.poisson(mean)) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("trials", "probability"), [(1, 0.4), (6, 0.25), (20, 0.5), (20, 0.9), (300, 0.02), (1500, 0.6)]
+)
+def test_a_million_binomial_draws_pass_a_chi_square_test(trials: int, probability: float) -> None:
+    assert chi_square_p(drawn(binomial, trials, probability), scipy.stats.binom(trials, probability)) > 1e-4
+
+
+@pytest.mark.nojit
+def test_counts_at_the_ends_of_their_parameters() -> None:
+    place = np.uint64(7), 5, 3, 1
+    assert not chance.bernoulli(*place, 0.0) and chance.bernoulli(*place, 1.0)
+    assert chance.poisson(*place, 0.0) == 0
+    assert [chance.binomial(*place, 0, 0.5), chance.binomial(*place, 9, 0.0), chance.binomial(*place, 9, 1.0)] == [
+        0,
+        0,
+        9,
+    ]
+    largest = 1 - 2.0**-53
+    assert chance.poisson_at(largest, 8.0) < 60 and chance.binomial_at(largest, 6, 0.3) == 6
+
+
+@pytest.mark.nojit
+def test_a_larger_mean_gives_no_smaller_number_with_the_same_luck() -> None:
+    for share_of in np.linspace(0, 0.999, 50):
+        counts = [chance.poisson_at(share_of, mean) for mean in (0.1, 1.0, 4.0, 9.5)]
+        trials = [chance.binomial_at(share_of, 7, p) for p in (0.1, 0.4, 0.6, 0.95)]
+        assert counts == sorted(counts) and trials == sorted(trials)

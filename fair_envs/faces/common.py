@@ -36,9 +36,9 @@ class OfLanes:
         return records
 
     def oracle(self) -> dict[str, NDArray[Any]]:
-        """Return what is hidden about those to be decided on now, for evaluation alone: arrays of shape (B, M).
+        """Return what is hidden about those to be decided on now, for evaluation alone: arrays of shape (B, ...).
 
-        ``"feedback"`` is the correct decision; an environment that hides nothing returns nothing.
+        ``"feedback"`` is the correct decision, shape (B, M); an environment that hides nothing returns nothing.
         """
         hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.records)
         return hidden
@@ -52,12 +52,14 @@ def joint_space(space: gym.Space[Any], agents: int, *, drop: bool) -> gym.Space[
     """Return the space of all agents together: stacked boxes, or a MultiDiscrete; one agent's own if ``drop``."""
     if drop:
         return space
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return gym.spaces.MultiDiscrete(np.tile(space.nvec, agents), start=np.tile(space.start, agents))
     if isinstance(space, gym.spaces.Discrete):
         return gym.spaces.MultiDiscrete(np.full(agents, space.n), start=np.full(agents, space.start))
     if isinstance(space, gym.spaces.Box):
         low, high = (np.tile(bound, agents) for bound in (space.low.ravel(), space.high.ravel()))
         return gym.spaces.Box(low, high, dtype=space.dtype.type)
-    raise TypeError(f"space must be a Discrete or a Box, got {space}")
+    raise TypeError(f"space must be a Discrete, a MultiDiscrete or a Box, got {space}")
 
 
 def check_render_mode(render_mode: str | None) -> None:
@@ -76,15 +78,17 @@ class ActionCheck:
     def __init__(self, rules: Rules) -> None:
         space = rules.action_space(rules.params)
         self.shape: tuple[int, ...] = space.shape or ()  # of one agent's action
-        self.discrete = isinstance(space, gym.spaces.Discrete)
+        self.discrete = isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
         if isinstance(space, gym.spaces.Discrete):
             self._low, self._high = np.int64(space.start), np.int64(space.start + space.n - 1)
+        elif isinstance(space, gym.spaces.MultiDiscrete):
+            self._low, self._high = space.start, space.start + space.nvec - 1
         elif isinstance(space, gym.spaces.Box):
             self._low, self._high = space.low, space.high
         self._dtype = np.dtype(np.int64) if self.discrete else space.dtype
 
     def __call__(self, action: Any, *, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the actions, whose shape is (..., *self.shape).
+        """Return the actions, whose shape is (..., *self.shape), or those of all agents one after another.
 
         Raises:
             ValueError: Another shape, not integers where they are needed, or a value outside the space.
@@ -97,10 +101,11 @@ class ActionCheck:
             raise ValueError(f"action must have shape {shape}, got {given.shape}")
         if not np.issubdtype(given.dtype, np.integer if self.discrete else np.number):
             raise ValueError(f"action must hold {'integers' if self.discrete else 'numbers'}, got {given.dtype}")
-        inside = (given >= self._low) & (given <= self._high)  # False for NaN too
+        each = given.reshape(-1, *self.shape)  # joint control joins the agents' actions
+        inside = (each >= self._low) & (each <= self._high)  # False for NaN too
         if not inside.all():
             low, high = np.min(self._low), np.max(self._high)
-            raise ValueError(f"action must be between {low:g} and {high:g}, got {given[~inside].flat[0]}")
+            raise ValueError(f"action must be between {low:g} and {high:g}, got {each[~inside].flat[0]}")
         return np.array(given, dtype=self._dtype, order="C")  # a copy: the caller may write into its own meanwhile
 
 

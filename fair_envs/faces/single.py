@@ -192,7 +192,7 @@ class RandomPartners:
     """Partners that choose every action with the same chance.
 
     Args:
-        rules: The environment; its actions are discrete or a box.
+        rules: The environment; its actions are discrete, several discrete choices, or a bounded box.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -202,4 +202,15 @@ class RandomPartners:
         """Return one action for each agent; each takes one uniform number."""
         if isinstance(self._space, gym.spaces.Discrete):
             return np.asarray(self._space.start + (uniform * self._space.n).astype(np.int64))
-        raise ValueError("others='random' needs discrete actions; pass a function instead")
+        return np.stack([self._of_several(number) for number in uniform])
+
+    def _of_several(self, number: float) -> NDArray[Any]:
+        """Return one agent's action of several numbers, as its uniform number alone has it."""
+        chance = np.random.default_rng(int(number * 2**53))
+        if isinstance(self._space, gym.spaces.MultiDiscrete):
+            return self._space.start + chance.integers(self._space.nvec)
+        if isinstance(self._space, gym.spaces.Box) and self._space.is_bounded():
+            return chance.uniform(self._space.low, self._space.high).astype(self._space.dtype)
+        raise ValueError(
+            f"others='random' needs discrete or bounded actions, got {self._space}; pass a function instead"
+        )

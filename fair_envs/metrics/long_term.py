@@ -39,7 +39,7 @@ class Measure:
         """
         self.before = self.value
         self.value = self.measured(info)
-        return self.value.copy()
+        return np.array(self.value)
 
     def restart(self, mask: Flags) -> None:
         """Forget the masked lanes, shape (B,), whose next episodes begin."""
