@@ -221,7 +221,7 @@ def drawn(function: Callable[..., Any], *parameters: float, site: int = 3) -> ND
             out[i] = function(np.uint64(11 + i // 50_000), i % 1000, site, i % 50_000, *parameters)
 
     numbers = np.empty(DRAWS, np.int64)
-    filling: Any = njit(fill)  # type: ignore[type-var]
+    filling: Any = njit(fill)
     filling(numbers)
     return numbers
 
