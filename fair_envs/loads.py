@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
-import fair_envs  # noqa: F401 - registers the ids
+import fair_envs
+from fair_envs.core import Lanes
 from fair_envs.history import Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec
 
@@ -27,6 +29,23 @@ class Load(NamedTuple):
     steps: int  # that each time counts for
 
 
+def batch(env_id: str) -> Load:
+    """Return the rules with rewards, facts and observations, in fresh arrays, for many lanes at once."""
+    rules = fair_envs.make_rules(env_id)
+    lanes, drawn = Lanes(rules, LANES), _drawn(rules.action_space(rules.params), (LANES, rules.agents(rules.params)))
+    lanes.seed(0)
+    lanes.restart()
+
+    def run(times: int) -> None:
+        for k in range(times):
+            played = lanes.advance(drawn[k % DRAWN])
+            over = played.terminated | played.truncated
+            if over.any():
+                lanes.restart(mask=over)
+
+    return Load(run, LANES)
+
+
 def vector(env_id: str) -> Load:
     """Return Gymnasium's vector environment."""
     return _played(gym.make_vec(env_id, num_envs=LANES), lanes=LANES)
@@ -34,7 +53,8 @@ def vector(env_id: str) -> Load:
 
 def single(env_id: str) -> Load:
     """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
-    env, drawn = gym.make(env_id), np.random.default_rng(0).integers(0, 2, DRAWN).tolist()
+    env = gym.make(env_id)
+    drawn = list(_drawn(env.action_space, ()))
     env.reset(seed=0)
 
     def run(times: int) -> None:
@@ -57,7 +77,7 @@ def objectives(notions: Sequence[str], *, window: int, lanes: int) -> Load:
 
 
 def _played(env: Any, *, lanes: int, probabilities: bool = False) -> Load:
-    drawn = np.random.default_rng(0).integers(0, 2, (DRAWN, lanes))
+    drawn = _drawn(env.single_action_space, (lanes,))
     even = np.full((lanes, 2), 0.5)
     env.reset(seed=0)
 
@@ -68,6 +88,13 @@ def _played(env: Any, *, lanes: int, probabilities: bool = False) -> Load:
             env.step(drawn[k % DRAWN])
 
     return Load(run, lanes)
+
+
+def _drawn(space: gym.Space[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return drawn actions, shape (`DRAWN`, *shape, ...)."""
+    space.seed(0)
+    drawn = np.array([space.sample() for _ in range(DRAWN * int(np.prod(shape)))])
+    return drawn.reshape(DRAWN, *shape, *(space.shape or ()))
 
 
 def group_notions(memory: Memory) -> Load:

@@ -170,6 +170,43 @@ def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
     _save(figure, path)
 
 
+class Curve(NamedTuple):
+    """A number in the course of an episode, one row for each seed."""
+
+    times: NDArray[np.int64]  # (P,)
+    seeds: NDArray[np.float64]  # (seeds, P)
+
+
+def course_plot(
+    panels: Mapping[str, Mapping[str, Curve]], path: Path, *, points: Mapping[str, Mapping[str, Mapping[int, float]]]
+) -> None:
+    """Save one panel for each number: curves of its course, with intervals over seeds, and crosses beside them.
+
+    Args:
+        panels: Title to agents to curves; an agent has one colour in all panels.
+        path: Where the picture is saved.
+        points: Title to agents to times and values that are drawn as crosses in the agent's colour.
+    """
+    plt = _pyplot()
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(5 * columns, 3.8 * rows), squeeze=False, layout="constrained")
+    for axis in grid.flat[len(panels) :]:
+        axis.set_visible(False)
+    colours = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(name for agents in panels.values() for name in agents))}
+    for axis, (title, agents) in zip(grid.flat, panels.items(), strict=False):
+        for name, curve in agents.items():
+            estimates = [mean_interval(column) for column in curve.seeds.T]
+            axis.plot(curve.times, [e.value for e in estimates], color=colours[name], label=name)
+            low, high = [e.low for e in estimates], [e.high for e in estimates]
+            axis.fill_between(curve.times, low, high, color=colours[name], alpha=0.15)
+        for name, read in points.get(title, {}).items():
+            axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY))
+        axis.set(title=title, xlabel="step")
+    grid[0][0].legend(fontsize="small")
+    _save(figure, path)
+
+
 def _half_the_turns(axis: Any) -> None:
     """Draw the ratio that half the turns alone make."""
     axis.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")

@@ -1,0 +1,326 @@
+"""Plays agents on the three processes of the study on long-term fairness, and keeps what its figures need.
+
+What is kept are facts (shares of decisions, true distributions, rates, heads) at some times of each test episode;
+`series` makes measures of them, the sound ones and those that the published figures plot.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.baselines.massaging import Massager, PolicyOutput, policy_output, speaker_of
+from fair_envs.baselines.rollouts import Agent, VectorEnv
+from fair_envs.metrics import long_term
+from fair_envs.metrics.long_term import Measure
+from fair_envs.wrappers.twin import choose
+
+World = Literal["lending", "attention", "epidemic"]
+Floats = NDArray[np.float64]
+Info = Mapping[str, NDArray[Any]]
+
+ENV_IDS: Mapping[World, str] = {
+    "lending": "FairLending-v0",
+    "attention": "FairAttention-v0",
+    "epidemic": "FairEpidemic-v0",
+}
+TESTS: Mapping[World, Mapping[str, Any]] = {"lending": {"feedback": "full"}, "attention": {}, "epidemic": {}}
+"""Parameters of the tests alone: measures are told who of the rejected would have repaid; no agent sees it."""
+WINDOW = 300  # applicants, or steps of allocations, that short-term measures look back on
+SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
+
+
+class Player(Protocol):
+    """Who decides in B lanes."""
+
+    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the actions, shape (B, ...)."""
+
+    def told(self, info: Info) -> None:
+        """Take note of what the step did to whom."""
+
+
+class Designed:
+    """An agent that is written down, as a player.
+
+    Args:
+        agent: Gives the probabilities of the actions.
+        chance: What actions are drawn with.
+    """
+
+    def __init__(self, agent: Agent, chance: np.random.Generator) -> None:
+        self.agent, self.chance = agent, chance
+
+    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return drawn actions."""
+        probabilities = self.agent(observation)
+        return choose(probabilities, self.chance.random(probabilities.shape[:-1]))
+
+    def told(self, info: Info) -> None:
+        """Take no note: what it needs, it sees."""
+
+
+class Learned:
+    """A trained policy as a player, that draws its actions, behind a shield or not.
+
+    Args:
+        policy: Of a Stable-Baselines3 learner; its actions are discrete, several choices, or Gaussian.
+        env: Where it plays.
+        chance: What actions are drawn with.
+        massager: The shield, or None.
+        threshold: What the shield calls unsure.
+        short: The measure that it asks, of the environment's lanes.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        env: VectorEnv,
+        chance: np.random.Generator,
+        *,
+        massager: Massager | None = None,
+        threshold: float = 0.0,
+        short: Measure | None = None,
+    ) -> None:
+        self.chance, self.space = chance, env.single_action_space
+        self.massager, self.threshold, self.short = massager, threshold, short
+        self._said = speaker_of(policy)
+
+    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return drawn actions, massaged by the shield."""
+        said = policy_output(self._said(observation))
+        action = self._drawn(said)
+        if self.massager is None or self.short is None:
+            return action
+        return self.massager(observation, action, said, self.short, threshold=self.threshold)
+
+    def told(self, info: Info) -> None:
+        """Let the shield's measure follow."""
+        if self.short is not None:
+            self.short.update(info)
+
+    def _drawn(self, said: PolicyOutput) -> NDArray[Any]:
+        if said.probabilities is not None:
+            return choose(said.probabilities, self.chance.random(said.probabilities.shape[:-1]))
+        assert said.mean is not None and said.std is not None and isinstance(self.space, gym.spaces.Box)
+        drawn = said.mean + said.std * self.chance.standard_normal(said.mean.shape)
+        return np.clip(drawn, self.space.low, self.space.high).astype(self.space.dtype)
+
+
+class Step(NamedTuple):
+    """What a test knows of a step."""
+
+    time: int  # of steps before it
+    hidden: Mapping[str, NDArray[Any]]  # what was hidden before it
+    info: Info
+    reward: Floats  # (B,)
+
+
+def steps_of(env: VectorEnv, player: Player, *, steps: int, seed: int) -> Iterator[Step]:
+    """Play one episode in each lane and yield its steps."""
+    observation, _ = env.reset(seed=seed)
+    for time in range(steps):
+        hidden = env.unwrapped.oracle()
+        observation, reward, _, _, info = env.step(player(observation))
+        player.told(info)
+        yield Step(time, hidden, info, np.asarray(reward, np.float64))
+
+
+def times_of(steps: int, *, every: int) -> NDArray[np.int64]:
+    """Return the times before which an episode is looked at: 0, ``every``, ..., and the last step."""
+    return np.append(np.arange(0, steps - 1, every), steps - 1)
+
+
+def watch(
+    world: World,
+    player_of: Callable[[VectorEnv], Player],
+    *,
+    episodes: int,
+    steps: int,
+    seed: int,
+    parameters: Mapping[str, Any],
+) -> dict[str, NDArray[Any]]:
+    """Play test episodes side by side and return what the figures need of them.
+
+    Args:
+        world: The process.
+        player_of: Makes, of the environment, who decides.
+        episodes: How many (E).
+        steps: Of each (T).
+        seed: Of the first episode; the k-th has ``seed + k``.
+        parameters: Of the environment.
+
+    Returns:
+        Arrays whose first axis are the looked-at ``times`` (P) and whose second are the episodes; see `WATCHED`.
+    """
+    env: Any = gym.make_vec(ENV_IDS[world], num_envs=episodes, **{**parameters, **TESTS[world], "horizon": steps})
+    try:
+        return WATCHED[world](env, steps_of(env, player_of(env), steps=steps, seed=seed), steps)
+    finally:
+        env.close()
+
+
+def watch_lending(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
+    """Return the decisions in the window, the true distributions and the cash.
+
+    ``qualified`` and ``granted``: how many of the last 300 applicants would repay, and how many of those got a loan, by
+    group, after the step, shape (P, E, 2). ``shares``: of the scores of each group before it, (P, E, 2, scores).
+    ``cash`` before it, (P, E). ``granted_ever``: loans by group until the end, (E, 2); ``applied_ever`` alike.
+    """
+    times = times_of(steps, every=50)
+    kept: dict[str, list[NDArray[Any]]] = {"qualified": [], "granted": [], "shares": [], "cash": []}
+    gap = long_term.OpportunityGap(env.num_envs, window=WINDOW)
+    cash = np.array(env.unwrapped.get_state()["cash"])
+    ever = np.zeros((2, env.num_envs, 2), np.int64)
+    everyone = np.arange(env.num_envs)
+    for step in played:
+        gap.update(step.info)
+        ever[0, everyone, step.info["fair_group"]] += step.info["fair_action"]
+        ever[1, everyone, step.info["fair_group"]] += 1
+        if step.time in times:
+            granted, refused = gap.counts[..., 1], gap.counts[..., 0]
+            for name, value in (
+                ("qualified", granted + refused),
+                ("granted", granted),
+                ("shares", step.hidden["distribution"]),
+                ("cash", cash),
+            ):
+                kept[name].append(np.array(value))
+        cash = cash + step.reward
+    arrays: dict[str, NDArray[Any]] = {name: np.stack(values) for name, values in kept.items()}
+    return {"times": times, **arrays, "granted_ever": ever[0], "applied_ever": ever[1], "last_cash": cash}
+
+
+def watch_attention(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
+    """Return the units sent so far, the rates and the rewards.
+
+    ``units``: sent to each location so far, after the step, (P, E, K). ``rates`` before it, (P, E, K). ``reward`` of
+    every step, (T, E). ``incidents`` and ``discovered``: of the whole episode, (E, K).
+    """
+    times = times_of(steps, every=5)
+    units, rates, rewards = [], [], []
+    sent = incidents = discovered = 0
+    for step in played:
+        sent = sent + step.info["fair_action"]
+        incidents = incidents + step.info["fair_feedback"]
+        discovered = discovered + step.info["fair_outcome"]
+        rewards.append(step.reward)
+        if step.time in times:
+            units.append(np.array(sent))
+            rates.append(step.hidden["rate"])
+    return {
+        "times": times,
+        "units": np.stack(units),
+        "rates": np.stack(rates),
+        "reward": np.stack(rewards),
+        "incidents": np.asarray(incidents),
+        "discovered": np.asarray(discovered),
+    }
+
+
+def watch_epidemic(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
+    """Return vaccinations, infections and heads by community.
+
+    ``given`` and ``effective``: vaccinations so far, ``infected``: infections so far, each after the step, (T, E, 2).
+    ``heads``: susceptible, infected and recovered before the step, (T, E, 2, 3). ``reward`` of the step, (T, E).
+    """
+    kept: dict[str, list[NDArray[Any]]] = {name: [] for name in ("given", "effective", "infected", "heads", "reward")}
+    given = effective = infected = 0
+    for step in played:
+        group, action = step.info["fair_group"], step.info["fair_action"]
+        member = group[..., np.newaxis] == np.arange(2)  # (E, nodes, 2)
+        given = given + (member * (action == 1)[..., np.newaxis]).sum(axis=1)
+        effective = effective + (member * ((action == 1) & (step.info["fair_feedback"] == 1))[..., np.newaxis]).sum(1)
+        infected = infected + (member * (step.info["fair_outcome"] == -1)[..., np.newaxis]).sum(axis=1)
+        heads = np.einsum("eng,ens->egs", member, step.info["fair_features"][..., :3])
+        for name, value in zip(kept, (given, effective, infected, heads, step.reward), strict=True):
+            kept[name].append(np.array(value))
+    return {"times": np.arange(steps), **{name: np.stack(values) for name, values in kept.items()}}
+
+
+WATCHED: Mapping[World, Callable[[Any, Iterator[Step], int], dict[str, NDArray[Any]]]] = {
+    "lending": watch_lending,
+    "attention": watch_attention,
+    "epidemic": watch_epidemic,
+}
+"""What is kept of each process."""
+
+
+# ------------------------------------------------------------------------------------------------ what is measured
+
+
+class Series(NamedTuple):
+    """A number in the course of an episode, mean over test episodes, and what it is."""
+
+    times: NDArray[np.int64]
+    values: Floats  # (P,)
+
+
+def series(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Series]:
+    """Return the measures of a test in the course of time, mean over episodes; the names are those of `MEASURED`."""
+    return {
+        name: Series(arrays["times"], np.asarray(values, np.float64))
+        for name, values in MEASURED[world](arrays).items()
+    }
+
+
+def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,)."""
+    qualified, granted, shares = arrays["qualified"], arrays["granted"], arrays["shares"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = granted / qualified  # NaN: nobody qualified in the window
+    coded = np.where(qualified > 0, rates, 0).mean(axis=1)
+    return {
+        "short, as plotted": np.abs(coded[:, 0] - coded[:, 1]),
+        "short": _nanmean(np.abs(rates[..., 0] - rates[..., 1])),
+        "long, as plotted": np.array([long_term.cloud_distance(now[:, 0], now[:, 1]) for now in shares]),
+        "long": long_term.wasserstein(shares[:, :, 0], shares[:, :, 1]).mean(axis=1),
+        "utility": arrays["cash"].mean(axis=1),
+        "mean score, advantaged": (shares[:, :, 0] @ np.arange(shares.shape[-1])).mean(axis=1),
+        "mean score, disadvantaged": (shares[:, :, 1] @ np.arange(shares.shape[-1])).mean(axis=1),
+    }
+
+
+def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the reward, the deviation of the units' shares and the spread of the rates, (P,)."""
+    from scipy.ndimage import gaussian_filter1d
+
+    rates = arrays["rates"]
+    smooth = gaussian_filter1d(arrays["reward"].mean(axis=1), SMOOTHING)
+    return {
+        "short": long_term.share_deviation(arrays["units"]).mean(axis=1),
+        "long, as plotted": long_term.rate_deviation(rates).mean(axis=1),
+        "long": _nanmean(long_term.distance_to_uniform(rates)),
+        "utility": smooth[arrays["times"]],
+        "mean rate": rates.mean(axis=(1, 2)),
+    }
+
+
+def epidemic_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the share of healthy people, the gap of vaccination rates and the distance of the communities, (P,)."""
+    heads = arrays["heads"]
+    return {
+        "short, as plotted": long_term.vaccination_gap(arrays["given"], arrays["infected"]).mean(axis=1),
+        "short": long_term.vaccination_gap(arrays["effective"], arrays["infected"]).mean(axis=1),
+        "long, as plotted": np.array([long_term.cloud_distance(now[:, 0], now[:, 1]) for now in heads]),
+        "long": long_term.distance_of_shares(heads[:, :, 0], heads[:, :, 1]).mean(axis=1),
+        "utility": arrays["reward"].mean(axis=1),
+    }
+
+
+MEASURED: Mapping[World, Callable[[Mapping[str, NDArray[Any]]], dict[str, Floats]]] = {
+    "lending": lending_numbers,
+    "attention": attention_numbers,
+    "epidemic": epidemic_numbers,
+}
+"""What the figures show of each process; "as plotted" is what the published figures do."""
+
+
+def _nanmean(values: Floats) -> Floats:
+    """Return the mean over episodes of what is defined, shape (P,); NaN where nothing is."""
+    known = np.isfinite(values)
+    total = np.where(known, values, 0).sum(axis=1)
+    return np.asarray(np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan))
