@@ -39,6 +39,7 @@ from fair_envs.parameters import Count, Range, Weight, checked
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Info = Mapping[str, NDArray[Any]]
+FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]
 Place = Annotated[int, Range(0)]
 
@@ -76,8 +77,10 @@ class Measure:
         self.lanes = checked("lanes", lanes, Count)
         self.value: Floats = np.full(self.lanes, self.blank)
         self.before: Floats = np.full(self.lanes, self.blank)
-        self._shapes: list[tuple[int, ...]] = []  # of the columns that fitted last
-        self._last_feature = 0  # of those that are read
+        self._names: tuple[str, ...] = ()  # of the columns that are read
+        self._last_feature = 0  # that is read
+        self._shapes: list[tuple[str, tuple[int, ...]]] = []  # of columns that fitted
+        self._single = False  # whether these have no axis of lanes
 
     def __copy__(self) -> "Measure":
         return copy.deepcopy(self)
@@ -94,7 +97,7 @@ class Measure:
         Raises:
             ValueError: A column is missing, of another shape, or names no group; nothing has changed then.
         """
-        value = self.measured(info)
+        value: Floats = self.measured(info)
         self.before, self.value = self.value, value
         return np.array(value)
 
@@ -113,30 +116,33 @@ class Measure:
     def forget(self, mask: Flags) -> None:
         """Forget what was taken in of the masked lanes, shape (B,)."""
 
-    def _told(self, info: Info, names: Sequence[str]) -> list[NDArray[Any]]:
-        """Return columns of ``info`` with the axis of lanes, the first one of one number for each person."""
+    def _told(self, info: Info) -> Sequence[NDArray[Any]]:
+        """Return the columns of ``info`` that are read, with the axis of lanes."""
         try:
-            told = [np.asarray(info[name]) for name in names]
-        except KeyError as missing:
-            raise ValueError(f"info must have the key {missing}, got {sorted(map(str, info))}") from None
-        if [column.shape for column in told] != self._shapes:
-            told = self._fitted(told, names)
-        return told
+            told = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
+        except (AttributeError, KeyError):
+            told = []
+        if len(told) < len(self._names):
+            told = self._looked_over(info)
+        return [np.asarray(column)[np.newaxis] for column in told] if self._single else told
 
-    def _fitted(self, told: list[NDArray[Any]], names: Sequence[str]) -> list[NDArray[Any]]:
-        """Return the columns with an axis of lanes, or raise ValueError if their shapes do not fit each other."""
-        shape = told[0].shape
-        if self.lanes == 1 and shape[:1] != (1,):  # of a single environment
-            told = [column[np.newaxis] for column in told]
-            shape = told[0].shape
-        for name, column in zip(names, told, strict=True):
-            features = name == PREFIX + "features"
-            own = column.shape[:-1] if features else column.shape
-            if own != shape or shape[:1] != (self.lanes,) or len(shape) > 2:
-                raise ValueError(f"{name} must be about {self.lanes} lanes and fit {names[0]}, got {column.shape}")
-            if features and column.shape[-1] <= self._last_feature:
-                raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape[-1]}")
-        self._shapes = [column.shape for column in told]
+    def _looked_over(self, info: Info) -> list[NDArray[Any]]:
+        """Return the columns as they are, of shapes that fit each other, which are remembered."""
+        missing = [name for name in self._names if name not in info]
+        if missing:
+            raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
+        told = [np.asarray(info[name]) for name in self._names]
+        single = self.lanes == 1 and told[0].shape[:1] != (1,)  # of an environment without lanes
+        people = (1,) * single + told[0].shape  # the first column has one number for each person
+        for name, column in zip(self._names, told, strict=True):
+            shape = (1,) * single + column.shape
+            if name == FEATURES and not shape[-1:] > (self._last_feature,):
+                raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape}")
+            own = shape[:-1] if name == FEATURES else shape
+            if own != people or people[0] != self.lanes or len(people) > 2:
+                raise ValueError(f"{name} must be of {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
+        self._shapes = [(name, column.shape) for name, column in zip(self._names, told, strict=True)]
+        self._single = single
         return told
 
 
@@ -225,21 +231,21 @@ class OpportunityGap(Measure):
         self._settings = np.array(
             [checked("minimum", minimum, Weight), undefined == "zero", source, self._last_feature, longest], np.float64
         )
-        self._levels = f" and the level between 0 and {self._table.shape[1] - 1}" if source == BY_LEVEL else ""
+        self._also = f" and the level between 0 and {self._table.shape[1] - 1}" if source == BY_LEVEL else ""
         self.counts: Floats = np.zeros((self.lanes, groups, 2))
         self._ring = np.zeros((self.lanes, room, 3))  # group, decision, weight
         self._seen = np.zeros(self.lanes, np.int64)
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the gap after it."""
-        group, action, told = self._told(info, self._names)
+        group, action, told = self._told(info)
         if self._qualified is not None:
             told = _shares("qualified", self._qualified(info)).reshape(action.shape)
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_people"](
             self.counts, self._ring, self._seen, self._settings, self._table, group, action, told, value
         )
-        _check(odd, group, self.counts.shape[1], self._levels)
+        _check(odd, group, self.counts.shape[1], self._also)
         return value
 
     def if_taken(self, group: ArrayLike, action: ArrayLike, qualified: ArrayLike) -> Floats:
@@ -309,7 +315,7 @@ class WindowDistance(Measure):
         self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Place)
         longest = levels - 1 if scale is None else scale
         self._settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
-        self._levels = f" and the level between 0 and {levels - 1}"
+        self._also = f" and the level between 0 and {levels - 1}"
         self._positions = ascending("positions", positions, levels)
         self.counts = np.zeros((self.lanes, groups, levels), np.int64)
         self._ring = np.zeros((self.lanes, _room(window), 2), np.int64)  # group, level
@@ -317,14 +323,14 @@ class WindowDistance(Measure):
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the distance after it."""
-        group, action, features = self._told(info, self._names)
+        group, action, features = self._told(info)
         if self._level_of is not None:
             features = np.asarray(self._level_of(info), np.float64).reshape(*action.shape, 1)
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_levels"](
             self.counts, self._ring, self._seen, self._settings, self._positions, group, action, features, value
         )
-        _check(odd, group, self.counts.shape[1], self._levels)
+        _check(odd, group, self.counts.shape[1], self._also)
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -357,7 +363,7 @@ class _Totals(Measure):
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the distance after it."""
-        (amounts,) = self._told(info, self._names)
+        (amounts,) = self._told(info)
         if amounts.shape != self.totals.shape:
             raise ValueError(f"{self._names[0]} must have shape {self.totals.shape}, got {amounts.shape}")
         value: Floats = np.empty(self.lanes)
@@ -461,7 +467,7 @@ class VaccinationGap(Measure):
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the gap after it."""
-        told = self._told(info, self._names)
+        told = self._told(info)
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_vaccines"](self.counts, self._effective, *told, value)
         _check(odd, told[0], self.counts.shape[1])
@@ -518,17 +524,19 @@ class StateDistance(Measure):
         groups, states = checked("groups", groups, Several), checked("states", states, Annotated[int, Range(3)])
         self._names, self._last_feature = column_names("group", "action", "features", "outcome"), states - 1
         self._positions = ascending("states", None, states)
+        self._also = f" and one of the first {states} features 1"
         self.counts = np.zeros((self.lanes, groups, states), np.int64)
+        self._seen = np.zeros((groups, states), np.int64)  # room for what a lane's decision saw
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the distance after it."""
-        group, action, features, outcome = self._told(info, self._names)
-        before, value = self.value.copy(), np.empty(self.lanes)
+        group, action, features, outcome = self._told(info)
+        counts, before, value = self.counts.copy(), self.value.copy(), self.value.copy()
         odd = kernels()["take_states"](
-            self._kind, self._positions, self.counts, group, action, features, outcome, before, value
+            self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
         )
-        _check(odd, group, self.counts.shape[1], f" and one of the first {self.counts.shape[2]} features 1")
-        self.value = before  # which becomes what was before the step
+        _check(odd, group, counts.shape[1], self._also)
+        self.counts, self.value = counts, before  # the value becomes what was before the step
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -753,27 +761,20 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
             return INFECTED
         return RECOVERED if outcome == 1 else state
 
-    def take_states(kind, positions, counts, group, action, features, outcome, before, value):  # type: ignore[no-untyped-def]
-        states = counts.shape[2]
-        odd = odd_group(group, action, counts.shape[1])
-        if odd >= 0:
-            return odd
+    def take_states(kind, positions, counts, group, action, features, outcome, seen, before, value):  # type: ignore[no-untyped-def]
+        groups, states = counts.shape[1], counts.shape[2]
         for b in range(value.shape[0]):
-            for m in range(people_in(group)):
-                if told_of(action, b, m) >= 0 and state_before(features, b, m, states) < 0:
-                    return b
-        for b in range(value.shape[0]):
-            value[b] = before[b]
             if told_of(action, b, 0) < 0:  # a reset
                 continue
+            seen[:] = 0
             counts[b] = 0
             for m in range(people_in(group)):
-                counts[b, told_of(group, b, m), state_before(features, b, m, states)] += 1
-            before[b] = furthest(kind, counts[b], positions)
-            for m in range(people_in(group)):
-                g, state = told_of(group, b, m), state_before(features, b, m, states)
-                counts[b, g, state] -= 1
+                g, state = int(told_of(group, b, m)), state_before(features, b, m, states)
+                if not 0 <= g < groups or state < 0:
+                    return b
+                seen[g, state] += 1
                 counts[b, g, state_after(state, told_of(action, b, m), told_of(outcome, b, m))] += 1
+            before[b] = furthest(kind, seen, positions)
             value[b] = furthest(kind, counts[b], positions)
         return -1
 
