@@ -531,7 +531,8 @@ class StateDistance(Measure):
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the distance after it."""
         group, action, features, outcome = self._told(info)
-        counts, before, value = self.counts.copy(), self.value.copy(), self.value.copy()
+        counts, before = self.counts.copy(), self.value.copy()
+        value: Floats = before.copy()
         odd = kernels()["take_states"](
             self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
         )

@@ -375,7 +375,7 @@ def _between(kind: int, p: ArrayLike, q: ArrayLike, levels: ArrayLike | None) ->
     if one.shape[-1] != other.shape[-1]:
         raise ValueError(f"q must have as many levels as p, {one.shape[-1]}, got {other.shape[-1]}")
     one, other = np.broadcast_arrays(one, other)
-    rows = [side.reshape(-1, side.shape[-1]) for side in (one, other)]
+    rows = [np.array(side).reshape(-1, side.shape[-1]) for side in (one, other)]
     out: Floats = np.empty(len(rows[0]))
     kernels()["between"](kind, *rows, ascending("levels", levels, one.shape[-1]), out)
     return out.reshape(one.shape[:-1])[()]
@@ -383,7 +383,7 @@ def _between(kind: int, p: ArrayLike, q: ArrayLike, levels: ArrayLike | None) ->
 
 def _split(kind: int, totals: ArrayLike, whole: ArrayLike | None) -> Any:
     each = _counts("totals", totals)
-    of = each.sum(axis=-1) if whole is None else np.broadcast_to(np.asarray(whole, np.float64), each.shape[:-1])
+    of = each.sum(axis=-1) if whole is None else np.full(each.shape[:-1], whole, np.float64)
     out: Floats = np.empty(of.size)
     kernels()["split"](kind, each.reshape(-1, each.shape[-1]), of.reshape(-1), out)
     return out.reshape(of.shape)[()]
