@@ -221,20 +221,21 @@ class OpportunityGap(Measure):
         groups, room = checked("groups", groups, Several), _room(window)
         room += bool(room and checked("one_more", one_more, bool))
         self._qualified = qualified if callable(qualified) else None
-        self._table = _probabilities(qualified, groups)
-        source = GIVEN if callable(qualified) else BY_LEVEL if self._table.size else FEEDBACK
+        table = _probabilities(qualified, groups)
+        source = GIVEN if callable(qualified) else BY_LEVEL if table.size else FEEDBACK
         self._names = column_names(
             "group", "action", {FEEDBACK: "feedback", BY_LEVEL: "features"}.get(source, "action")
         )
         self._last_feature = checked("feature", feature, Place) if source == BY_LEVEL else 0
-        longest = self._table.shape[1] - 1 if scale is None else scale
-        self._settings = np.array(
+        longest = table.shape[1] - 1 if scale is None else scale
+        settings = np.array(
             [checked("minimum", minimum, Weight), undefined == "zero", source, self._last_feature, longest], np.float64
         )
-        self._also = f" and the level between 0 and {self._table.shape[1] - 1}" if source == BY_LEVEL else ""
+        self._also = f" and the level between 0 and {table.shape[1] - 1}" if source == BY_LEVEL else ""
         self.counts: Floats = np.zeros((self.lanes, groups, 2))
-        self._ring = np.zeros((self.lanes, room, 3))  # group, decision, weight
+        ring = np.zeros((self.lanes, room, 3))  # group, decision, weight
         self._seen = np.zeros(self.lanes, np.int64)
+        self._state = (self.counts, ring, self._seen, settings, table)
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the gap after it."""
@@ -242,10 +243,9 @@ class OpportunityGap(Measure):
         if self._qualified is not None:
             told = _shares("qualified", self._qualified(info)).reshape(action.shape)
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["take_people"](
-            self.counts, self._ring, self._seen, self._settings, self._table, group, action, told, value
-        )
-        _check(odd, group, self.counts.shape[1], self._also)
+        odd = kernels()["take_people"](self._state, group, action, told, value)
+        if odd >= 0:
+            raise _odd(odd, group, self.counts.shape[1], self._also)
         return value
 
     def if_taken(self, group: ArrayLike, action: ArrayLike, qualified: ArrayLike) -> Floats:
@@ -261,8 +261,9 @@ class OpportunityGap(Measure):
         if weight.shape != (self.lanes,):
             raise ValueError(f"qualified must have shape {(self.lanes,)}, got {weight.shape}")
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["suppose_person"](self.counts, self._ring, self._seen, self._settings, who, what, weight, value)
-        _check(odd, who, self.counts.shape[1])
+        odd = kernels()["suppose_person"](self._state, who, what, weight, value)
+        if odd >= 0:
+            raise _odd(odd, who, self.counts.shape[1])
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -314,12 +315,13 @@ class WindowDistance(Measure):
         self._names = column_names("group", "action", "action" if callable(level_of) else "features")
         self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Place)
         longest = levels - 1 if scale is None else scale
-        self._settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
+        settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
         self._also = f" and the level between 0 and {levels - 1}"
-        self._positions = ascending("positions", positions, levels)
+        place = ascending("positions", positions, levels)
         self.counts = np.zeros((self.lanes, groups, levels), np.int64)
-        self._ring = np.zeros((self.lanes, _room(window), 2), np.int64)  # group, level
+        ring = np.zeros((self.lanes, _room(window), 2), np.int64)  # group, level
         self._seen = np.zeros(self.lanes, np.int64)
+        self._state = (self.counts, ring, self._seen, settings, place)
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the distance after it."""
@@ -327,10 +329,9 @@ class WindowDistance(Measure):
         if self._level_of is not None:
             features = np.asarray(self._level_of(info), np.float64).reshape(*action.shape, 1)
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["take_levels"](
-            self.counts, self._ring, self._seen, self._settings, self._positions, group, action, features, value
-        )
-        _check(odd, group, self.counts.shape[1], self._also)
+        odd = kernels()["take_levels"](self._state, group, action, features, value)
+        if odd >= 0:
+            raise _odd(odd, group, self.counts.shape[1], self._also)
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -358,8 +359,9 @@ class _Totals(Measure):
         individuals = checked("individuals", individuals, Several)
         self._kind, self._names = kind, column_names(column)
         self.totals: Floats = np.zeros((self.lanes, individuals))
-        self._ring = np.zeros((self.lanes, _room(window), individuals))
+        ring = np.zeros((self.lanes, _room(window), individuals))
         self._seen = np.zeros(self.lanes, np.int64)
+        self._state = (self.totals, ring, self._seen)
 
     def measured(self, info: Info) -> Floats:
         """Take in a step and return the distance after it."""
@@ -367,7 +369,7 @@ class _Totals(Measure):
         if amounts.shape != self.totals.shape:
             raise ValueError(f"{self._names[0]} must have shape {self.totals.shape}, got {amounts.shape}")
         value: Floats = np.empty(self.lanes)
-        kernels()["take_amounts"](self._kind, self.totals, self._ring, self._seen, amounts, value)
+        kernels()["take_amounts"](self._kind, self._state, amounts, value)
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -405,7 +407,7 @@ class ShareDeviation(_Totals):
         if amounts.shape != self.totals.shape:
             raise ValueError(f"allocation must have shape {self.totals.shape}, got {amounts.shape}")
         value: Floats = np.empty(self.lanes)
-        kernels()["suppose_amounts"](self._kind, self.totals, self._ring, self._seen, amounts, value)
+        kernels()["suppose_amounts"](self._kind, self._state, amounts, value)
         return value
 
 
@@ -470,7 +472,8 @@ class VaccinationGap(Measure):
         told = self._told(info)
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_vaccines"](self.counts, self._effective, *told, value)
-        _check(odd, told[0], self.counts.shape[1])
+        if odd >= 0:
+            raise _odd(odd, told[0], self.counts.shape[1])
         return value
 
     def if_taken(self, group: ArrayLike) -> Floats:
@@ -482,7 +485,8 @@ class VaccinationGap(Measure):
         who = _entries("group", group, self.lanes)
         value: Floats = np.empty(self.lanes)
         odd = kernels()["suppose_vaccine"](self.counts, who, value)
-        _check(odd, who, self.counts.shape[1])
+        if odd >= 0:
+            raise _odd(odd, who, self.counts.shape[1])
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -536,7 +540,8 @@ class StateDistance(Measure):
         odd = kernels()["take_states"](
             self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
         )
-        _check(odd, group, counts.shape[1], self._also)
+        if odd >= 0:
+            raise _odd(odd, group, counts.shape[1], self._also)
         self.counts, self.value = counts, before  # the value becomes what was before the step
         return value
 
@@ -618,7 +623,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
     def shift(counts, entry, sign):  # type: ignore[no-untyped-def]
         counts[int(entry[0]), int(entry[1])] += sign * entry[2]
 
-    def take_people(counts, ring, seen, settings, table, group, action, told, value):  # type: ignore[no-untyped-def]
+    def take_people(state, group, action, told, value):  # type: ignore[no-untyped-def]
+        counts, ring, seen, settings, table = state
         minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
         window = ring.shape[1]
         odd = odd_group(group, action, counts.shape[1])
@@ -647,7 +653,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
             value[b] = opportunity(counts[b], minimum, zero)
         return -1
 
-    def suppose_person(counts, ring, seen, settings, group, action, weight, value):  # type: ignore[no-untyped-def]
+    def suppose_person(state, group, action, weight, value):  # type: ignore[no-untyped-def]
+        counts, ring, seen, settings, _ = state
         minimum, zero, window = settings[0], settings[1] > 0, ring.shape[1]
         odd = odd_member(group, counts.shape[1])
         if odd >= 0:
@@ -668,7 +675,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                 shift(counts[b], ring[b, seen[b] % window], 1.0)
         return -1
 
-    def take_levels(counts, ring, seen, settings, positions, group, action, features, value):  # type: ignore[no-untyped-def]
+    def take_levels(state, group, action, features, value):  # type: ignore[no-untyped-def]
+        counts, ring, seen, settings, positions = state
         kind, column, scale = int(settings[0]), int(settings[1]), settings[2]
         window = ring.shape[1]
         odd = odd_group(group, action, counts.shape[1])
@@ -696,7 +704,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         for k in range(totals.shape[0]):
             totals[k] += sign * entry[k]
 
-    def take_amounts(kind, totals, ring, seen, amounts, value):  # type: ignore[no-untyped-def]
+    def take_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+        totals, ring, seen = state
         window = ring.shape[1]
         for b in range(value.shape[0]):
             if amounts[b].min() >= 0:
@@ -709,7 +718,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                 seen[b] += 1
             value[b] = from_equal(kind, totals[b], totals[b].sum())
 
-    def suppose_amounts(kind, totals, ring, seen, amounts, value):  # type: ignore[no-untyped-def]
+    def suppose_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+        totals, ring, seen = state
         window = ring.shape[1]
         for b in range(value.shape[0]):
             after = totals[b].copy()  # taking back what is no whole number would leave a rounding
@@ -824,10 +834,9 @@ def _entries(name: str, given: ArrayLike, lanes: int) -> NDArray[np.int64]:
     return entries
 
 
-def _check(lane: int, group: NDArray[Any], groups: int, also: str = "") -> None:
-    """Raise ValueError if a kernel found somebody in a lane whose group, or what else is told, is none."""
-    if lane >= 0:
-        raise ValueError(f"fair_group must be between 0 and {groups - 1}{also}, got {group[lane]} in lane {lane}")
+def _odd(lane: int, group: NDArray[Any], groups: int, also: str = "") -> ValueError:
+    """Return the error of a lane with somebody whose group, or what else is told, is none."""
+    return ValueError(f"fair_group must be between 0 and {groups - 1}{also}, got {group[lane]} in lane {lane}")
 
 
 __all__ = [
