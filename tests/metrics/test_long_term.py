@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import wasserstein_distance
 
+import fair_envs.envs.hiring as hiring
+from fair_envs.history import History, SlidingWindow
 from fair_envs.interactions import FairSpec, blank_facts, columns
+from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.long_term import (
     FunctionMeasure,
     IncidentDistance,
@@ -660,14 +663,32 @@ def test_the_info_of_an_environment_without_lanes_is_taken(case: Case) -> None:
         assert one.update(step) == pytest.approx(other.update(single), nan_ok=True)
 
 
-def test_expected_counts_leave_nothing_behind() -> None:
-    gap = OpportunityGap(1, window=3, qualified=[0.1, 0.7, 0.45])
+def test_the_gap_is_that_of_the_notion_over_a_history() -> None:
+    env: Any = hiring.Vector(num_envs=3, feedback="full", horizon=20)
+    _, info = env.reset(seed=0)
+    spec = env.unwrapped.fair_spec
+    history = History(SlidingWindow(10), spec, lanes=3)
+    gap, notion = OpportunityGap(3, groups=4, window=10), GroupNotion(name="EO", groups=tuple(spec.sensitive))
+    env.action_space.seed(0)
+    history.add(info)
+    for _ in range(50):
+        info = env.step(env.action_space.sample())[4]
+        history.add(info)
+        assert gap.update(info) == pytest.approx(notion.gap(history), nan_ok=True)
+    assert not np.isnan(gap.value).all()
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_expected_counts_leave_nothing_behind(given: bool) -> None:
+    chances = np.array([0.1, 1 / 3, 0.6])  # whose sums in another order differ in their last digits
+    qualified: Any = (lambda info: chances[np.rint(2 * info["fair_features"][:, 0]).astype(int)]) if given else chances
+    gap = OpportunityGap(1, window=3, qualified=qualified)
     for _ in range(50):
         for score in (0, 1, 2, 2, 1):
             gap.update(loan(0, score=score))
     for _ in range(3):
         gap.update(loan(1, score=1))
-    assert gap.counts[0, 0].tolist() == [0, 0]
+    assert gap.counts[0].tolist() == [[0, 0], [0, pytest.approx(1)]]
     assert np.isnan(gap.value)
 
 
