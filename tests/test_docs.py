@@ -93,7 +93,7 @@ print(HideSensitive(gymnasium.make("FairWell-v0")).reset(seed=0)[0].tolist())
     assert seen == "[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md", "docs/long-term.md"])
 def test_every_python_block_of_a_page_runs(page: str, tmp_path: Path) -> None:
     blocks = [text for kind, text in BLOCK.findall((ROOT / page).read_text()) if kind == "python"]
     assert blocks

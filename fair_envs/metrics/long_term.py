@@ -1,55 +1,851 @@
-"""Measures of long-term and short-term fairness that follow a process step by step.
+"""Short-term and long-term fairness of a process: measures that follow it step by step.
 
-A `Measure` is a number about each of B lanes that is kept up to date while the lanes are played. 0 is fair.
+Short-term notions ask how people are decided on; long-term ones ask how far apart the decisions have brought groups, in
+what they are or have: their scores, the incidents that strike them, their health. A `Measure` is such a number about
+each of B lanes, kept up to date while the lanes are played, at a cost that does not grow with its window. 0 is fair.
+
+Most are of the study of Hu, Lear and Zhang (2024) and of ml-fairness-gym (D'Amour et al. 2020). Where the study's
+published code measures something else than its text says, that is a switch; see also `fair_envs.metrics.populations`.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import copy
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.compilation import compile_kernels, rule
+from fair_envs.interactions import PREFIX
+from fair_envs.metrics.populations import (
+    EUCLIDEAN,
+    RELATIVE,
+    SHARE,
+    TOTAL_VARIATION,
+    UNLABELLED,
+    VARIATION,
+    WASSERSTEIN,
+    Undefined,
+    ascending,
+    coverage,
+    from_equal,
+    furthest,
+    opportunity,
+)
+from fair_envs.parameters import Count, Range, Weight, checked
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Info = Mapping[str, NDArray[Any]]
+FEATURES = PREFIX + "features"
+Several = Annotated[int, Range(2)]
+Place = Annotated[int, Range(0)]
+
+FEEDBACK, BY_LEVEL, GIVEN = range(3)
+"""Where compiled code finds out who is qualified."""
+
+SUSCEPTIBLE, INFECTED, RECOVERED = range(3)
+"""The states of health, as `StateDistance` takes them to follow each other."""
+
+GRAIN = 2.0**-30
+"""Probabilities are rounded to multiples of this, whose sums are exact: what leaves a window leaves nothing behind."""
+
+
+# Measures -------------------------------------------------------------------------------------------------------------
 
 
 class Measure:
     """A number about each of B lanes, kept up to date step by step; 0 is fair, NaN where it is undefined.
 
-    Subclass it and override `measured` and `forget`.
+    Subclass it and override `measured` and `forget`. Copies are independent.
 
     Args:
         lanes: How many lanes (B).
 
     Attributes:
         value: After the last step, shape (B,).
-        before: Before the last step, shape (B,); NaN in an episode's first step unless the measure knows better.
+        before: Before the last step, shape (B,); in an episode's first step what `value` is before any step, which is
+            NaN unless the measure knows better.
     """
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
-        self.value: Floats = np.full(lanes, np.nan)
-        self.before: Floats = np.full(lanes, np.nan)
+    blank: float = math.nan
+    """The value before the first step."""
 
-    def update(self, info: Mapping[str, NDArray[Any]]) -> Floats:
+    def __init__(self, lanes: int) -> None:
+        self.lanes = checked("lanes", lanes, Count)
+        self.value: Floats = np.full(self.lanes, self.blank)
+        self.before: Floats = np.full(self.lanes, self.blank)
+        self._names: tuple[str, ...] = ()  # of the columns that are read
+        self._last_feature = 0  # that is read
+        self._shapes: list[tuple[str, tuple[int, ...]]] = []  # of columns that fitted
+        self._single = False  # whether these have no axis of lanes
+
+    def __copy__(self) -> "Measure":
+        return copy.deepcopy(self)
+
+    def update(self, info: Info) -> Floats:
         """Take in a step and return the value after it, fresh, shape (B,).
 
+        Lanes that decided nothing (``fair_action`` -1: a reset) stay as they are.
+
         Args:
-            info: The columns ``fair_*`` of the step in all lanes, lanes first, as a vector environment's ``info``.
+            info: The columns ``fair_*`` of the step in all lanes, lanes first, as a vector environment's ``info``; of
+                one lane, a single environment's too.
+
+        Raises:
+            ValueError: A column is missing, of another shape, or names no group; nothing has changed then.
         """
-        self.before = self.value
-        self.value = self.measured(info)
-        return np.array(self.value)
+        value: Floats = self.measured(info)
+        self.before, self.value = self.value, value
+        return np.array(value)
 
     def restart(self, mask: Flags) -> None:
         """Forget the masked lanes, shape (B,), whose next episodes begin."""
-        self.value = np.where(mask, np.nan, self.value)
-        self.before = np.where(mask, np.nan, self.before)
+        if not np.count_nonzero(mask):
+            return
+        self.value = np.where(mask, self.blank, self.value)
+        self.before = np.where(mask, self.blank, self.before)
         self.forget(mask)
 
-    def measured(self, info: Mapping[str, NDArray[Any]]) -> Floats:
+    def measured(self, info: Info) -> Floats:
         """Take in a step and return the value after it, fresh, shape (B,)."""
         raise NotImplementedError
 
     def forget(self, mask: Flags) -> None:
         """Forget what was taken in of the masked lanes, shape (B,)."""
+
+    def _told(self, info: Info) -> Sequence[NDArray[Any]]:
+        """Return the columns of ``info`` that are read, with the axis of lanes."""
+        try:
+            told = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
+        except (AttributeError, KeyError):
+            told = []
+        if len(told) < len(self._names):
+            told = self._looked_over(info)
+        return [np.asarray(column)[np.newaxis] for column in told] if self._single else told
+
+    def _looked_over(self, info: Info) -> list[NDArray[Any]]:
+        """Return the columns as they are, of shapes that fit each other, which are remembered."""
+        missing = [name for name in self._names if name not in info]
+        if missing:
+            raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
+        told = [np.asarray(info[name]) for name in self._names]
+        single = self.lanes == 1 and told[0].shape[:1] != (1,)  # of an environment without lanes
+        people = (1,) * single + told[0].shape  # the first column has one number for each person
+        for name, column in zip(self._names, told, strict=True):
+            shape = (1,) * single + column.shape
+            if name == FEATURES and not shape[-1:] > (self._last_feature,):
+                raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape}")
+            own = shape[:-1] if name == FEATURES else shape
+            if own != people or people[0] != self.lanes or len(people) > 2:
+                raise ValueError(f"{name} must be of {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
+        self._shapes = [(name, column.shape) for name, column in zip(self._names, told, strict=True)]
+        self._single = single
+        return told
+
+
+class FunctionMeasure(Measure):
+    """A measure from a function of a step's ``info``, for an environment of one's own.
+
+    Args:
+        lanes: How many lanes (B).
+        function: ``info -> (B,)`` numbers, 0 fair; called once a step.
+
+    Example:
+        >>> half = FunctionMeasure(2, lambda info: abs(info["fair_action"] - 0.5))
+        >>> half.update({"fair_action": np.array([0, 1])}).tolist()
+        [0.5, 0.5]
+    """
+
+    def __init__(self, lanes: int, function: Callable[[Info], ArrayLike]) -> None:
+        super().__init__(lanes)
+        if not callable(function):
+            raise ValueError(f"function must be a function of info, got {function!r}")
+        self.function = function
+
+    def measured(self, info: Info) -> Floats:
+        """Return what the function says."""
+        value = np.array(self.function(info), np.float64)
+        if value.shape != (self.lanes,):
+            raise ValueError(f"function must return shape {(self.lanes,)}, got {value.shape}")
+        return value
+
+
+class OpportunityGap(Measure):
+    """How differently often qualified people of each group are decided for: the gap of true positive rates in a window.
+
+    With more than two groups the largest gap between two of them counts. 0 is fair, 1 if all qualified people of one
+    group are decided for and none of another. *Harm it can show:* deserving people who are refused more often in one
+    group, now. It says nothing about what the decisions do to them later.
+
+    `fair_envs.metrics.GroupNotion` measures the same on histories of decisions, with late feedback and any groups.
+    This one also takes expectations, and says what a decision would make of it.
+
+    Args:
+        lanes: How many lanes (B).
+        groups: How many groups, the values of ``fair_group``.
+        window: So many decisions count, on people of all groups together; None: all since the episode's start.
+        qualified: Who should be decided for. ``"feedback"``: those of feedback 1; nobody is known to be of feedback -1,
+            so that every defined rate is 1 where feedback tells of the accepted alone. Numbers, shape (levels,) or
+            (groups, levels): the probability by level of a feature; the gap is then of expected counts. A function of
+            ``info``: the probabilities, shape (B,) or (B, M).
+        feature: Which feature the level is, with numbers as `qualified`.
+        scale: The level is ``rint(feature * scale)``; levels - 1 by default.
+        minimum: A group's rate is undefined while fewer qualified people of it are in the window.
+        undefined: What such a rate is: ``"nan"``: left out, and the gap is NaN unless two are left; ``"zero"``: 0, as
+            in the published code, whose gap then jumps at the start of an episode.
+        one_more: Whether one decision more counts than `window` says. The published training code forgets the oldest
+            only after it has measured; its evaluation before.
+
+    Attributes:
+        counts: Weight of qualified people by group and decision, shape (B, groups, 2): ``[..., 1]`` decided for.
+    """
+
+    def __init__(
+        self,
+        lanes: int,
+        *,
+        groups: int = 2,
+        window: int | None = 300,
+        qualified: Literal["feedback"] | ArrayLike | Callable[[Info], ArrayLike] = "feedback",
+        feature: int = 0,
+        scale: float | None = None,
+        minimum: float = 0.0,
+        undefined: Undefined = "nan",
+        one_more: bool = False,
+    ) -> None:
+        self.blank = 0.0 if checked("undefined", undefined, Undefined) == "zero" else math.nan
+        super().__init__(lanes)
+        groups, room = checked("groups", groups, Several), _room(window)
+        room += bool(room and checked("one_more", one_more, bool))
+        self._qualified = qualified if callable(qualified) else None
+        table = _probabilities(qualified, groups)
+        source = GIVEN if callable(qualified) else BY_LEVEL if table.size else FEEDBACK
+        self._names = column_names(
+            "group", "action", {FEEDBACK: "feedback", BY_LEVEL: "features"}.get(source, "action")
+        )
+        self._last_feature = checked("feature", feature, Place) if source == BY_LEVEL else 0
+        longest = table.shape[1] - 1 if scale is None else scale
+        settings = np.array(
+            [checked("minimum", minimum, Weight), undefined == "zero", source, self._last_feature, longest], np.float64
+        )
+        self._also = f" and the level between 0 and {table.shape[1] - 1}" if source == BY_LEVEL else ""
+        self.counts: Floats = np.zeros((self.lanes, groups, 2))
+        ring = np.zeros((self.lanes, room, 3))  # group, decision, weight
+        self._seen = np.zeros(self.lanes, np.int64)
+        self._state = (self.counts, ring, self._seen, settings, table)
+
+    def measured(self, info: Info) -> Floats:
+        """Take in a step and return the gap after it."""
+        group, action, told = self._told(info)
+        if self._qualified is not None:
+            told = _shares("qualified", self._qualified(info)).reshape(action.shape)
+        value: Floats = np.empty(self.lanes)
+        odd = kernels()["take_people"](self._state, group, action, told, value)
+        if odd >= 0:
+            raise _odd(odd, group, self.counts.shape[1], self._also)
+        return value
+
+    def if_taken(self, group: ArrayLike, action: ArrayLike, qualified: ArrayLike) -> Floats:
+        """Return the value that the measure would take if one more decision were taken now, shape (B,).
+
+        Args:
+            group: Of the person decided on, shape (B,); -1: nobody.
+            action: The decision, shape (B,).
+            qualified: Whether it should be 1, or the probability, shape (B,).
+        """
+        who, what = _entries("group", group, self.lanes), _entries("action", action, self.lanes)
+        weight = np.asarray(qualified, np.float64)
+        if weight.shape != (self.lanes,):
+            raise ValueError(f"qualified must have shape {(self.lanes,)}, got {weight.shape}")
+        value: Floats = np.empty(self.lanes)
+        odd = kernels()["suppose_person"](self._state, who, what, weight, value)
+        if odd >= 0:
+            raise _odd(odd, who, self.counts.shape[1])
+        return value
+
+    def forget(self, mask: Flags) -> None:
+        """Forget the masked lanes."""
+        self.counts[mask] = 0
+        self._seen[mask] = 0
+
+
+class WindowDistance(Measure):
+    """How far apart the groups' distributions over ordered levels are, among the people of the last decisions.
+
+    With more than two groups the two that are furthest apart count. 0 if their shares are equal, NaN unless two groups
+    have people in the window. *Harm it can show:* decisions that leave a group behind in what later decisions look at.
+    It sees those who are decided on, not those who stay away, and lags behind by the window.
+
+    Args:
+        lanes: How many lanes (B).
+        groups: How many groups, the values of ``fair_group``.
+        levels: How many levels.
+        window: So many people count, of all groups together; None: all since the episode's start.
+        level_of: Which feature the level is, or a function of ``info`` that returns the levels, shape (B,) or (B, M).
+        scale: The level is ``rint(feature * scale)``; levels - 1 by default.
+        distance: ``"wasserstein"`` of shares, in units of `positions`; ``"total_variation"`` of shares; ``"as_coded"``:
+            what the published code trains on, see `unlabelled_distance`.
+        positions: Of the levels on their scale, ascending, shape (levels,); 0, 1, ... by default.
+
+    Attributes:
+        counts: People by group and level, shape (B, groups, levels).
+    """
+
+    def __init__(
+        self,
+        lanes: int,
+        *,
+        groups: int,
+        levels: int,
+        window: int | None = 300,
+        level_of: int | Callable[[Info], ArrayLike] = 0,
+        scale: float | None = None,
+        distance: Literal["wasserstein", "total_variation", "as_coded"] = "wasserstein",
+        positions: ArrayLike | None = None,
+    ) -> None:
+        kinds = {"wasserstein": WASSERSTEIN, "total_variation": TOTAL_VARIATION, "as_coded": UNLABELLED}
+        kind = kinds[checked("distance", distance, Literal["wasserstein", "total_variation", "as_coded"])]
+        self.blank = 0.0 if kind == UNLABELLED else math.nan
+        super().__init__(lanes)
+        groups, levels = checked("groups", groups, Several), checked("levels", levels, Several)
+        self._level_of = level_of if callable(level_of) else None
+        self._names = column_names("group", "action", "action" if callable(level_of) else "features")
+        self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Place)
+        longest = levels - 1 if scale is None else scale
+        settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
+        self._also = f" and the level between 0 and {levels - 1}"
+        place = ascending("positions", positions, levels)
+        self.counts = np.zeros((self.lanes, groups, levels), np.int64)
+        ring = np.zeros((self.lanes, _room(window), 2), np.int64)  # group, level
+        self._seen = np.zeros(self.lanes, np.int64)
+        self._state = (self.counts, ring, self._seen, settings, place)
+
+    def measured(self, info: Info) -> Floats:
+        """Take in a step and return the distance after it."""
+        group, action, features = self._told(info)
+        if self._level_of is not None:
+            features = np.asarray(self._level_of(info), np.float64).reshape(*action.shape, 1)
+        value: Floats = np.empty(self.lanes)
+        odd = kernels()["take_levels"](self._state, group, action, features, value)
+        if odd >= 0:
+            raise _odd(odd, group, self.counts.shape[1], self._also)
+        return value
+
+    def forget(self, mask: Flags) -> None:
+        """Forget the masked lanes."""
+        self.counts[mask] = 0
+        self._seen[mask] = 0
+
+
+class _Totals(Measure):
+    """What was told of each individual, added up over a window of steps, against an equal split.
+
+    Args:
+        lanes: How many lanes (B).
+        individuals: How many individuals (K), the same in every step.
+        window: So many steps count; None: the whole episode.
+        kind: How they are compared.
+        column: Which column is added up; steps in which it is -1 for somebody are passed over.
+
+    Attributes:
+        totals: Of each individual, shape (B, K).
+    """
+
+    def __init__(self, lanes: int, *, individuals: int, window: int | None, kind: int, column: str) -> None:
+        super().__init__(lanes)
+        individuals = checked("individuals", individuals, Several)
+        self._kind, self._names = kind, column_names(column)
+        self.totals: Floats = np.zeros((self.lanes, individuals))
+        ring = np.zeros((self.lanes, _room(window), individuals))
+        self._seen = np.zeros(self.lanes, np.int64)
+        self._state = (self.totals, ring, self._seen)
+
+    def measured(self, info: Info) -> Floats:
+        """Take in a step and return the distance after it."""
+        (amounts,) = self._told(info)
+        if amounts.shape != self.totals.shape:
+            raise ValueError(f"{self._names[0]} must have shape {self.totals.shape}, got {amounts.shape}")
+        value: Floats = np.empty(self.lanes)
+        kernels()["take_amounts"](self._kind, self._state, amounts, value)
+        return value
+
+    def forget(self, mask: Flags) -> None:
+        """Forget the masked lanes."""
+        self.totals[mask] = 0
+        self._seen[mask] = 0
+
+
+class ShareDeviation(_Totals):
+    """How unequally something is given out: the largest distance of an individual's share from an equal one.
+
+    It reads ``fair_action``, what each individual was given. 0 if all were given the same in the window, 1 - 1/K if one
+    was given everything, NaN if nothing was given. *Harm it can show:* places that are left without attention. An
+    equal share is not an equal need: it is 0 too if those with many incidents are given as much as those with none.
+
+    Args:
+        lanes: How many lanes (B).
+        individuals: How many individuals (K), the same in every step.
+        window: So many steps count; None: the whole episode.
+
+    Attributes:
+        totals: What each individual was given, shape (B, K).
+    """
+
+    def __init__(self, lanes: int, *, individuals: int, window: int | None = 300) -> None:
+        super().__init__(lanes, individuals=individuals, window=window, kind=SHARE, column="action")
+
+    def if_taken(self, allocation: ArrayLike) -> Floats:
+        """Return the value that the measure would take if this were given out now, shape (B,).
+
+        Args:
+            allocation: What each individual would be given, shape (B, K).
+        """
+        amounts = np.asarray(allocation)
+        if amounts.shape != self.totals.shape:
+            raise ValueError(f"allocation must have shape {self.totals.shape}, got {amounts.shape}")
+        value: Floats = np.empty(self.lanes)
+        kernels()["suppose_amounts"](self._kind, self._state, amounts, value)
+        return value
+
+
+class IncidentDistance(_Totals):
+    """How unequally incidents strike: how far each individual's share of them is from an equal one.
+
+    It reads ``fair_feedback``, the incidents of each individual in the step; steps in which one is not told (-1) are
+    passed over. 0 if all were struck alike in the window, 1 - 1/K if one alone was, NaN if none was. *Harm it can
+    show:* attention that lets incidents grow where it does not look. It does not see how many there are.
+
+    Args:
+        lanes: How many lanes (B).
+        individuals: How many individuals (K), the same in every step.
+        window: So many steps count; None: the whole episode.
+        distance: ``"total_variation"`` of the shares from equal ones; ``"as_coded"``: what the published code trains
+            on, see `relative_deviation`.
+
+    Attributes:
+        totals: Incidents of each individual, shape (B, K).
+    """
+
+    def __init__(
+        self,
+        lanes: int,
+        *,
+        individuals: int,
+        window: int | None = 300,
+        distance: Literal["total_variation", "as_coded"] = "total_variation",
+    ) -> None:
+        coded = checked("distance", distance, Literal["total_variation", "as_coded"]) == "as_coded"
+        kind = RELATIVE if coded else VARIATION
+        super().__init__(lanes, individuals=individuals, window=window, kind=kind, column="feedback")
+
+
+class VaccinationGap(Measure):
+    """How differently many vaccinations the groups get for each of their newly infected, since the episode's start.
+
+    The largest gap between two groups in v / (n + 1), of v vaccinations (``fair_action`` 1) and n newly infected
+    (``fair_outcome`` -1); the reset's infections do not count. 0 is fair, and there is no upper limit. *Harm it can
+    show:* a community that is left to fall ill. It counts vaccines, not the infections that they prevent elsewhere.
+
+    Args:
+        lanes: How many lanes (B).
+        groups: How many groups, the values of ``fair_group``.
+        effective: Whether only vaccinations of susceptible people count (``fair_feedback`` 1). The published code
+            counts all; once nobody is susceptible its gap rises with every vaccination that helps nobody.
+
+    Attributes:
+        counts: Vaccinations (``[..., 0]``) and newly infected (``[..., 1]``) by group, shape (B, groups, 2).
+    """
+
+    blank = 0.0
+
+    def __init__(self, lanes: int, *, groups: int, effective: bool = True) -> None:
+        super().__init__(lanes)
+        self._effective = checked("effective", effective, bool)
+        self._names = column_names("group", "action", "feedback", "outcome")
+        self.counts = np.zeros((self.lanes, checked("groups", groups, Several), 2), np.int64)
+
+    def measured(self, info: Info) -> Floats:
+        """Take in a step and return the gap after it."""
+        told = self._told(info)
+        value: Floats = np.empty(self.lanes)
+        odd = kernels()["take_vaccines"](self.counts, self._effective, *told, value)
+        if odd >= 0:
+            raise _odd(odd, told[0], self.counts.shape[1])
+        return value
+
+    def if_taken(self, group: ArrayLike) -> Floats:
+        """Return the value that the measure would take if somebody of a group were vaccinated now, shape (B,).
+
+        Args:
+            group: Whose member, shape (B,); -1: nobody is.
+        """
+        who = _entries("group", group, self.lanes)
+        value: Floats = np.empty(self.lanes)
+        odd = kernels()["suppose_vaccine"](self.counts, who, value)
+        if odd >= 0:
+            raise _odd(odd, who, self.counts.shape[1])
+        return value
+
+    def forget(self, mask: Flags) -> None:
+        """Forget the masked lanes."""
+        self.counts[mask] = 0
+
+
+class StateDistance(Measure):
+    """How far apart the groups' shares of people in each state of health are, after the step.
+
+    The state that the decision saw is the first features, one of which is 1. Afterwards the vaccinated who were
+    susceptible and those of ``fair_outcome`` 1 are recovered, those of -1 infected. `before` is the distance that the
+    decision saw. With more than two groups the two that are furthest apart count. 0 if the shares are equal. *Harm it
+    can show:* an epidemic that runs through one community. It is 0 too if all of both are infected.
+
+    Args:
+        lanes: How many lanes (B).
+        groups: How many groups, the values of ``fair_group``.
+        states: How many states; the first are susceptible, infected and recovered.
+        distance: ``"total_variation"`` of shares; ``"wasserstein"`` of shares, one unit from each state to the next;
+            ``"as_coded"``: the Euclidean distance of raw counts, as in the published code, above 0 between groups of
+            unequal sizes in which everybody is in the same state.
+
+    Attributes:
+        counts: People by group and state, shape (B, groups, states).
+    """
+
+    def __init__(
+        self,
+        lanes: int,
+        *,
+        groups: int,
+        states: int = 3,
+        distance: Literal["total_variation", "wasserstein", "as_coded"] = "total_variation",
+    ) -> None:
+        super().__init__(lanes)
+        kinds = {"total_variation": TOTAL_VARIATION, "wasserstein": WASSERSTEIN, "as_coded": EUCLIDEAN}
+        self._kind = kinds[checked("distance", distance, Literal["total_variation", "wasserstein", "as_coded"])]
+        groups, states = checked("groups", groups, Several), checked("states", states, Annotated[int, Range(3)])
+        self._names, self._last_feature = column_names("group", "action", "features", "outcome"), states - 1
+        self._positions = ascending("states", None, states)
+        self._also = f" and one of the first {states} features 1"
+        self.counts = np.zeros((self.lanes, groups, states), np.int64)
+        self._seen = np.zeros((groups, states), np.int64)  # room for what a lane's decision saw
+
+    def measured(self, info: Info) -> Floats:
+        """Take in a step and return the distance after it."""
+        group, action, features, outcome = self._told(info)
+        counts, before = self.counts.copy(), self.value.copy()
+        value: Floats = before.copy()
+        odd = kernels()["take_states"](
+            self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
+        )
+        if odd >= 0:
+            raise _odd(odd, group, counts.shape[1], self._also)
+        self.counts, self.value = counts, before  # the value becomes what was before the step
+        return value
+
+    def forget(self, mask: Flags) -> None:
+        """Forget the masked lanes."""
+        self.counts[mask] = 0
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+@rule
+def people_in(column):  # type: ignore[no-untyped-def]
+    """Return how many people a lane's entry in a column is about: 1 if it has no axis for them."""
+    if column.ndim == 1:
+        return 1
+    return column.shape[1]
+
+
+@rule
+def told_of(column, b, m):  # type: ignore[no-untyped-def]
+    """Return a column's number about a person."""
+    if column.ndim == 1:
+        return column[b]
+    if column.ndim == 2:
+        return column[b, m]
+    return column[b, m, 0]
+
+
+@rule
+def feature_of(features, b, m, k):  # type: ignore[no-untyped-def]
+    """Return a person's feature, of features with or without an axis of people."""
+    if features.ndim == 1:
+        return features[b]
+    if features.ndim == 2:
+        return features[b, k]
+    return features[b, m, k]
+
+
+@functools.cache
+def kernels() -> Mapping[str, Callable[..., Any]]:
+    """Return the compiled loops over lanes and people.
+
+    Those that return something return the first lane in which somebody's group, level or state is none, or -1; nothing
+    is changed then.
+    """
+
+    @rule
+    def odd_group(group, action, groups):  # type: ignore[no-untyped-def]
+        for b in range(group.shape[0]):
+            for m in range(people_in(group)):
+                if told_of(action, b, m) >= 0 and not 0 <= told_of(group, b, m) < groups:
+                    return b
+        return -1
+
+    @rule
+    def odd_member(group, groups):  # type: ignore[no-untyped-def]
+        for b in range(group.shape[0]):
+            if not -1 <= group[b] < groups:
+                return b
+        return -1
+
+    @rule
+    def level_of(features, b, m, column, scale):  # type: ignore[no-untyped-def]
+        return int(np.rint(feature_of(features, b, m, column) * scale))
+
+    @rule
+    def odd_level(features, action, column, scale, levels):  # type: ignore[no-untyped-def]
+        for b in range(action.shape[0]):
+            for m in range(people_in(action)):
+                if told_of(action, b, m) < 0:
+                    continue
+                level = feature_of(features, b, m, column) * scale
+                if not -0.5 < level < levels - 0.5:  # NaN too
+                    return b
+        return -1
+
+    @rule
+    def shift(counts, entry, sign):  # type: ignore[no-untyped-def]
+        counts[int(entry[0]), int(entry[1])] += sign * entry[2]
+
+    def take_people(state, group, action, told, value):  # type: ignore[no-untyped-def]
+        counts, ring, seen, settings, table = state
+        minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
+        window = ring.shape[1]
+        odd = odd_group(group, action, counts.shape[1])
+        if odd < 0 and source == BY_LEVEL:
+            odd = odd_level(told, action, column, scale, table.shape[1])
+        if odd >= 0:
+            return odd
+        for b in range(value.shape[0]):
+            for m in range(people_in(group)):
+                decision, g = told_of(action, b, m), int(told_of(group, b, m))
+                if decision < 0:
+                    continue
+                if source == FEEDBACK:
+                    weight = 1.0 if told_of(told, b, m) == 1 else 0.0
+                elif source == BY_LEVEL:
+                    weight = table[g, level_of(told, b, m, column, scale)]
+                else:
+                    weight = np.rint(told_of(told, b, m) / GRAIN) * GRAIN
+                if window > 0:
+                    entry = ring[b, seen[b] % window]
+                    if seen[b] >= window:
+                        shift(counts[b], entry, -1.0)
+                    entry[0], entry[1], entry[2] = g, 1.0 if decision == 1 else 0.0, weight
+                counts[b, g, 1 if decision == 1 else 0] += weight
+                seen[b] += 1
+            value[b] = opportunity(counts[b], minimum, zero)
+        return -1
+
+    def suppose_person(state, group, action, weight, value):  # type: ignore[no-untyped-def]
+        counts, ring, seen, settings, _ = state
+        minimum, zero, window = settings[0], settings[1] > 0, ring.shape[1]
+        odd = odd_member(group, counts.shape[1])
+        if odd >= 0:
+            return odd
+        for b in range(value.shape[0]):
+            g, decision = group[b], 1 if action[b] == 1 else 0
+            if g < 0:
+                value[b] = opportunity(counts[b], minimum, zero)
+                continue
+            full = window > 0 and seen[b] >= window
+            if full:
+                shift(counts[b], ring[b, seen[b] % window], -1.0)
+            added = np.rint(weight[b] / GRAIN) * GRAIN
+            counts[b, g, decision] += added
+            value[b] = opportunity(counts[b], minimum, zero)
+            counts[b, g, decision] -= added
+            if full:
+                shift(counts[b], ring[b, seen[b] % window], 1.0)
+        return -1
+
+    def take_levels(state, group, action, features, value):  # type: ignore[no-untyped-def]
+        counts, ring, seen, settings, positions = state
+        kind, column, scale = int(settings[0]), int(settings[1]), settings[2]
+        window = ring.shape[1]
+        odd = odd_group(group, action, counts.shape[1])
+        if odd < 0:
+            odd = odd_level(features, action, column, scale, counts.shape[2])
+        if odd >= 0:
+            return odd
+        for b in range(value.shape[0]):
+            for m in range(people_in(group)):
+                if told_of(action, b, m) < 0:
+                    continue
+                g, level = int(told_of(group, b, m)), level_of(features, b, m, column, scale)
+                if window > 0:
+                    entry = ring[b, seen[b] % window]
+                    if seen[b] >= window:
+                        counts[b, entry[0], entry[1]] -= 1
+                    entry[0], entry[1] = g, level
+                counts[b, g, level] += 1
+                seen[b] += 1
+            value[b] = furthest(kind, counts[b], positions)
+        return -1
+
+    @rule
+    def add_totals(totals, entry, sign):  # type: ignore[no-untyped-def]
+        for k in range(totals.shape[0]):
+            totals[k] += sign * entry[k]
+
+    def take_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+        totals, ring, seen = state
+        window = ring.shape[1]
+        for b in range(value.shape[0]):
+            if amounts[b].min() >= 0:
+                if window > 0:
+                    entry = ring[b, seen[b] % window]
+                    if seen[b] >= window:
+                        add_totals(totals[b], entry, -1.0)
+                    entry[:] = amounts[b]
+                add_totals(totals[b], amounts[b], 1.0)
+                seen[b] += 1
+            value[b] = from_equal(kind, totals[b], totals[b].sum())
+
+    def suppose_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+        totals, ring, seen = state
+        window = ring.shape[1]
+        for b in range(value.shape[0]):
+            after = totals[b].copy()  # taking back what is no whole number would leave a rounding
+            if window > 0 and seen[b] >= window:
+                add_totals(after, ring[b, seen[b] % window], -1.0)
+            add_totals(after, amounts[b], 1.0)
+            value[b] = from_equal(kind, after, after.sum())
+
+    def take_vaccines(counts, effective, group, action, feedback, outcome, value):  # type: ignore[no-untyped-def]
+        odd = odd_group(group, action, counts.shape[1])
+        if odd >= 0:
+            return odd
+        for b in range(value.shape[0]):
+            for m in range(people_in(group)):
+                decision = told_of(action, b, m)
+                if decision < 0:
+                    continue
+                g = int(told_of(group, b, m))
+                if decision == 1 and (not effective or told_of(feedback, b, m) == 1):
+                    counts[b, g, 0] += 1
+                if told_of(outcome, b, m) == -1:
+                    counts[b, g, 1] += 1
+            value[b] = coverage(counts[b])
+        return -1
+
+    def suppose_vaccine(counts, group, value):  # type: ignore[no-untyped-def]
+        odd = odd_member(group, counts.shape[1])
+        if odd >= 0:
+            return odd
+        for b in range(value.shape[0]):
+            if group[b] >= 0:
+                counts[b, group[b], 0] += 1
+            value[b] = coverage(counts[b])
+            if group[b] >= 0:
+                counts[b, group[b], 0] -= 1
+        return -1
+
+    @rule
+    def state_before(features, b, m, states):  # type: ignore[no-untyped-def]
+        for state in range(states):
+            if feature_of(features, b, m, state) > 0.5:
+                return state
+        return -1
+
+    @rule
+    def state_after(state, decision, outcome):  # type: ignore[no-untyped-def]
+        if decision == 1 and state == SUSCEPTIBLE:
+            return RECOVERED
+        if outcome == -1:
+            return INFECTED
+        return RECOVERED if outcome == 1 else state
+
+    def take_states(kind, positions, counts, group, action, features, outcome, seen, before, value):  # type: ignore[no-untyped-def]
+        groups, states = counts.shape[1], counts.shape[2]
+        for b in range(value.shape[0]):
+            if told_of(action, b, 0) < 0:  # a reset
+                continue
+            seen[:] = 0
+            counts[b] = 0
+            for m in range(people_in(group)):
+                g, state = int(told_of(group, b, m)), state_before(features, b, m, states)
+                if not 0 <= g < groups or state < 0:
+                    return b
+                seen[g, state] += 1
+                counts[b, g, state_after(state, told_of(action, b, m), told_of(outcome, b, m))] += 1
+            before[b] = furthest(kind, seen, positions)
+            value[b] = furthest(kind, counts[b], positions)
+        return -1
+
+    loops = (take_people, suppose_person, take_levels, take_amounts, suppose_amounts)
+    return compile_kernels(Measure, *loops, take_vaccines, suppose_vaccine, take_states)
+
+
+# Checks of arguments --------------------------------------------------------------------------------------------------
+
+
+def column_names(*names: str) -> tuple[str, ...]:
+    """Return the keys of columns in ``info``."""
+    return tuple(PREFIX + name for name in names)
+
+
+def _room(window: int | None) -> int:
+    """Return how many entries a window keeps; 0: everything counts, and nothing is kept."""
+    return 0 if window is None else int(checked("window", window, Count))
+
+
+def _probabilities(qualified: Any, groups: int) -> Floats:
+    """Return the probability of being qualified, shape (groups, levels); without levels if none is given."""
+    if callable(qualified) or (isinstance(qualified, str) and qualified == "feedback"):
+        return np.zeros((groups, 0))
+    if isinstance(qualified, str):
+        raise ValueError(f"qualified must be 'feedback', probabilities or a function of info, got {qualified!r}")
+    given = _shares("qualified", qualified)
+    if given.ndim not in (1, 2) or not given.size or (given.ndim == 2 and len(given) != groups):
+        raise ValueError(f"qualified must have shape (levels,) or ({groups}, levels), got {given.shape}")
+    grains: Floats = np.rint(given / GRAIN) * GRAIN
+    return np.array(np.broadcast_to(grains, (groups, given.shape[-1])))
+
+
+def _shares(name: str, given: ArrayLike) -> Floats:
+    shares = np.asarray(given, np.float64)
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise ValueError(f"{name} must be probabilities, got {given!r}")
+    return shares
+
+
+def _entries(name: str, given: ArrayLike, lanes: int) -> NDArray[np.int64]:
+    """Return one integer for each lane."""
+    entries = np.asarray(given, np.int64)
+    if entries.shape != (lanes,):
+        raise ValueError(f"{name} must have shape {(lanes,)}, got {entries.shape}")
+    return entries
+
+
+def _odd(lane: int, group: NDArray[Any], groups: int, also: str = "") -> ValueError:
+    """Return the error of a lane with somebody whose group, or what else is told, is none."""
+    return ValueError(f"fair_group must be between 0 and {groups - 1}{also}, got {group[lane]} in lane {lane}")
+
+
+__all__ = [
+    "FunctionMeasure",
+    "IncidentDistance",
+    "Measure",
+    "OpportunityGap",
+    "ShareDeviation",
+    "StateDistance",
+    "VaccinationGap",
+    "WindowDistance",
+]

@@ -78,6 +78,34 @@ def atkinson(values: ArrayLike, *, epsilon: float = 1.0) -> FloatArray:
     return np.asarray(np.clip(1 - _power_mean(share, 1 - epsilon) / share.mean(axis=-1), 0, 1))
 
 
+def theil(values: ArrayLike) -> FloatArray:
+    r"""Return Theil's index T (1967): 0 is equality, log n is one agent with everything.
+
+    $T = \frac{1}{n} \sum_i \frac{x_i}{\bar x} \log \frac{x_i}{\bar x}$. It is the sum of the inequality between groups
+    and of that within them, each group's weighted by its share of the whole. NaN if a value is negative or all are 0.
+    """
+    share = _shares(values)
+    relative = share / share.mean(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        log = np.where(relative == 0, 0.0, np.log(relative))  # nothing has no part in it
+    return np.asarray(np.maximum(0, (relative * log).mean(axis=-1)))
+
+
+def lorenz(values: ArrayLike) -> FloatArray:
+    """Return Lorenz's curve (1905): what share of the whole the poorest 0, 1, ... n agents have, shape (..., n + 1).
+
+    The diagonal is equality; `gini` is twice the area between them. NaN if a value is
+    negative or all are 0.
+
+    Example:
+        >>> print(lorenz([0, 3, 1]))
+        [0.   0.   0.25 1.  ]
+    """
+    share = np.sort(_shares(values), axis=-1)
+    held = np.cumsum(share, axis=-1) / share.sum(axis=-1, keepdims=True)
+    return np.concatenate([np.where(np.isnan(held[..., :1]), np.nan, 0.0), held], axis=-1)
+
+
 def _power_mean(share: FloatArray, power: float) -> FloatArray:
     """Return (mean of share ** power) ** (1 / power), from logarithms so that no power overflows."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -6,10 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.metrics.welfare import atkinson, gini, jain, log_nash_welfare, maximin, nash_welfare, utilitarian
+from fair_envs.metrics.welfare import (
+    atkinson,
+    gini,
+    jain,
+    log_nash_welfare,
+    lorenz,
+    maximin,
+    nash_welfare,
+    theil,
+    utilitarian,
+)
 
 Measure = Callable[[ArrayLike], NDArray[np.float64]]
-INEQUALITY: tuple[Measure, ...] = (gini, jain, atkinson)
+INEQUALITY: tuple[Measure, ...] = (gini, jain, atkinson, theil)
 MEASURES: tuple[Measure, ...] = (*INEQUALITY, utilitarian, maximin, nash_welfare, log_nash_welfare)
 # Not below 1e-3, where the rounding of a return matters more than its measure.
 societies = st.lists(st.floats(0, 1e4).map(lambda x: round(x, 3)), min_size=1, max_size=9)
@@ -35,6 +45,35 @@ def test_equality_and_one_agent_with_everything_are_the_extremes() -> None:
     assert (gini(one), jain(one), atkinson(one)) == pytest.approx((0.75, 0.25, 1))
     assert (nash_welfare(equal), nash_welfare(one)) == pytest.approx((5, 0))
     assert log_nash_welfare(one) == -np.inf
+
+
+def test_theils_index_by_hand() -> None:
+    assert theil([5, 5, 5, 5]) == pytest.approx(0)
+    assert theil([0, 0, 0, 8]) == pytest.approx(np.log(4))
+    assert theil([1, 3]) == pytest.approx((0.5 * np.log(0.5) + 1.5 * np.log(1.5)) / 2)
+
+
+def test_theils_index_is_the_inequality_between_groups_and_within_them() -> None:
+    one, other = np.array([1.0, 3.0, 2.0]), np.array([4.0, 9.0])
+    everybody = np.concatenate([one, other])
+    between = theil([*[one.mean()] * 3, *[other.mean()] * 2])
+    within = (one.sum() * theil(one) + other.sum() * theil(other)) / everybody.sum()
+    assert theil(everybody) == pytest.approx(between + within)
+
+
+def test_lorenz_curve_by_hand() -> None:
+    assert lorenz([6, 1, 3, 2]) == pytest.approx(np.array([0, 1, 3, 6, 12]) / 12)
+    assert np.isnan(lorenz([[0, 0], [-1, 5]])).all()
+    assert lorenz(np.ones((2, 3, 5))).shape == (2, 3, 6)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(societies)
+def test_gini_is_twice_the_area_below_equality(values: list[float]) -> None:
+    if sum(values) > 0:
+        curve = lorenz(values)
+        area = (0.5 * (curve[1:] + curve[:-1])).mean()
+        assert gini(values) == pytest.approx(1 - 2 * area, abs=1e-9)
 
 
 def test_atkinson_goes_from_indifference_to_the_worst_off() -> None:
@@ -107,6 +146,7 @@ def test_measures_stay_between_their_extremes(values: list[float]) -> None:
         assert 0 <= gini(values) <= (n - 1) / n + tiny
         assert 1 / n - tiny <= jain(values) <= 1 + tiny
         assert 0 <= atkinson(values) <= 1
+        assert 0 <= theil(values) <= np.log(n) + tiny
     scale = max(values) * tiny
     assert maximin(values) - scale <= nash_welfare(values) <= utilitarian(values) + scale
 
@@ -123,6 +163,8 @@ def test_a_transfer_from_rich_to_poor_lowers_inequality(values: list[int], share
     assert gini(after) < gini(before)
     assert jain(after) > jain(before)
     assert atkinson(after) < atkinson(before)
+    assert theil(after) < theil(before)
+    assert (lorenz(after) >= lorenz(before) - 1e-12).all()
 
 
 def test_bad_input_names_the_argument_and_what_came() -> None:
