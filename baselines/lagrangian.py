@@ -21,9 +21,10 @@ class PPOLagrangian(Regularised):
 
     The limit has a multiplier m, at least 0, which follows the excess: after each rollout
     ``m = max(0, m + multiplier_rate * (mean - limit))``. The policy follows ``(A - m * A_c) / (1 + m)`` with A_c the
-    centred advantages of the measure as a cost, estimated with a critic of its own. After Ray, Achiam and Amodei (2019),
-    *Benchmarking Safe Exploration in Deep Reinforcement Learning*, with the multiplier's update of Stooke, Achiam and
-    Abbeel (2020), *Responsive Safety in Reinforcement Learning by PID Lagrangian Methods*, its integral part alone.
+    centred advantages of the measure as a cost, estimated with a critic of its own. After Ray, Achiam and Amodei
+    (2019), *Benchmarking Safe Exploration in Deep Reinforcement Learning*, with the multiplier's update of Stooke,
+    Achiam and Abbeel (2020), *Responsive Safety in Reinforcement Learning by PID Lagrangian Methods*, its integral part
+    alone.
     Steps for which the measure is undefined cost nothing and are not in the mean. Logged is ``train/multiplier``.
 
     Args:

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from fair_envs.baselines.following import FollowMeasures, MeasureOf
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import Count, Positive, Range, Weight, checked
+from fair_envs.parameters import Positive, Weight, checked
 
 Floats = NDArray[np.float64]
 
@@ -291,7 +291,8 @@ class ShieldActions(FollowMeasures):
 
 def same_rows(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which rows of two arrays of one shape are equal, shape (B,)."""
-    return (one == other).reshape(len(one), -1).all(axis=1)
+    same: NDArray[np.bool_] = (one == other).reshape(len(one), -1).all(axis=1)
+    return same
 
 
 def probability(probabilities: Floats, action: NDArray[Any]) -> Floats:

@@ -283,6 +283,13 @@ class PPO(sb3.PPO):
         """
         return action, log_prob
 
+    def carried(self) -> list[th.Tensor]:
+        """Return what a variant knows of the episodes that are under way, for a checkpoint."""
+        return []
+
+    def carry(self, state: list[th.Tensor]) -> None:
+        """Go on with the episodes that are under way in the environment, knowing what was known of them."""
+
     def _after_rollout(self) -> None:
         """Do what a variant needs after a rollout and before the updates."""
 

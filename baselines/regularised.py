@@ -12,7 +12,6 @@ Per step, with the measures of fairness after it and the change that it made:
 a term of the regularisation is at most 0 where the step made things worse, at least 0 where it made them better.
 """
 
-import warnings
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -195,9 +194,7 @@ class Regularised(PPO):
             following.rollout = self.rollouts
         else:
             following.at(starts)
-        shape = self.n_steps, self.n_envs
-        numbers = [np.full(shape, np.nan, np.float32) for _ in range(4)]
-        self.recorded = Recorded(*numbers, altered=np.zeros(shape, bool), weight=np.ones(shape, np.float32))
+        self.recorded = blank(self.n_steps, self.n_envs)
         return following
 
     def _followed(self, env: VecEnv) -> FollowMeasures:
@@ -293,6 +290,12 @@ class Regularised(PPO):
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()
         return [*states, "memory"], tensors
+
+
+def blank(steps: int, rows: int) -> Recorded:
+    """Return the record of a rollout of which nothing is known yet."""
+    unknown = np.full((4, steps, rows), np.nan, np.float32)
+    return Recorded(*unknown, np.zeros((steps, rows), bool), np.ones((steps, rows), np.float32))  # type: ignore[call-arg]
 
 
 def massaging_refused(massaging: str, massager: Any, space: gym.Space[Any]) -> bool:
