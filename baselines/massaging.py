@@ -69,7 +69,7 @@ Schedule = Callable[[int], float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thresholds:
+class MassagingSchedule:
     """A threshold that begins after some rollouts and then shrinks, stays or grows from rollout to rollout.
 
     Attributes:
@@ -79,7 +79,7 @@ class Thresholds:
         highest: What it is at most.
 
     Example:
-        >>> thresholds = Thresholds(first=0.5, factor=0.985, after=17)
+        >>> thresholds = MassagingSchedule(first=0.5, factor=0.985, after=17)
         >>> thresholds(17), thresholds(18)
         (None, 0.4925)
     """
@@ -104,9 +104,9 @@ class Thresholds:
 
 
 # Hu, Lear and Zhang (2024) print none; these are those of their code.
-LENDING_THRESHOLDS = Thresholds(first=0.5, factor=0.985, after=17)
-ATTENTION_THRESHOLDS = Thresholds(first=0.08, after=15)
-EPIDEMIC_THRESHOLDS = Thresholds(first=0.01, factor=1.2, after=50, highest=0.35)
+LENDING_SCHEDULE = MassagingSchedule(first=0.5, factor=0.985, after=17)
+ATTENTION_SCHEDULE = MassagingSchedule(first=0.08, after=15)
+EPIDEMIC_SCHEDULE = MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35)
 
 
 # ---------------------------------------------------------------------------------------- what a policy says
@@ -206,7 +206,7 @@ class ShieldActions(FollowMeasures):
         if isinstance(self._source, AgentsVecEnv):
             raise ValueError("venv must have rows of lanes (rows='lanes'), got rows of agents")
         self.massager = massager
-        self.schedule = threshold if callable(threshold) or threshold is None else Thresholds(first=threshold)
+        self.schedule = threshold if callable(threshold) or threshold is None else MassagingSchedule(first=threshold)
         self.rollout = 0
         self._speak = speaker_of(policy) if isinstance(policy, BasePolicy) else policy
         self._normalised = unwrap_vec_normalize(venv)

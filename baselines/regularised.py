@@ -142,7 +142,7 @@ class Regularised(PPO):
         short: Makes the measure of short-term fairness; it must be given.
         long: Makes that of long-term fairness, or None.
         massager: Alters unsure actions while experience is collected; None: none are. Needs rows of lanes.
-        massaging_schedule: What it calls unsure: a number, or by rollout (`Thresholds`).
+        massaging_schedule: What it calls unsure: a number, or by rollout (`MassagingSchedule`).
         massaging: What is learnt from altered actions.
         max_importance: What a sample counts at most in ``"corrected"``.
         kwargs: As for `fair_envs.baselines.PPO`.

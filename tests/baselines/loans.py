@@ -113,7 +113,7 @@ class FirstEntry(Accept):
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
     ) -> NDArray[Any]:
         """Return the altered actions."""
-        out = action.copy()
+        out: NDArray[Any] = action.copy()
         out[:, 0] = 1
         return out
 

@@ -13,12 +13,12 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
 from fair_envs.baselines.massaging import (
-    ATTENTION_THRESHOLDS,
-    EPIDEMIC_THRESHOLDS,
-    LENDING_THRESHOLDS,
+    ATTENTION_SCHEDULE,
+    EPIDEMIC_SCHEDULE,
+    LENDING_SCHEDULE,
+    MassagingSchedule,
     PolicyOutput,
     ShieldActions,
-    Thresholds,
     policy_output,
 )
 from fair_envs.baselines.regularised import FPPO, Regularised
@@ -31,20 +31,20 @@ from tests.baselines.small import HARVEST, SMALL, collect, learned, policy_weigh
 @pytest.mark.parametrize(
     ("thresholds", "rollouts", "wanted"),
     [
-        (LENDING_THRESHOLDS, [17, 18, 20, 40, 60, 100, 150, 200, 349], [None, 0.4925, 0.4778, 0.3532, 0.2611, 0.1426]),
-        (LENDING_THRESHOLDS, [150, 200, 349], [0.0670, 0.0315, 0.0033]),
-        (ATTENTION_THRESHOLDS, [0, 15, 16, 900], [None, None, 0.08, 0.08]),
-        (EPIDEMIC_THRESHOLDS, [50, 51, 55, 60, 65, 69, 70, 244], [None, 0.0120, 0.0249, 0.0619, 0.1541, 0.3195, 0.35]),
+        (LENDING_SCHEDULE, [17, 18, 20, 40, 60, 100, 150, 200, 349], [None, 0.4925, 0.4778, 0.3532, 0.2611, 0.1426]),
+        (LENDING_SCHEDULE, [150, 200, 349], [0.0670, 0.0315, 0.0033]),
+        (ATTENTION_SCHEDULE, [0, 15, 16, 900], [None, None, 0.08, 0.08]),
+        (EPIDEMIC_SCHEDULE, [50, 51, 55, 60, 65, 69, 70, 244], [None, 0.0120, 0.0249, 0.0619, 0.1541, 0.3195, 0.35]),
     ],
 )
-def test_the_published_thresholds(thresholds: Thresholds, rollouts: list[int], wanted: list[Any]) -> None:
+def test_the_published_thresholds(thresholds: MassagingSchedule, rollouts: list[int], wanted: list[Any]) -> None:
     found = [thresholds(rollout) for rollout in rollouts]
     for one, other in zip(found, wanted, strict=False):
         assert one == other if other is None else one == pytest.approx(other, abs=5e-5)
 
 
 def test_thresholds_without_a_beginning_hold_from_the_first_rollout() -> None:
-    assert [Thresholds(first=0.4, factor=0.5)(k) for k in range(3)] == [0.4, 0.2, 0.1]
+    assert [MassagingSchedule(first=0.4, factor=0.5)(k) for k in range(3)] == [0.4, 0.2, 0.1]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_thresholds_without_a_beginning_hold_from_the_first_rollout() -> None:
 )
 def test_bad_thresholds_are_refused(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Thresholds(**given)
+        MassagingSchedule(**given)
 
 
 # ----------------------------------------------------------------------------------------- what a policy says
@@ -110,7 +110,7 @@ def test_above_the_threshold_nothing_is_altered() -> None:
 
 
 def test_a_schedule_says_from_which_rollout_on() -> None:
-    shield = ShieldActions(own_env(), Accept(), half, short=Granted, threshold=Thresholds(first=0.5, after=2))
+    shield = ShieldActions(own_env(), Accept(), half, short=Granted, threshold=MassagingSchedule(first=0.5, after=2))
     shield.reset()
     found = []
     for shield.rollout in range(4):
@@ -290,7 +290,7 @@ def test_continuous_actions_may_be_massaged(massaging: str) -> None:
 
 
 def test_no_action_is_massaged_before_its_time() -> None:
-    model = massaged("as_paper", massaging_schedule=Thresholds(first=0.0, after=1))
+    model = massaged("as_paper", massaging_schedule=MassagingSchedule(first=0.0, after=1))
     shares = [model.recorded.altered.mean()]
     for _ in range(2):
         collect(model)
