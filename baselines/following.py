@@ -31,6 +31,7 @@ class FollowMeasures(VecEnvWrapper):
     Attributes:
         measures: The measures, each of one number a lane.
         begins: Which lanes' next step is the first of an episode, shape (lanes,).
+        infos: What the rows were told of the last step.
     """
 
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
@@ -40,6 +41,7 @@ class FollowMeasures(VecEnvWrapper):
         lanes = venv.num_envs // self._rows_each
         self.measures = tuple(measure_of(lanes) for measure_of in measures)
         self.begins = np.ones(lanes, bool)
+        self.infos: Sequence[Mapping[str, Any]] = ()
 
     def reset(self) -> Any:
         """Begin episodes in all rows and return their observations."""
@@ -54,8 +56,8 @@ class FollowMeasures(VecEnvWrapper):
     def step_wait(self) -> VecEnvStepReturn:
         """Play one step of every row and let the measures take it in."""
         played = self.venv.step_wait()
-        _, _, done, infos = played
-        facts = self._facts(infos)
+        _, _, done, self.infos = played
+        facts = self._facts(self.infos)
         for measure in self.measures:
             measure.update(facts)
         self.begins = done[:: self._rows_each].astype(bool)

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.costs import cost_advantages
 from fair_envs.baselines.fair_modes import CostCritics
@@ -25,7 +26,8 @@ class PPOLagrangian(Regularised):
     (2019), *Benchmarking Safe Exploration in Deep Reinforcement Learning*, with the multiplier's update of Stooke,
     Achiam and Abbeel (2020), *Responsive Safety in Reinforcement Learning by PID Lagrangian Methods*, its integral part
     alone.
-    Steps for which the measure is undefined cost nothing and are not in the mean. Logged is ``train/multiplier``.
+    Steps for which the measure is undefined cost nothing and are not in the mean. Where a time limit cuts an episode
+    off, the critic says what would have followed. Logged is ``train/multiplier``.
 
     Args:
         args: As for `stable_baselines3.PPO`.
@@ -74,6 +76,20 @@ class PPOLagrangian(Regularised):
         """What a unit of the cost is now worth in standard deviations of the advantages."""
         return float(self.memory.get("multiplier", self.first_multiplier))
 
+    def _played(self, env: VecEnv) -> VecEnv:
+        self._cut_off = np.zeros((self.n_steps, self.n_envs))  # what would have followed
+        return super()._played(env)
+
+    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+        following = self._following
+        assert following is not None
+        if following.begins.any():
+            cut = [row for row, info in enumerate(following.infos) if info.get("TimeLimit.truncated")]
+            if cut:
+                seen = np.array([following.infos[row]["terminal_observation"] for row in cut], np.float32)
+                self._cut_off[step, cut] = self.cost_critics.predict(seen.reshape(1, len(cut), -1), which=[0])[0, :, 0]
+        return super()._taken(step, action, log_prob)
+
     def _after_rollout(self) -> None:
         super()._after_rollout()
         measured = self.recorded.short if self.limited == "short" else self.recorded.long
@@ -82,7 +98,7 @@ class PPOLagrangian(Regularised):
             excess = float(known.mean(dtype=np.float64)) - self.limit
             self.memory["multiplier"] = np.array(max(0.0, self.multiplier + self.multiplier_rate * excess))
         self.logger.record("train/multiplier", self.multiplier)
-        self._estimate(np.nan_to_num(measured).astype(float))
+        self._estimate(np.nan_to_num(measured).astype(float) + self.gamma * self._cut_off)
 
     def _estimate(self, cost: NDArray[np.float64]) -> None:
         """Estimate the advantages of a cost, shape (steps, rows)."""
@@ -119,7 +135,7 @@ class PPOLagrangian(Regularised):
         return [*super()._optimizers(), self.cost_critics.optimizer]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_cost_advantages", "_cost_targets"]
+        return [*super()._excluded_save_params(), "_cost_advantages", "_cost_targets", "_cut_off"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()

@@ -284,6 +284,15 @@ def test_the_policy_follows_the_advantages_less_the_price_of_the_cost() -> None:
     np.testing.assert_allclose(model._policy_advantages(batch), wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_a_time_limit_is_no_end_of_the_costs() -> None:
+    model = learner(PPOLagrangian, limited="long", gamma=0.9)
+    collect(model)
+    assert model._cut_off[6].all() and np.count_nonzero(model._cut_off) == 4  # the last of seven, in four lanes
+    values = model.cost_critics.predict(model.rollout_buffer.observations, which=[0])[..., 0]
+    advantages = model._cost_advantages.reshape(4, 10).T
+    np.testing.assert_allclose(advantages[6], 7 + 0.9 * model._cut_off[6] - values[6], rtol=1e-4)
+
+
 def test_a_limit_on_grants_makes_grants_rare() -> None:
     class Now(Granted):
         def measured(self, info: Any) -> NDArray[np.float64]:
