@@ -4,13 +4,25 @@ try:
     from fair_envs.baselines.coverage import CoverageSet, cover
     from fair_envs.baselines.evaluation import Counterfactual, Played, Player, counterfactual, play
     from fair_envs.baselines.fair_ppo import FairPPO
+    from fair_envs.baselines.lagrangian import PPOLagrangian
+    from fair_envs.baselines.long_term_training import (
+        STUDIES,
+        LongTermTraining,
+        Study,
+        load_long_term,
+        long_term_settings,
+        train_long_term,
+    )
+    from fair_envs.baselines.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.pcn import PCN, PCNSettings, farel_settings
     from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, train_pcn
-    from fair_envs.baselines.policies import GroupedPolicy
+    from fair_envs.baselines.policies import GroupedPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo import PPO
+    from fair_envs.baselines.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.rollouts import Agent, collect
     from fair_envs.baselines.single import SingleTraining, train_single
     from fair_envs.baselines.training import Training, load, train
+    from fair_envs.metrics.long_term import Measure
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] not in ("stable_baselines3", "torch"):
         raise
@@ -18,27 +30,43 @@ except ModuleNotFoundError as error:
     raise ImportError(needed) from error
 
 __all__ = [
+    "APPO",
+    "FPPO",
     "PCN",
     "PPO",
+    "STUDIES",
     "Agent",
     "Counterfactual",
     "CoverageSet",
     "FairPPO",
     "GroupedPolicy",
+    "LongTermTraining",
+    "Massager",
+    "MassagingSchedule",
+    "Measure",
     "PCNSettings",
     "PCNTraining",
+    "PPOLagrangian",
     "Played",
     "Player",
+    "PolicyOutput",
+    "Regularised",
+    "SharedTrunkPolicy",
+    "ShieldActions",
     "SingleTraining",
+    "Study",
     "Training",
     "collect",
     "counterfactual",
     "cover",
     "farel_settings",
     "load",
+    "load_long_term",
     "load_pcn",
+    "long_term_settings",
     "play",
     "train",
+    "train_long_term",
     "train_pcn",
     "train_single",
 ]

@@ -1,6 +1,7 @@
-"""A policy with separate networks for the groups of agents."""
+"""Policies with separate networks for the groups of agents, and with layers that actor and critic share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import gymnasium as gym
@@ -128,6 +129,86 @@ class GroupedPolicy(BasePolicy):
         place = th.empty_like(joined)
         place[joined] = th.arange(len(joined), device=joined.device)
         return tuple(th.cat(part)[place] for part in zip(*parts, strict=True))
+
+
+class SharedTrunk(th.nn.Module):
+    """Layers that actor and critic share, and those that each has for itself behind them.
+
+    Args:
+        inputs: How many features come in.
+        shared: Sizes of the layers that are shared.
+        pi: Sizes of the actor's own.
+        vf: Sizes of the critic's own.
+        activation_fn: What follows each layer.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        *,
+        shared: Sequence[int] = (),
+        pi: Sequence[int] = (),
+        vf: Sequence[int] = (),
+        activation_fn: type[th.nn.Module] = th.nn.ReLU,
+    ) -> None:
+        super().__init__()
+        last = [inputs, *shared][-1]
+        self.trunk = _layers(inputs, shared, activation_fn)
+        self.actor, self.critic = _layers(last, pi, activation_fn), _layers(last, vf, activation_fn)
+        self.latent_dim_pi, self.latent_dim_vf = [last, *pi][-1], [last, *vf][-1]
+
+    def forward(self, features: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return what the actor's and the critic's last layers say."""
+        shared = self.trunk(features)
+        return self.actor(shared), self.critic(shared)
+
+    def forward_actor(self, features: th.Tensor) -> th.Tensor:
+        """Return what the actor's last layer says."""
+        return self.actor(self.trunk(features))  # type: ignore[no-any-return]
+
+    def forward_critic(self, features: th.Tensor) -> th.Tensor:
+        """Return what the critic's last layer says."""
+        return self.critic(self.trunk(features))  # type: ignore[no-any-return]
+
+
+def _layers(inputs: int, sizes: Sequence[int], activation_fn: type[th.nn.Module]) -> th.nn.Sequential:
+    pairs = [(th.nn.Linear(a, b), activation_fn()) for a, b in pairwise([inputs, *sizes])]
+    return th.nn.Sequential(*(layer for pair in pairs for layer in pair))
+
+
+class SharedTrunkPolicy(ActorCriticPolicy):
+    """An actor and a critic behind common layers, which Stable-Baselines3 no longer makes of a ``net_arch``.
+
+    Works wherever Stable-Baselines3 takes an ``ActorCriticPolicy``.
+
+    Args:
+        observation_space: What is seen.
+        action_space: The actions.
+        lr_schedule: Learning rate as a function of the remaining share of the training.
+        net_arch: Sizes of the layers under ``"shared"``, ``"pi"`` and ``"vf"``; what is left out has none.
+        activation_fn: What follows each layer.
+        kwargs: As for ``ActorCriticPolicy``.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.spaces.Space[Any],
+        action_space: gym.spaces.Space[Any],
+        lr_schedule: Schedule,
+        net_arch: Mapping[str, Sequence[int]] | None = None,
+        activation_fn: type[th.nn.Module] = th.nn.ReLU,
+        **kwargs: Any,
+    ) -> None:
+        sizes = {"shared": (64,), "pi": (64,), "vf": (64,)} if net_arch is None else dict(net_arch)
+        if unknown := sorted(set(sizes) - {"shared", "pi", "vf"}):
+            raise ValueError(f"net_arch must hold 'shared', 'pi' and 'vf', got {unknown[0]!r}")
+        super().__init__(observation_space, action_space, lr_schedule, sizes, activation_fn, **kwargs)  # type: ignore[arg-type]
+
+    def _build_mlp_extractor(self) -> None:
+        sizes: Any = self.net_arch
+        self.mlp_extractor = SharedTrunk(  # type: ignore[assignment]
+            self.features_dim, activation_fn=self.activation_fn, **sizes
+        ).to(self.device)
 
 
 def _tensor(obs: PyTorchObs) -> th.Tensor:

@@ -1,14 +1,15 @@
-"""Stable-Baselines3's PPO with three places where a fair variant can step in.
+"""Stable-Baselines3's PPO with places where a fair variant can step in.
 
 The arithmetic is that of Stable-Baselines3, to the bit: a test compares the weights. What is added:
 
 * Samples of agents that had no turn (frozen, or not granted one) stay out of the policy loss; their action made no
   difference. They stay in the value loss.
-* `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch` are overridden by fair variants.
+* `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch` are overridden by fair variants of the updates,
+  `PPO._played`, `PPO._taken` and `PPO._after_rollout` by those of the rollouts.
 """
 
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -23,7 +24,7 @@ from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch.nn import functional
 
-from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.wrappers.transform import strata
 
 
@@ -59,11 +60,17 @@ class Losses(NamedTuple):
     values: th.Tensor  # squared error
 
 
+Taken = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
+"""Is told a step's place in the rollout, actions and log-probabilities; returns those to learn from."""
+
+
 class Rollout(RolloutBuffer):
     """Stable-Baselines3's rollout buffer that also keeps what each step did to whom.
 
     Attributes:
-        source: The environment whose interactions are recorded after each step, or None.
+        source: The environment whose agents' interactions are recorded after each step, or None: those of rows that
+            are no agents are not.
+        taken: What says which actions a step's samples are of, or None: those that were sampled.
         turn: Who had a turn, shape (steps, rows).
         reward: The agents' own rewards, unscaled, shape (steps, rows).
         group: Their groups, shape (steps, rows).
@@ -71,6 +78,7 @@ class Rollout(RolloutBuffer):
     """
 
     source: AgentsVecEnv | None = None
+    taken: Taken | None = None
 
     def reset(self) -> None:
         """Forget the rollout."""
@@ -83,7 +91,15 @@ class Rollout(RolloutBuffer):
         self._turn: th.Tensor | None = None
         self._samples: list[th.Tensor] = []
 
-    def add(self, *args: Any, **kwargs: Any) -> None:
+    def add(
+        self,
+        obs: NDArray[Any],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        episode_start: NDArray[Any],
+        value: th.Tensor,
+        log_prob: th.Tensor,
+    ) -> None:
         """Record a step."""
         if self.source is not None:
             facts, step = self.source.interactions, self.pos
@@ -91,7 +107,9 @@ class Rollout(RolloutBuffer):
             self.reward[step] = self.source.agent_reward.reshape(-1)
             self.group[step] = facts["group"].reshape(-1)
             self.stratum[step] = strata(self.source.fair_spec, {"fair_legitimate": facts["legitimate"]})[0].reshape(-1)
-        super().add(*args, **kwargs)
+        if self.taken is not None:
+            action, log_prob = self.taken(self.pos, action, log_prob)
+        super().add(obs, action, reward, episode_start, value, log_prob)
 
     def flat(self, values: NDArray[Any]) -> th.Tensor:
         """Return what has shape (steps, rows, ...) in the order of `Minibatch.place`, shape (steps * rows, ...)."""
@@ -139,7 +157,8 @@ class PPO(sb3.PPO):
     ) -> bool:
         """Collect experience, with what each step did to whom."""
         self.rollout_buffer.source = source_of(env)
-        finished = super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
+        self.rollout_buffer.taken = self._taken
+        finished = super().collect_rollouts(self._played(env), callback, rollout_buffer, n_rollout_steps)
         if finished:
             if not self.skip_idle:
                 self.rollout_buffer.turn[:] = True
@@ -250,6 +269,27 @@ class PPO(sb3.PPO):
         """Return the optimisers that follow the learning rate's schedule."""
         return [self.policy.optimizer]
 
+    def _played(self, env: VecEnv) -> VecEnv:
+        """Return the environment as a rollout that begins plays it."""
+        return env
+
+    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+        """Take in the step of the rollout that was just played; return the actions to learn from.
+
+        Args:
+            step: Its place in the rollout.
+            action: What was sampled, shape (rows, ...).
+            log_prob: The logarithms of their probabilities, shape (rows,).
+        """
+        return action, log_prob
+
+    def carried(self) -> list[th.Tensor]:
+        """Return what a variant knows of the episodes that are under way, for a checkpoint."""
+        return []
+
+    def carry(self, state: list[th.Tensor]) -> None:
+        """Go on with the episodes that are under way in the environment, knowing what was known of them."""
+
     def _after_rollout(self) -> None:
         """Do what a variant needs after a rollout and before the updates."""
 
@@ -279,8 +319,14 @@ def mean(values: th.Tensor) -> th.Tensor:
     return values.mean() if len(values) else values.sum()
 
 
-def source_of(env: VecEnv) -> AgentsVecEnv | None:
-    """Return the environment under the wrappers if it reports interactions agent by agent, else None."""
+def lanes_of(env: VecEnv) -> LanesVecEnv | None:
+    """Return the environment under the wrappers if it reports interactions as arrays, else None."""
     while isinstance(env, VecEnvWrapper):
         env = env.venv
-    return env if isinstance(env, AgentsVecEnv) else None
+    return env if isinstance(env, LanesVecEnv) else None
+
+
+def source_of(env: VecEnv) -> AgentsVecEnv | None:
+    """Return the environment under the wrappers if it reports interactions agent by agent, else None."""
+    found = lanes_of(env)
+    return found if isinstance(found, AgentsVecEnv) else None

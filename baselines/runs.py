@@ -21,8 +21,8 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
-from fair_envs.baselines.ppo import source_of
-from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.baselines.ppo import PPO, lanes_of, source_of
+from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
@@ -33,10 +33,18 @@ Row = dict[str, Any]
 
 
 def source(env: VecEnv | None) -> AgentsVecEnv:
-    """Return the environment under the wrappers."""
+    """Return the environment of agents under the wrappers."""
     found = None if env is None else source_of(env)
     if found is None:
         raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
+    return found
+
+
+def batch(env: VecEnv | None) -> LanesVecEnv:
+    """Return the environment under the wrappers, whose rows are agents or lanes."""
+    found = None if env is None else lanes_of(env)
+    if found is None:
+        raise ValueError("env must be made by fair_envs.make_sb3, got another environment")
     return found
 
 
@@ -55,7 +63,8 @@ def freeze(model: BaseAlgorithm, *, rows: int) -> bytes:
         "counters": {counter: getattr(model, counter) for counter in COUNTERS},
         "last_obs": th.as_tensor(np.asarray(model._last_obs)),
         "last_episode_starts": th.as_tensor(np.asarray(model._last_episode_starts)),
-        "lanes": th.frombuffer(bytearray(source(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
+        "lanes": th.frombuffer(bytearray(batch(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
+        "carried": model.carried() if isinstance(model, PPO) else [],
         "chance": {
             "torch": th.get_rng_state(),
             "numpy": [name, th.as_tensor(np.asarray(keys, np.int64)), *place],
@@ -71,7 +80,7 @@ def freeze(model: BaseAlgorithm, *, rows: int) -> bytes:
 
 def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     """Put a model that was made with the same settings, and the global generators of chance, where they were."""
-    env = source(model.env)
+    env = batch(model.env)
     env.reset()
     lanes = np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype)
     env.lanes.restore(lanes)
@@ -80,6 +89,8 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
         setattr(model, counter, value)
     model._last_obs = state["last_obs"].numpy()
     model._last_episode_starts = state["last_episode_starts"].numpy()
+    if isinstance(model, PPO):
+        model.carry(state.get("carried", []))
     name, keys, *place = state["chance"]["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
     random.setstate(state["chance"]["python"])

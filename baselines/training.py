@@ -4,11 +4,11 @@ import dataclasses
 import json
 import random
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast, get_type_hints
 
 import numpy as np
 import stable_baselines3 as sb3
@@ -21,7 +21,7 @@ from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
-from fair_envs.baselines.runs import Run, freeze, need_tensorboard, restore, source
+from fair_envs.baselines.runs import Run, batch, freeze, need_tensorboard, restore, source
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
 from fair_envs.registration import find, make_sb3
@@ -192,29 +192,64 @@ def train(
         FileNotFoundError: There is nothing to resume.
         ValueError: The run to resume has another configuration, or a parameter is outside its range.
     """
+    return train_as(config, make_model, out=out, resume=resume, progress=progress, callback=callback)
+
+
+class Settings(Protocol):
+    """What is asked of the record of a training's settings."""
+
+    @property
+    def algorithm(self) -> str:
+        """What learns."""
+
+    @property
+    def steps(self) -> int:
+        """When the training ends."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads it uses."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data, as JSON reads them back."""
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def train_as(
+    config: S,
+    make: Callable[[S], BaseAlgorithm],
+    *,
+    out: str | Path | None,
+    resume: bool,
+    progress: bool,
+    callback: MaybeCallback,
+) -> BaseAlgorithm:
+    """Train and return the model that a function makes of settings; arguments as for `train`."""
     if out is None:
         if resume:
             raise ValueError("out must name the run to resume, got None")
         with own_chance(config.threads):
-            model = make_model(config)
+            model = make(config)
             return _learn(model, config, [], progress=progress, callback=callback)
     with own_chance(config.threads):
         if resume:
             run = Run.open(Path(out))
             run.check(config.as_dict())
-            model = make_model(config)
+            model = make(config)
             if run.has_checkpoint:
                 restore(model, run.checkpoint())
         else:
             Run.check_new(Path(out))
             need_tensorboard()
-            model = make_model(config)  # before the folder is made: bad parameters leave nothing behind
+            model = make(config)  # before the folder is made: bad parameters leave nothing behind
             run = Run.create(Path(out), config.as_dict())
         return _learn_into(run, model, config, progress=progress, callback=callback)
 
 
 def _learn_into(
-    run: Run, model: BaseAlgorithm, config: Training, *, progress: bool, callback: MaybeCallback
+    run: Run, model: BaseAlgorithm, config: Settings, *, progress: bool, callback: MaybeCallback
 ) -> BaseAlgorithm:
     """Train, and keep what is needed to go on whatever happens."""
     keeper = Keeper(run)
@@ -229,11 +264,13 @@ def _learn_into(
 
 
 def _learn(
-    model: BaseAlgorithm, config: Training, callbacks: list[BaseCallback], *, progress: bool, callback: MaybeCallback
+    model: BaseAlgorithm, config: Settings, callbacks: list[BaseCallback], *, progress: bool, callback: MaybeCallback
 ) -> BaseAlgorithm:
-    callbacks = [*callbacks, GroupRewards()]
+    of_agents = isinstance(batch(model.env), AgentsVecEnv)
+    callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
     if progress:
-        callbacks.append(Bar(config.steps, name=config.algorithm))
+        unit = "agent steps" if of_agents else "steps"
+        callbacks.append(Bar(config.steps, name=config.algorithm, unit=unit))
     if callback is not None:
         callbacks.extend(callback if isinstance(callback, list) else [cast(BaseCallback, callback)])
     left = config.steps - model.num_timesteps
@@ -249,10 +286,15 @@ def load(run: str | Path) -> tuple[BaseAlgorithm, Training]:
     Raises:
         FileNotFoundError: The folder holds no run.
     """
+    return load_as(run, Training, make_model)
+
+
+def load_as(run: str | Path, kind: Callable[..., S], make: Callable[[S], BaseAlgorithm]) -> tuple[BaseAlgorithm, S]:
+    """Return the model of a run's last checkpoint, of settings of a kind that a function makes models of."""
     kept = Run.open(Path(run))
-    config = Training(**kept.config())
+    config = kind(**kept.config())
     with own_chance(config.threads):
-        model = make_model(config)
+        model = make(config)
         restore(model, kept.checkpoint())
     return model, config
 
@@ -335,6 +377,21 @@ class GroupRewards(BaseCallback):
             self.logger.record(f"{REWARD}[{name}]", total / count if count else np.nan)
 
 
+class MeanReward(BaseCallback):
+    """Logs, for each rollout, the mean reward of a row and step."""
+
+    def _on_rollout_start(self) -> None:
+        self._sum, self._steps = 0.0, 0
+
+    def _on_step(self) -> bool:
+        self._sum += float(np.mean(self.locals["rewards"], dtype=np.float64))
+        self._steps += 1
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.logger.record(REWARD, self._sum / self._steps)
+
+
 class LearningCurve(BaseCallback):
     """Keeps what the agents of each group earned in each rollout, as the training logs it."""
 
@@ -357,17 +414,18 @@ class Bar(BaseCallback):
     Args:
         steps: When the training ends.
         name: What stands before the bar.
+        unit: What is counted.
     """
 
-    def __init__(self, steps: int, *, name: str) -> None:
+    def __init__(self, steps: int, *, name: str, unit: str = "agent steps") -> None:
         super().__init__()
-        self._steps, self._name = steps, name
+        self._steps, self._name, self._unit = steps, name, unit
 
     def _on_training_start(self) -> None:
         from tqdm import tqdm
 
         done = self.model.num_timesteps
-        self._bar = tqdm(total=self._steps, initial=done, desc=self._name, unit=" agent steps", unit_scale=True)
+        self._bar = tqdm(total=self._steps, initial=done, desc=self._name, unit=f" {self._unit}", unit_scale=True)
 
     def _on_step(self) -> bool:
         self._bar.update(min(self.training_env.num_envs, self._steps - self._bar.n))

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
-ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn"
+ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn|a-ppo|f-ppo|f-ppo-l|f-ppo-s|ppo-lagrangian"
 EXTRAS: Mapping[str, str] = {
     "imageio": "render",
     "matplotlib": "baselines",
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
         """Return the command that is called; ``train`` gets its options now, because they need torch."""
         name, command, rest = super().resolve_command(ctx, args)
         if name == "train":
-            command = typer.main.get_command(training_app(conditioned=is_conditioned(rest)))
+            command = typer.main.get_command(training_app(training_kind(rest)))
         return name, command, rest
 
 
@@ -291,7 +291,10 @@ def train(
     resume: Resume = False,
     progress: ShowProgress = True,
 ) -> None:
-    """Train a baseline: ppo, fair-ppo, sb3-ppo or pcn. Every setting is an option; those of pcn: train pcn --help."""
+    """Train a baseline: ppo, fair-ppo, sb3-ppo, pcn, or one for long-term fairness: a-ppo, f-ppo, ppo-lagrangian.
+
+    Every setting is an option; those of pcn: train pcn --help; those for long-term fairness: train f-ppo --help.
+    """
     start_training(algorithm, env_id, param, out=out, resume=resume, progress=progress, settings={})
 
 
@@ -308,7 +311,8 @@ def start_training(
     """Begin a training or go on with one; what is not given for the latter is as it was."""
     from fair_envs.baselines.runs import Run
 
-    kind, run_training = training_kind(conditioned=is_conditioned([algorithm or ""], out=out if resume else None))
+    words = [word for word in (algorithm, env_id) if word is not None]
+    kind, run_training, preset_values = TRAININGS[training_kind(words, out=out if resume else None)]()
     preset = settings.get("preset")
     given = read_settings(settings, kind) | {"algorithm": algorithm, "env_id": env_id}
     given = {name: value for name, value in given.items() if value is not None}
@@ -323,10 +327,8 @@ def start_training(
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
-    if preset is not None:
-        from fair_envs.baselines.pcn_training import preset_values
-
-        given = preset_values(preset, given) | given
+    if preset_values is not None and (preset is not None or not resume):
+        given = preset_values(preset or "recommended", given) | given
     config = kind(**given)
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
     with resumable(f"fair-envs train --out {folder} --resume", begun=folder / "config.json"):
@@ -334,37 +336,73 @@ def start_training(
     typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
 
 
-def is_conditioned(arguments: Sequence[str], *, out: Path | None = None) -> bool:
-    """Return whether a training is one of Pareto Conditioned Networks: it says so, or the run that is resumed was."""
+TrainingKind = Literal["agents", "conditioned", "long-term"]
+
+
+def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> TrainingKind:
+    """Return what kind of training it is: its words say so, or the run that is resumed was."""
     from fair_envs.baselines.runs import Run
 
     pairs = list(pairwise(["", *arguments]))
-    if any(word == "pcn" and (not last.startswith("--") or "=" in last or last in FLAGS) for last, word in pairs):
-        return True
+    words = [word for last, word in pairs if not last.startswith("--") or "=" in last or last in FLAGS]
     if "--resume" in arguments:
         folders = [word for last, word in pairs if last == "--out"]
         folders += [word.removeprefix("--out=") for word in arguments if word.startswith("--out=")]
         out = Path(folders[-1]) if folders else out
-    if out is None or not (out / "config.json").is_file():
-        return False
-    return bool(Run(out).config().get("algorithm") == "pcn")
+    if out is not None and (out / "config.json").is_file():
+        kept = Run(out).config()
+        words += [str(kept.get(name)) for name in ("algorithm", "env_id")]
+    return "conditioned" if "pcn" in words else "long-term" if is_long_term(words) else "agents"
 
 
-def training_kind(*, conditioned: bool) -> tuple[Any, Callable[..., Any]]:
-    """Return the record of a training's settings, and what trains."""
-    if conditioned:
-        from fair_envs.baselines.pcn_training import PCNTraining, train_pcn
+def is_long_term(words: Sequence[str]) -> bool:
+    """Return whether words name an algorithm for long-term fairness, or PPO on an environment that has its study."""
+    from fair_envs.baselines.long_term_training import STUDIES, LongTermAlgorithm
 
-        return PCNTraining, train_pcn
+    named = set(get_args(LongTermAlgorithm)) & set(words)
+    return bool(named - {"ppo"} or (named and set(STUDIES) & set(words)))
+
+
+def agents_training() -> tuple[Any, Callable[..., Any], None]:
+    """Return the record of settings, and what trains."""
     from fair_envs.baselines.training import Training
     from fair_envs.baselines.training import train as train_agents
 
-    return Training, train_agents
+    return Training, train_agents, None
 
 
-def training_app(*, conditioned: bool = False) -> typer.Typer:
+def conditioned_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]]]:
+    """Return the record of settings, what trains, and the presets."""
+    from fair_envs.baselines.pcn_training import PCNTraining, preset_values, train_pcn
+
+    return PCNTraining, train_pcn, preset_values
+
+
+def long_term_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]]]:
+    """Return the record of settings, what trains, and the presets."""
+    from fair_envs.baselines.long_term_training import LongTermTraining, long_term_preset, train_long_term
+
+    return LongTermTraining, train_long_term, long_term_preset
+
+
+TRAININGS: dict[TrainingKind, Callable[[], tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]] | None]]] = {
+    "agents": agents_training,
+    "conditioned": conditioned_training,
+    "long-term": long_term_training,
+}
+
+PRESETS: dict[TrainingKind, tuple[str, str]] = {
+    "conditioned": (
+        "recommended|farel|farel-published",
+        "The settings that are not given: this package's, FAReL's, or those with its published mistakes.",
+    ),
+    "long-term": ("recommended|published", "The settings that are not given: this package's, or the published code's."),
+}
+"""The presets of a kind of training, and what they are."""
+
+
+def training_app(kind: TrainingKind = "agents") -> typer.Typer:
     """Return the command ``train`` with an option for each setting of a training."""
-    kind, _ = training_kind(conditioned=conditioned)
     shared = inspect.signature(train).parameters
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -381,20 +419,20 @@ def training_app(*, conditioned: bool = False) -> typer.Typer:
     return single
 
 
-def setting_options(kind: Any) -> dict[str, Any]:
-    """Return the annotation of the option for each setting; pcn has presets too."""
+def setting_options(name: TrainingKind) -> dict[str, Any]:
+    """Return the annotation of the option for each setting; some kinds have presets too."""
     from fair_envs.pages import field_comments
 
+    kind, *_ = TRAININGS[name]()
     comments: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         comments |= field_comments(base)
     options = {
-        name: option(of, about=comments.get(name, ""), default=getattr(kind, name))
-        for name, of in setting_kinds(kind).items()
+        field: option(of, about=comments.get(field, ""), default=getattr(kind, field))
+        for field, of in setting_kinds(kind).items()
     }
-    if kind.__name__ == "PCNTraining":
-        about = "The settings that are not given: this package's, FAReL's, or those with its published mistakes."
-        choices = "recommended|farel|farel-published"
+    if name in PRESETS:
+        choices, about = PRESETS[name]
         options["preset"] = Annotated[str | None, typer.Option(help=about, metavar=choices)]
     return options
 
@@ -439,8 +477,12 @@ def evaluate(
     from fair_envs.registration import make_rules
 
     folder = new_path(out, stem="evaluation", folder=run)
-    if is_conditioned([], out=run):
+    kind = training_kind([], out=run)
+    if kind == "conditioned":
         evaluate_conditioned(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
+        return
+    if kind == "long-term":
+        evaluate_of_long_term(run, folder, episodes=episodes, seed=seed, param=param)
         return
     model, config = load(run)
     parameters = environment_parameters(config.env_id, param, base=config.parameters)
@@ -476,6 +518,31 @@ def evaluate_conditioned(
     found = test(model, config, episodes=episodes, seed=seed, progress=progress)
     coverage.save(found, folder, reference=model.reference[model.requested])
     terminal().print(coverage.table(found))
+    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
+    typer.echo(f"saved {folder}")
+
+
+def evaluate_of_long_term(run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None) -> None:
+    """Play what was trained for long-term fairness, by itself and behind its shield."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from fair_envs.baselines.long_term_evaluation import evaluate_long_term
+    from fair_envs.baselines.long_term_training import load_long_term
+
+    model, config = load_long_term(run)
+    parameters = environment_parameters(config.env_id, param, base=config.parameters)
+    found = evaluate_long_term(model, config, episodes=episodes, seed=seed, parameters=parameters)
+    estimates = {played: episodes_of.estimates() for played, episodes_of in found.items()}
+    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
+    told = {played: {name: one.as_dict() for name, one in of.items()} for played, of in estimates.items()}
+    folder.mkdir(parents=True)
+    report = {**about, "training": config.as_dict(), "estimates": told}
+    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    shown = Table("number", *estimates, box=None, pad_edge=False)
+    for name in next(iter(estimates.values())):
+        shown.add_row(name, *(Text(f"{of[name]:.4g}") for of in estimates.values()))
+    terminal().print(shown)
     typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
     typer.echo(f"saved {folder}")
 

@@ -240,13 +240,13 @@ def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path) -> None:
     ],
 )
 def test_a_training_is_of_pcn_if_it_is_named_so(words: Sequence[str], conditioned: bool) -> None:
-    assert cli.is_conditioned(words) is conditioned
+    assert (cli.training_kind(words) == "conditioned") is conditioned
 
 
 def test_a_run_of_pcn_is_known_by_its_folder(tmp_path: Path) -> None:
     train_pcn(config(steps=100), out=tmp_path / "run")
     for words in (("--out", str(tmp_path / "run")), (f"--out={tmp_path / 'run'}",)):
-        assert cli.is_conditioned(("--resume", *words))
+        assert cli.training_kind(("--resume", *words)) == "conditioned"
     said = Said("train", "--out", tmp_path / "run", "--resume", "--preset", "farel")
     assert "preset must be left out where a run is resumed" in said.flat
 

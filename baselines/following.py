@@ -1,0 +1,128 @@
+"""Follows measures of fairness step by step in what a Stable-Baselines3 learner plays."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from fair_envs.baselines.ppo import lanes_of
+from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
+from fair_envs.interactions import PREFIX, columns
+from fair_envs.metrics.long_term import Measure
+
+MeasureOf = Callable[[int], Measure]
+"""Makes a measure of so many lanes."""
+
+
+class FollowMeasures(VecEnvWrapper):
+    """Keeps measures up to date while an environment is played.
+
+    The facts of a step are taken in before an episode that it ended gives way to the next; `measures` tell of that
+    episode until the next step begins. The environment is one of this package, or any other whose infos hold
+    `fair_envs.interactions.record`.
+
+    Args:
+        venv: The environment. Its rows are lanes, or the agents of lanes.
+        measures: What makes each measure.
+
+    Attributes:
+        measures: The measures, each of one number a lane.
+        begins: Which lanes' next step is the first of an episode, shape (lanes,).
+        infos: What the rows were told of the last step.
+    """
+
+    def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
+        super().__init__(venv)
+        self._source = lanes_of(venv)
+        self._rows_each = 1 if self._source is None else venv.num_envs // self._source.lanes.count
+        lanes = venv.num_envs // self._rows_each
+        self.measures = tuple(measure_of(lanes) for measure_of in measures)
+        self.begins = np.ones(lanes, bool)
+        self.infos: Sequence[Mapping[str, Any]] = ()
+
+    def reset(self) -> Any:
+        """Begin episodes in all rows and return their observations."""
+        self.begins[:] = True
+        return self.venv.reset()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the rows' actions."""
+        self._begin()
+        self.venv.step_async(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play one step of every row and let the measures take it in."""
+        played = self.venv.step_wait()
+        _, _, done, self.infos = played
+        facts = self._facts(self.infos)
+        for measure in self.measures:
+            measure.update(facts)
+        self.begins = done[:: self._rows_each].astype(bool)
+        return played
+
+    def of_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
+        """Return what holds for each lane as what holds for each row, shape (rows,)."""
+        return lanes if self._rows_each == 1 else np.repeat(lanes, self._rows_each)
+
+    def at(self, begins: NDArray[np.bool_]) -> None:
+        """Say which rows' next step is the first of an episode, shape (rows,)."""
+        self.begins = begins[:: self._rows_each].astype(bool)
+
+    def _begin(self) -> None:
+        """Let the measures forget the episodes that are over."""
+        if self.begins.any():
+            for measure in self.measures:
+                measure.restart(self.begins)
+
+    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+        """Return the facts of the last step as columns, lanes first."""
+        if self._source is not None:
+            return columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
+        names = [name for name in infos[0] if name.startswith(PREFIX)]
+        if not names:
+            raise ValueError("env must tell fair_envs.interactions.record in its infos, got none of its columns")
+        return {name: np.stack([info[name] for info in infos]) for name in names}
+
+
+# -------------------------------------------------------------------------------------------------- snapshots
+
+
+def snapshot(measures: Sequence[Measure]) -> list[th.Tensor]:
+    """Return copies of all arrays and numbers that measures hold, in a fixed order."""
+    return [th.from_numpy(np.array(value)) for _, _, value in _numbers(measures)]
+
+
+def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
+    """Put measures of the same kinds and lanes where a snapshot was taken."""
+    for (owner, name, now), kept in zip(_numbers(measures), state, strict=True):
+        if not isinstance(now, np.ndarray):
+            setattr(owner, name, type(now)(kept.item()))
+        elif owner is None:
+            now[...] = kept.numpy()
+        else:
+            setattr(owner, name, kept.numpy().copy())
+
+
+def _numbers(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
+    """Return the arrays and numbers among attributes, and in what they hold: owner, attribute and value.
+
+    An array in a tuple, list or dictionary has no owner that could be given another one: None.
+    """
+    found: list[tuple[Any, str, Any]] = []
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.append((None, "", part))
+        elif isinstance(part, (tuple, list)):
+            found += _numbers(part)
+        elif isinstance(part, dict):
+            found += _numbers([part[key] for key in sorted(part)])
+        elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
+            for name, value in sorted(vars(part).items()):
+                if isinstance(value, (np.ndarray, np.generic, bool, int, float)):
+                    found.append((part, name, value))
+                elif not callable(value) or isinstance(value, Measure):
+                    found += _numbers([value])
+    return found

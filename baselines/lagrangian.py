@@ -1,0 +1,142 @@
+"""PPO under a limit on how unfair its decisions may be on average: the constraint has a price that is learnt."""
+
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from fair_envs.baselines.costs import cost_advantages
+from fair_envs.baselines.fair_modes import CostCritics
+from fair_envs.baselines.ppo import Minibatch
+from fair_envs.baselines.regularised import Regularised
+from fair_envs.parameters import Positive, Weight, checked
+
+Limited = Literal["short", "long"]
+
+
+class PPOLagrangian(Regularised):
+    """PPO that maximises its returns under a limit on the mean of a measure of fairness over steps.
+
+    The limit has a multiplier m, at least 0, which follows the excess: after each rollout
+    ``m = max(0, m + multiplier_rate * (mean - limit))``. The policy follows ``(A - m * A_c) / (1 + m)`` with A_c the
+    centred advantages of the measure as a cost, estimated with a critic of its own. After Ray, Achiam and Amodei
+    (2019), *Benchmarking Safe Exploration in Deep Reinforcement Learning*, with the multiplier's update of Stooke,
+    Achiam and Abbeel (2020), *Responsive Safety in Reinforcement Learning by PID Lagrangian Methods*, its integral part
+    alone.
+    Steps for which the measure is undefined cost nothing and are not in the mean. Where a time limit cuts an episode
+    off, the critic says what would have followed. Logged is ``train/multiplier``.
+
+    Args:
+        args: As for `stable_baselines3.PPO`.
+        limit: What the mean may be; infinity: anything, which is PPO.
+        limited: Which of the measures.
+        multiplier: The multiplier at the beginning, at least 0.
+        multiplier_rate: How fast it follows.
+        kwargs: As for `Regularised`.
+
+    Raises:
+        ValueError: An argument outside its range, or an environment whose observations are no arrays.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        limit: float = 0.05,
+        limited: Limited = "short",
+        multiplier: float = 0.0,
+        multiplier_rate: float = 0.05,
+        **kwargs: Any,
+    ) -> None:
+        if not limit >= 0:
+            raise ValueError(f"limit must be at least 0, got {limit!r}")
+        self.limit, self.limited = float(limit), checked("limited", limited, Limited)
+        self.first_multiplier = float(checked("multiplier", multiplier, Weight))
+        self.multiplier_rate = float(checked("multiplier_rate", multiplier_rate, Positive))
+        loading = not kwargs.get("_init_setup_model", True)
+        if limited == "long" and kwargs.get("long") is None and not loading:
+            raise ValueError("long must be given where it is limited, got None")
+        super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if not isinstance(self.observation_space, gym.spaces.Box):
+            raise ValueError(f"env must show arrays, got {self.observation_space}")
+        self.cost_critics = CostCritics(
+            int(np.prod(self.observation_space.shape)),
+            costs=1,
+            learning_rate=self.lr_schedule(1),
+            seed=0 if self.seed is None else self.seed,
+        ).to(self.device)
+
+    @property
+    def multiplier(self) -> float:
+        """What a unit of the cost is now worth in standard deviations of the advantages."""
+        return float(self.memory.get("multiplier", self.first_multiplier))
+
+    def _played(self, env: VecEnv) -> VecEnv:
+        self._cut_off = np.zeros((self.n_steps, self.n_envs))  # what would have followed
+        return super()._played(env)
+
+    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+        following = self._following
+        assert following is not None
+        if following.begins.any():
+            cut = [row for row, info in enumerate(following.infos) if info.get("TimeLimit.truncated")]
+            if cut:
+                seen = np.array([following.infos[row]["terminal_observation"] for row in cut], np.float32)
+                self._cut_off[step, cut] = self.cost_critics.predict(seen.reshape(1, len(cut), -1), which=[0])[0, :, 0]
+        return super()._taken(step, action, log_prob)
+
+    def _after_rollout(self) -> None:
+        super()._after_rollout()
+        measured = self.recorded.short if self.limited == "short" else self.recorded.long
+        known = measured[~np.isnan(measured)]
+        if len(known):
+            excess = float(known.mean(dtype=np.float64)) - self.limit
+            self.memory["multiplier"] = np.array(max(0.0, self.multiplier + self.multiplier_rate * excess))
+        self.logger.record("train/multiplier", self.multiplier)
+        self._estimate(np.nan_to_num(measured).astype(float) + self.gamma * self._cut_off)
+
+    def _estimate(self, cost: NDArray[np.float64]) -> None:
+        """Estimate the advantages of a cost, shape (steps, rows)."""
+        buffer, (steps, rows) = self.rollout_buffer, cost.shape
+        values = self.cost_critics.predict(buffer.observations.reshape(steps, rows, -1), which=[0])
+        last = np.asarray(self._last_obs, np.float32).reshape(1, rows, -1)
+        advantages = cost_advantages(
+            cost[..., np.newaxis],
+            values,
+            self.cost_critics.predict(last, which=[0])[0],
+            buffer.episode_starts.astype(bool),
+            np.asarray(self._last_episode_starts, bool),
+            gamma=self.gamma,
+            gae_lambda=self.gae_lambda,
+        )
+        self._cost_advantages = buffer.flat(advantages[..., 0].astype(np.float32))
+        self._cost_targets = buffer.flat((advantages + values).astype(np.float32))
+
+    def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+        cost = self._of_turns(batch, self._cost_advantages[batch.place])
+        if len(cost):
+            cost = cost - cost.mean()
+        return (self._normalised(own) - self.multiplier * cost) / (1 + self.multiplier)
+
+    def _after_minibatch(self, batch: Minibatch) -> None:
+        self.cost_critics.update(
+            batch.observations.flatten(1).float(),
+            self._cost_targets[batch.place],
+            which=[0],
+            max_grad_norm=self.max_grad_norm,
+        )
+
+    def _optimizers(self) -> list[th.optim.Optimizer]:
+        return [*super()._optimizers(), self.cost_critics.optimizer]
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_cost_advantages", "_cost_targets", "_cut_off"]
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        states, tensors = super()._get_torch_save_params()
+        return [*states, "cost_critics", "cost_critics.optimizer"], tensors

@@ -1,0 +1,138 @@
+"""Plays what was trained for long-term fairness on whole episodes, by itself and behind its shield."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from fair_envs.baselines.following import FollowMeasures
+from fair_envs.baselines.long_term_training import LongTermTraining
+from fair_envs.baselines.massaging import ShieldActions
+from fair_envs.baselines.regularised import Regularised
+from fair_envs.baselines.training import own_chance
+from fair_envs.metrics.intervals import Estimate, mean_interval
+from fair_envs.registration import make_sb3
+
+Floats = NDArray[np.float64]
+MOST_STEPS = 1_000_000  # of an episode; one that goes on longer has no end
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LongTermEpisodes:
+    """What whole episodes came to, arrays of shape (episodes,).
+
+    Attributes:
+        steps: How long each was.
+        rewards: Its return.
+        short: The mean of the short-term measure over the steps for which it is defined; NaN: none.
+        long: That of the long-term measure.
+        last_long: The long-term measure after its last step.
+        massaged: The share of steps whose action was altered.
+    """
+
+    steps: NDArray[np.int64]
+    rewards: Floats
+    short: Floats
+    long: Floats
+    last_long: Floats
+    massaged: Floats
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Return the means over episodes with 95 % intervals, of episodes for which they are defined."""
+        told = {
+            "reward": self.rewards,
+            "short-term": self.short,
+            "long-term": self.long,
+            "long-term at the end": self.last_long,
+            "massaged": self.massaged,
+        }
+        return {name: mean_interval(values, undefined="omit") for name, values in told.items()}
+
+
+def shielded(model: Regularised, env: VecEnv) -> ShieldActions:
+    """Return an environment behind the shield of a model, with the threshold of its last rollout.
+
+    Raises:
+        ValueError: The model has no massager.
+    """
+    if model.massager is None or model.short is None:
+        raise ValueError("model must have a massager, got none")
+    others = () if model.long is None else (model.long,)
+    shield = ShieldActions(
+        env, model.massager, model.policy, short=model.short, threshold=model.massaging_schedule, others=others
+    )
+    shield.rollout = max(0, model.rollouts - 1)
+    return shield
+
+
+def play_long_term(
+    model: Regularised, env: VecEnv, *, shield: bool = False, deterministic: bool = False, seed: int = 0
+) -> LongTermEpisodes:
+    """Play the first episode of every row of an environment.
+
+    Args:
+        model: What was trained; actions are drawn from its policy.
+        env: As it was trained on, with a row for each episode; it is seeded before.
+        shield: Whether actions are massaged as in the last rollout of the training; else the policy plays by itself.
+        deterministic: Whether the likeliest action is taken instead of a drawn one.
+        seed: Of the draws of actions.
+
+    Raises:
+        ValueError: There is no massager to shield with.
+    """
+    makers = [maker for maker in (model.short, model.long) if maker is not None]
+    followed = shielded(model, env) if shield else FollowMeasures(env, makers)
+    with own_chance(th.get_num_threads()):
+        th.manual_seed(seed)
+        return _played(model, followed, deterministic=deterministic)
+
+
+def _played(model: Regularised, env: FollowMeasures, *, deterministic: bool) -> LongTermEpisodes:
+    rows, observation = env.num_envs, env.reset()
+    going, steps, rewards, massaged = np.ones(rows, bool), np.zeros(rows, np.int64), np.zeros(rows), np.zeros(rows)
+    sums, counts, last = np.zeros((2, rows)), np.zeros((2, rows)), np.full((2, rows), np.nan)
+    while going.any():
+        if steps.max() > MOST_STEPS:
+            raise ValueError(f"env must have episodes of at most {MOST_STEPS} steps, got a longer one")
+        observation, reward, done, _ = env.step(model.predict(observation, deterministic=deterministic)[0])
+        steps += going
+        rewards += np.where(going, reward, 0)
+        if isinstance(env, ShieldActions):
+            massaged += going & env.altered
+        for k, measure in enumerate(env.measures):
+            value = env.of_rows(measure.value)
+            known = going & ~np.isnan(value)
+            sums[k, known] += value[known]
+            counts[k] += known
+            last[k, going] = value[going]
+        going &= ~done.astype(bool)
+    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    return LongTermEpisodes(
+        steps=steps, rewards=rewards, short=means[0], long=means[1], last_long=last[1], massaged=massaged / steps
+    )
+
+
+def evaluate_long_term(
+    model: Any, config: LongTermTraining, *, episodes: int, seed: int, parameters: Mapping[str, Any] | None = None
+) -> dict[str, LongTermEpisodes]:
+    """Return test episodes of a trained policy by itself and, if it has a massager, behind its shield.
+
+    Both meet the same luck of the environment.
+
+    Args:
+        model: What was trained.
+        config: How.
+        episodes: How many.
+        seed: Of the first episode.
+        parameters: Of the environment; None: those of the training.
+    """
+    given = config.parameters if parameters is None else parameters
+    found = {}
+    for name in ("unshielded", "shielded")[: 1 if model.massager is None else 2]:
+        env = make_sb3(config.env_id, n_envs=episodes, rows="lanes", seed=seed, threads=config.threads, **given)
+        found[name] = play_long_term(model, env, shield=name == "shielded", seed=seed)
+    return found

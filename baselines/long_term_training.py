@@ -1,0 +1,247 @@
+"""Trains for long-term fairness: PPO, A-PPO, F-PPO, its ablations, and PPO under a limit, from one record of settings.
+
+What an environment's long-term fairness is measured and mitigated with is its `Study`; `STUDIES` has one for each
+environment that can be trained on here. Add one with ``STUDIES["MyEnv-v0"] = Study(...)``.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.type_aliases import MaybeCallback
+from torch import nn
+
+from fair_envs.baselines.lagrangian import PPOLagrangian
+from fair_envs.baselines.massaging import Massager, Massaging, Schedule
+from fair_envs.baselines.policies import SharedTrunkPolicy
+from fair_envs.baselines.regularised import APPO, FPPO, Regularised, Scaling
+from fair_envs.baselines.training import load_as, plain_parameters, train_as
+from fair_envs.core import Rules
+from fair_envs.metrics.long_term import Measure
+from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+from fair_envs.registration import find, make_rules, make_sb3
+
+LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
+
+LONG_TERM_SEEDS = 2**42  # environments of these trainings are seeded from here on
+LANES_EACH = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What the fairness of an environment is measured and mitigated with.
+
+    Attributes:
+        short: Makes the short-term measure of so many lanes, from the environment's rules.
+        long: Makes the long-term measure.
+        massager: Makes what alters unsure actions, from the rules; None: there is none.
+        thresholds: What it calls unsure, by rollout.
+        settings: Fields of `LongTermTraining` whose defaults do not suit the environment.
+        published: Fields as in the published study, by algorithm; under ``"all"`` for all of them.
+    """
+
+    short: Callable[[Rules, int], Measure]
+    long: Callable[[Rules, int], Measure]
+    massager: Callable[[Rules], Massager] | None = None
+    thresholds: Schedule | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+STUDIES: dict[str, Study] = {}
+"""The studies by the environment's id."""
+
+
+def study_of(env_id: str) -> Study:
+    """Return an environment's study.
+
+    Raises:
+        ValueError: It has none.
+    """
+    find(env_id)
+    if env_id not in STUDIES:
+        raise ValueError(f"env_id must be one of {', '.join(sorted(STUDIES)) or 'none yet'}, got {env_id!r}")
+    return STUDIES[env_id]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongTermTraining:
+    """What is trained for long-term fairness, and how; equal trainings give equal networks.
+
+    P in the comments is the published code of F-PPO, see the preset ``published``.
+
+    Raises:
+        ValueError: A value outside its range, or an environment without a study.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
+    algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": massaging alone
+    steps: Count = 200_000  # environment steps of all lanes; whole rollouts, so at least these
+    # The rollouts
+    lanes: Count = 8  # P: 1
+    n_steps: Count = 256  # of each lane in a rollout; P: 2000 or 2048
+    # PPO
+    batch_size: Annotated[int, Range(2)] = 256  # P: 64
+    n_epochs: Count = 10  # P
+    learning_rate: Positive = 3e-4  # P: 1e-5
+    gamma: Share = 0.99  # P
+    gae_lambda: Share = 0.95  # P
+    clip_range: Positive = 0.2  # P
+    ent_coef: Weight = 0.0  # P
+    vf_coef: Weight = 0.5  # P
+    max_grad_norm: Positive = 0.5  # P
+    shared: Sequence[int] = ()  # sizes of the layers that actor and critic share
+    pi: Sequence[int] = (64, 64)  # of the actor's own
+    vf: Sequence[int] = (64, 64)  # of the critic's own
+    # Regularisation
+    delta: Weight = 0.05  # short-term disparity that is accepted
+    scaling: Scaling = "running"  # P: as_coded
+    value_weight: Weight = 0.25  # A-PPO: of being above delta
+    decrease_weight: Weight = 0.25  # A-PPO: of going further above it
+    weight: Weight = 1.0  # F-PPO: of a worse long term while above delta
+    bonus_weight: Weight = 1.0  # F-PPO: of a better long term while within it
+    # Massaging
+    massaging: Massaging = "as_paper"  # what is learnt from altered actions
+    massaging_pace: Positive = 1.0  # rollouts of the published schedule that pass in one rollout
+    # PPO under a limit
+    limit: Weight = 0.05  # of the mean short-term disparity
+    multiplier_rate: Positive = 0.05
+    # The machine
+    seed: Annotated[int, Range(0, 2**20 - 1)] = 0
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        study_of(self.env_id)
+        for name, kind in get_type_hints(type(self), include_extras=True).items():
+            if name in ("shared", "pi", "vf"):
+                if not isinstance(getattr(self, name), Sequence):
+                    raise ValueError(f"{name} must list the sizes of layers, got {getattr(self, name)!r}")
+                object.__setattr__(self, name, tuple(checked(name, size, Count) for size in getattr(self, name)))
+            elif name not in ("env_id", "parameters"):
+                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        if self.algorithm == "f-ppo-s" and study_of(self.env_id).massager is None:
+            raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data, as JSON reads them back."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+
+Preset = Literal["recommended", "published"]
+"""Settings that stand in for those that are not given: this package's, or the published code's."""
+
+
+def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a preset for a training that is given so far.
+
+    Raises:
+        ValueError: An unknown preset.
+    """
+    checked("preset", preset, Preset)
+    study = study_of(given["env_id"])
+    if preset == "recommended":
+        return dict(study.settings)
+    backbone = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5, "scaling": "as_coded"}
+    return {**backbone, **study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
+
+
+def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> LongTermTraining:
+    """Return the settings of a training on an environment, with what its study says in place of what is not given."""
+    given = {"env_id": env_id, "algorithm": "f-ppo", **given}
+    return LongTermTraining(**{**long_term_preset(preset, given), **given})
+
+
+# ------------------------------------------------------------------------------------------- making and training
+
+
+@dataclass(frozen=True)
+class Paced:
+    """A schedule of which some rollouts pass in one."""
+
+    schedule: Schedule
+    pace: float
+
+    def __call__(self, rollout: int) -> float | None:
+        """Return the threshold of a rollout, or None."""
+        return self.schedule(rollout * self.pace)  # type: ignore[arg-type]  # between two of them
+
+
+@dataclass(frozen=True)
+class Made:
+    """Makes a study's measure."""
+
+    of: Callable[[Rules, int], Measure]
+    rules: Rules
+
+    def __call__(self, lanes: int) -> Measure:
+        """Return the measure of so many lanes."""
+        return self.of(self.rules, lanes)
+
+
+def make_long_term(config: LongTermTraining) -> Regularised:
+    """Return the untrained model, with one row for each lane.
+
+    Raises:
+        ValueError: A parameter of the environment outside its range.
+        TypeError: An unknown parameter of the environment.
+    """
+    first = LONG_TERM_SEEDS + LANES_EACH * config.seed
+    env = make_sb3(
+        config.env_id, n_envs=config.lanes, rows="lanes", seed=first, threads=config.threads, **config.parameters
+    )
+    names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
+    settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
+    sizes = {name: list(getattr(config, name)) for name in ("shared", "pi", "vf")}
+    settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
+    kind, own = learner_of(config)
+    model = kind(SharedTrunkPolicy, env, **settings, **own)
+    env.seed(first)  # the model has seeded it with its own seed
+    return model
+
+
+def learner_of(config: LongTermTraining) -> tuple[type[Regularised], dict[str, Any]]:
+    """Return the learner of an algorithm and its own settings."""
+    study, rules = study_of(config.env_id), make_rules(config.env_id, **config.parameters)
+    shared: dict[str, Any] = {"short": Made(study.short, rules), "long": Made(study.long, rules)}
+    if config.algorithm == "ppo":
+        return Regularised, shared
+    if config.algorithm == "ppo-lagrangian":
+        return PPOLagrangian, {**shared, "limit": config.limit, "multiplier_rate": config.multiplier_rate}
+    shared |= {"delta": config.delta, "scaling": config.scaling}
+    if config.algorithm == "a-ppo":
+        return APPO, {**shared, "value_weight": config.value_weight, "decrease_weight": config.decrease_weight}
+    if config.algorithm != "f-ppo-l" and study.massager is not None and study.thresholds is not None:
+        schedule = Paced(study.thresholds, config.massaging_pace)
+        shared |= {"massager": study.massager(rules), "massaging_schedule": schedule, "massaging": config.massaging}
+    regularised = config.algorithm != "f-ppo-s"
+    weights = {"weight": config.weight * regularised, "bonus_weight": config.bonus_weight * regularised}
+    return FPPO, {**shared, **weights}
+
+
+def train_long_term(
+    config: LongTermTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
+) -> BaseAlgorithm:
+    """Train and return the model; arguments, the folder and what is raised are those of `fair_envs.baselines.train`."""
+    return train_as(config, make_long_term, out=out, resume=resume, progress=progress, callback=callback)
+
+
+def load_long_term(run: str | Path) -> tuple[BaseAlgorithm, LongTermTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder holds no run.
+    """
+    return load_as(run, LongTermTraining, make_long_term)

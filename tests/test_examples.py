@@ -1,0 +1,42 @@
+"""The examples run, and show what they say."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(scope="module")
+def villages() -> dict[str, Any]:
+    """Return what the example of an environment of one's own defines."""
+    pytest.importorskip("stable_baselines3")
+    return runpy.run_path(str(EXAMPLES / "own_environment_with_f_ppo.py"))
+
+
+def test_f_ppo_keeps_the_villages_closer_than_ppo(villages: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    found = villages["main"]()
+    assert found["F-PPO"]["long-term"] < 0.7 * found["PPO"]["long-term"]
+    assert found["F-PPO"]["reward"] < found["PPO"]["reward"]  # that has its price
+    assert found["F-PPO, shielded"]["short-term"] < found["F-PPO"]["short-term"] + 0.02
+    assert [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()] == list(found)
+
+
+def test_the_examples_massager_turns_unsure_visits_that_make_the_gap_smaller(villages: dict[str, Any]) -> None:
+    short = villages["VisitGap"](3)
+    short.visits = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    policy = villages["PolicyOutput"](probabilities=np.array([[0.6, 0.4], [0.9, 0.1], [0.5, 0.5]]))
+    visits = villages["visit_the_other"](np.zeros((3, 2)), np.zeros(3, int), policy, short, threshold=0.3)
+    assert visits.tolist() == [1, 0, 0]  # turned; sure; a tie
+
+
+def test_the_examples_measure_forgets_a_season_that_is_over(villages: dict[str, Any]) -> None:
+    gap = villages["VisitGap"](2)
+    visit = {"fair_action": np.array([[1, 0], [1, 0]])}
+    gap.update(visit)
+    assert gap.update({"fair_action": np.array([[0, 1], [1, 0]])}).tolist() == [0, 1]
+    gap.restart(np.array([False, True]))
+    assert gap.update(visit).tolist() == pytest.approx([1 / 3, 1])
