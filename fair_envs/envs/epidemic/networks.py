@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 
 NETWORKS = ("karate", "chain")
 GIRVAN_NEWMAN = "girvan_newman"
+MOST_SPRINGS = 400  # people whose places are found by springs
 NEEDS_NETWORKX = (
     "communities='girvan_newman' of a network of your own needs networkx; give the communities, or install it with: "
     "pip install 'fair-envs[networks]'"
@@ -74,14 +75,14 @@ class Network(NamedTuple):
         edges: Pairs of people who meet, by their places, each pair once, the lower place first; shape (pairs, 2).
         community: Each person's, shape (people,).
         names: Of the communities.
-        places: Where pictures put people, (x, y) between 0 and 1, shape (people, 2).
+        places: Where pictures put people, (x, y) between 0 and 1, shape (people, 2); None: where `arranged` does.
     """
 
     labels: tuple[Hashable, ...]
     edges: Codes
     community: Codes
     names: tuple[str, ...]
-    places: Floats
+    places: Floats | None = None
 
     @property
     def people(self) -> int:
@@ -123,7 +124,8 @@ def make_network(network: Any, communities: Any, *, chain_people: int) -> Networ
     Args:
         network: One of `NETWORKS`; a networkx graph; an array of shape (people, people), 1 where two people meet; or
             pairs of people, who are numbered from 0.
-        communities: ``"girvan_newman"``; one code or name for each person; or the people of each community.
+        communities: ``"girvan_newman"``; a code or a name for each person, in their order or by their labels; or the
+            people of each community.
         chain_people: How many people the chain has.
 
     Raises:
@@ -140,8 +142,33 @@ def make_network(network: Any, communities: Any, *, chain_people: int) -> Networ
     if count < 2:
         raise ValueError(f"communities must be at least 2, got {count}")
     names = names or tuple(f"community {code}" for code in range(count))
-    places = np.array(KARATE_PLACES) if isinstance(network, str) and network == "karate" else on_a_circle(community)
-    return Network(labels, edges, community, names, places)
+    return Network(labels, edges, community, names, _places(network, community))
+
+
+def _places(network: Any, community: Codes) -> Floats | None:
+    if not isinstance(network, str):
+        return None
+    return np.array(KARATE_PLACES) if network == "karate" else on_a_circle(community)
+
+
+def arranged(network: Network) -> Floats:
+    """Return places at which neighbours lie near each other, (x, y) between 0 and 1, shape (people, 2).
+
+    They are networkx's; without it, and for more than `MOST_SPRINGS` people, they are on a circle.
+    """
+    try:
+        import networkx
+    except ImportError:
+        return on_a_circle(network.community)
+    if network.people > MOST_SPRINGS:
+        return on_a_circle(network.community)
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(network.people))
+    graph.add_edges_from(network.edges.tolist())
+    found = networkx.spring_layout(graph, seed=0)
+    places = np.array([found[person] for person in range(network.people)])
+    low, high = places.min(axis=0), places.max(axis=0)
+    return np.asarray((places - low) / np.maximum(high - low, 1e-9))
 
 
 def on_a_circle(community: Codes) -> Floats:
@@ -238,12 +265,7 @@ def _girvan_newman(known: str | None, edges: Codes, people: int) -> Codes:
 
 def _communities(given: Any, labels: tuple[Hashable, ...]) -> tuple[Codes, tuple[str, ...] | None]:
     """Return each person's community and the names, if they have any."""
-    if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)) or not len(given):
-        raise ValueError(
-            f"communities must be {GIRVAN_NEWMAN!r}, one code or name for each person, or the people of each community, "
-            f"got {given!r}"
-        )
-    entries = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    entries = _entries(given, labels)
     if all(isinstance(entry, (set, frozenset, list, tuple)) for entry in entries):
         return _from_members(entries, labels), None
     if len(entries) != len(labels):
@@ -251,9 +273,24 @@ def _communities(given: Any, labels: tuple[Hashable, ...]) -> tuple[Codes, tuple
     if all(isinstance(entry, str) for entry in entries):
         names = tuple(dict.fromkeys(entries))
         return np.array([names.index(entry) for entry in entries]), names
-    if not all(isinstance(entry, (int, np.integer)) for entry in entries) or set(entries) != set(range(max(entries) + 1)):
+    numbers = all(isinstance(entry, (int, np.integer)) for entry in entries)
+    if not numbers or set(entries) != set(range(max(entries) + 1)):
         raise ValueError(f"communities must have the codes 0, 1, ..., or names, got {given!r}")
     return np.array(entries, np.int64), None
+
+
+def _entries(given: Any, labels: tuple[Hashable, ...]) -> list[Any]:
+    """Return what was given as a list, a mapping's values in the order of the people."""
+    if isinstance(given, Mapping) and set(given) == set(labels):
+        return [given[label] for label in labels]
+    if isinstance(given, np.ndarray):
+        return list(given.tolist())
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence) or not given:
+        raise ValueError(
+            f"communities must be {GIRVAN_NEWMAN!r}, a code or a name for each person, or each community's people, "
+            f"got {given!r}"
+        )
+    return list(given)
 
 
 def _from_members(members: Sequence[Iterable[Hashable]], labels: tuple[Hashable, ...]) -> Codes:

@@ -303,12 +303,13 @@ class Epidemic(Rules):
     **Order of a step.** The vaccinations; then everybody's health changes at once, by how all were after them. Whoever
     was vaccinated is safe in the same step; whoever was infected in it infects nobody before the next.
 
-    **Arguments.** The fields of `EpidemicParams`, each with its default and source. ``profile``: ``"recommended"``;
-    ``"paper"``, whose text has a random first patient (its figures have not: their first values are those of person
-    0); ``"authors"``, the published code; ``"ml-fairness-gym"``, the defaults of that library's experiments.
+    **Arguments.** The fields of `EpidemicParams`, each with its default and source. ``profile="authors"`` gives the
+    published code's observation, ``profile="ml-fairness-gym"`` the settings of that library's experiments.
 
     **Differences from the paper and its code**, with the switches that turn their behaviour back on:
 
+    * Person 0 is the first patient, as in the published code and in the paper's figures. The paper's text has a random
+      set of people: ``initial="random"``.
     * The last column of the observation tells immunity by vaccination. The published code counts all vaccinations of
       the episode, with effect or not, in the row before the person's, and those of person 0 and of nobody in the last
       row: ``observation="authors"``, part of ``profile="authors"``.
@@ -329,9 +330,6 @@ class Epidemic(Rules):
     social and biological networks", PNAS 99, 2002.
 
     **Version history.** v0: first version.
-
-    Attributes:
-        network: Who meets whom, and who belongs together.
     """
 
     name: ClassVar[str] = "epidemic"
@@ -340,7 +338,7 @@ class Epidemic(Rules):
     sensitive_field: ClassVar[str] = "community"  # no field of a lane: it belongs to the network and cannot be flipped
     sensitive_features: ClassVar[tuple[str, ...]] = ()
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
-    network: Network
+    network: Network  # who meets whom, and who belongs together
 
     def __init__(self, **given: Any) -> None:
         self._own = {name: given[name] for name in KNOWN.keys() & given.keys() if not is_known(name, given[name])}
