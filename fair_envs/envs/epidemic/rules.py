@@ -98,14 +98,9 @@ def expose(lane, params, person, sign):
 def progress(lane, params, site, time):
     """Let the disease go on by one step: everybody's change depends on how all were before it."""
     for first in range(0, params.people, WORDS):
-        last = min(first + WORDS, params.people)
-        if chance_matters(lane, params, first, last):
-            luck = words(lane.key, time, site, first // WORDS)
-            for person in range(first, last):
-                lane.change[person] = change_of(lane, params, person, luck[person - first])
-        else:
-            for person in range(first, last):
-                lane.change[person] = 0
+        luck = words(lane.key, time, site, first // WORDS)
+        for person in range(first, min(first + WORDS, params.people)):
+            lane.change[person] = change_of(lane, params, person, luck[person - first])
     for person in range(params.people):
         if lane.change[person] == CAUGHT_IT:
             infect(lane, params, person)
@@ -114,24 +109,11 @@ def progress(lane, params, site, time):
 
 
 @rule
-def chance_matters(lane, params, first, last):
-    """Return whether anybody of these people can change."""
-    for person in range(first, last):
-        if lane.health[person] == SUSCEPTIBLE and lane.exposure[person] > 0:
-            return True
-        if lane.health[person] == INFECTED and params.stays_infected < ALWAYS:
-            return True
-    return False
-
-
-@rule
 def change_of(lane, params, person, word):
     """Return what a person's word of chance does: health is drawn in the order susceptible, infected, recovered."""
-    if lane.health[person] == SUSCEPTIBLE and word >= params.tables[lane.exposure[person]]:
-        return CAUGHT_IT
-    if lane.health[person] == INFECTED and word >= params.stays_infected:
-        return GOT_WELL
-    return 0
+    health = lane.health[person]
+    place = lane.exposure[person] if health == SUSCEPTIBLE else params.most_neighbours + health
+    return (word >= params.tables[place]) * (GOT_WELL if health == INFECTED else CAUGHT_IT)
 
 
 @rule
@@ -210,7 +192,7 @@ def describe(lane, params, facts):
 # ------------------------------------------------------------------------------------------ the environment
 
 TABLES = (
-    *("people", "most_neighbours", "stays_infected"),
+    *("people", "most_neighbours"),
     *("tables", "starts_from", "neighbours_from", "community_from", "given_from", "given_to"),
 )
 
@@ -222,11 +204,10 @@ They are one array because each array among the parameters costs every lane a te
 Attributes:
     people: How many there are.
     most_neighbours: Of one person.
-    stays_infected: The word of chance from which on an infected person recovers.
-    tables: Shape (n,), integers. From the place 0 on, for 0, 1, ... infected neighbours, the word of chance from which
-        on a susceptible person is infected. From ``starts_from`` on, where everybody's neighbours begin, counted from
-        ``neighbours_from``, where they stand. From ``community_from`` on everybody's community; from ``given_from`` up
-        to ``given_to`` the people whom ``initial`` names.
+    tables: Shape (n,), integers. From the place 0 on the word of chance from which on somebody's health changes: of the
+        susceptible with 0, 1, ... infected neighbours, of the infected, of the recovered. From ``starts_from`` on,
+        where everybody's neighbours begin, counted from ``neighbours_from``, where they stand. From ``community_from``
+        on everybody's community; from ``given_from`` up to ``given_to`` the people whom ``initial`` names.
 """
 
 
@@ -241,9 +222,10 @@ def code_of(params: EpidemicParams, network: Network, given: list[int]) -> Any:
     starts, neighbours = network.neighbours()
     most = int(network.degrees().max())
     stays = [limit((1 - params.infection) ** infected) for infected in range(most + 1)]
+    stays += [limit(1 - params.recovery), ALWAYS]
     parts = [np.array(part, np.int64) for part in (stays, starts, neighbours, network.community, given)]
     _, *places = np.cumsum([0, *(len(part) for part in parts)]).tolist()
-    own = (network.people, most, limit(1 - params.recovery), np.concatenate(parts), *places)
+    own = (network.people, most, np.concatenate(parts), *places)
     return Code._make((*encode(params), *own))
 
 
