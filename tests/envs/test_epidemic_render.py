@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
-from fair_envs.envs.drawing import PLAIN_BELOW, Stock
+from fair_envs.envs.drawing import MARGIN, PLAIN_BELOW, Stock
 from fair_envs.envs.epidemic import render
 from fair_envs.envs.epidemic.networks import KARATE_PLACES, arranged, on_a_circle
 from fair_envs.envs.epidemic.rules import INFECTED, Epidemic
@@ -72,9 +72,9 @@ def test_everybody_is_drawn_in_their_place_in_the_colour_of_their_state() -> Non
     assert frame.dtype == np.uint8 and frame.shape[0] % 16 == frame.shape[1] % 16 == 0
     free = render.SIDE - renderer._size
     for person, (x, y) in zip(renderer.people(lane), KARATE_PLACES, strict=True):
-        below_the_sign = frame[round(render.MARGIN + renderer._size / 2 + free * y) + 8]
+        below_the_sign = frame[round(MARGIN + renderer._size / 2 + free * y) + 8]
         if not person.changed:  # those have a second outline there
-            pixel = below_the_sign[round(render.MARGIN + renderer._size / 2 + free * x)]
+            pixel = below_the_sign[round(MARGIN + renderer._size / 2 + free * x)]
             assert tuple(pixel.tolist()) == render.COLOURS[person.state]
 
 

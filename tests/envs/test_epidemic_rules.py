@@ -252,6 +252,10 @@ def test_the_step_tells_what_it_did_to_whom() -> None:
     assert facts["action"].tolist() == [0, 1, 0, 0, 0]
     assert facts["feedback"].tolist() == [0, 1, 1, 1, 1]
     assert facts["outcome"].tolist() == [1, 0, -1, 0, 0]
+    later = act(batch, 0).facts[0]
+    assert later["features"][:, :3].tolist() == [[0, 0, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
+    assert later["action"].tolist() == [1, 0, 0, 0, 0]
+    assert later["feedback"].tolist() == [0, 0, 0, 1, 1]
 
 
 def test_the_oracle_tells_health_and_whom_a_vaccine_helps() -> None:

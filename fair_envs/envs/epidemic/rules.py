@@ -317,6 +317,7 @@ class Epidemic(Rules):
     name: ClassVar[str] = "epidemic"
     Params: ClassVar[type] = EpidemicParams
     presets = PROFILES
+    fps: ClassVar[int] = 2
     sensitive_field: ClassVar[str] = "community"  # no field of a lane: it belongs to the network and cannot be flipped
     sensitive_features: ClassVar[tuple[str, ...]] = ()
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
