@@ -168,6 +168,9 @@ class EpidemicMassager:
     what has an effect is weighed: a vaccine for somebody who is not susceptible is a vaccine for nobody, and a
     community without susceptible members is no choice.
 
+    It levels down as well as up: where every vaccination would widen the gap, as at the start of an episode, nobody is
+    vaccinated and more people fall ill. Read the gap beside the reward.
+
     Args:
         rules: Of FairEpidemic with one vaccine a step.
         ties: ``"keep"``: a decision stays unless another is better; ``"first"``: the first of the best communities is
