@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 TABLE: dict[str, Entry] = {
     "FairHarvest-v0": Entry("fair_envs.envs.harvest", "A harvest game in which some agents have half the turns."),
     "FairHiring-v0": Entry("fair_envs.envs.hiring", "A company decides on one applicant after another."),
+    "FairEpidemic-v0": Entry("fair_envs.envs.epidemic", "Vaccines against a disease in a social network."),
     "FairFraud-v0": Entry(
         "fair_envs.envs.fraud", "Card payments of which some are frauds; checks drive customers away."
     ),

@@ -129,20 +129,28 @@ class Pen:
 
     Args:
         size: Pixels of a side of the tile.
-        ground: Colour of the empty square.
+        ground: Colour of the empty square; None: it can be seen through.
         plain: Whether figures should leave detail out, because cells are small.
 
     Attributes:
         inset: Share of the tile that is left free on each side.
     """
 
-    def __init__(self, size: int, ground: Rgb, *, plain: bool = False) -> None:
+    def __init__(self, size: int, ground: Rgb | None, *, plain: bool = False) -> None:
         self.plain, self.inset = plain, 0.0
         self._pygame = import_pygame()
         self._size = size
         self._scale = size * max(4, math.ceil(96 / size))
-        self._surface = self._pygame.Surface((self._scale, self._scale), depth=32)
-        self._surface.fill(ground)
+        self._surface = self._empty_square(ground)
+
+    def _empty_square(self, ground: Rgb | None) -> Any:
+        if ground is None:
+            surface = self._pygame.Surface((self._scale, self._scale), self._pygame.SRCALPHA, 32)
+            surface.fill((*INK, 0))  # what is seen through at an edge is as dark as an outline
+            return surface
+        surface = self._pygame.Surface((self._scale, self._scale), depth=32)
+        surface.fill(ground)
+        return surface
 
     def disc(self, x: float, y: float, radius: float, colour: Rgb) -> None:
         """Fill a circle."""
@@ -222,7 +230,7 @@ class Stock:
         self._tiles: dict[tuple[Any, ...], Any] = {}
         self.lines = Lines()
 
-    def tile(self, figures: tuple[Figure, ...], size: int, ground: Rgb) -> Any:
+    def tile(self, figures: tuple[Figure, ...], size: int, ground: Rgb | None) -> Any:
         """Return the surface with the figures, the first one lowest."""
         key = figures, tuple(map(type, figures)), size, ground  # NamedTuples of equal fields are equal
         if key not in self._tiles:

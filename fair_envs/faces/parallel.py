@@ -77,13 +77,17 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self.action_spaces[agent]
 
     def report_action_probs(self, action_probs: dict[str, Any]) -> None:
-        """Tell the environment with which probabilities each agent's next action is chosen: (A,) an agent."""
+        """Tell the environment with which probabilities each agent's next action is chosen: (A,) an agent.
+
+        A decision-maker tells (M, A) about the M people of a step that is about the same ones throughout.
+        """
         spec = self.fair_spec
         if set(action_probs) != set(self.possible_agents):
             odd = sorted(set(action_probs) ^ set(self.possible_agents))
             raise ValueError(f"action_probs must have one entry for each agent; missing or unknown: {odd}")
+        people = () if self.lanes.rules.multi_agent or spec.one_person else (spec.individuals,)
         self._reported.set(
-            [action_probs[name] for name in self.possible_agents], shape=(spec.individuals, spec.actions)
+            [action_probs[name] for name in self.possible_agents], shape=(self.lanes.agents, *people, spec.actions)
         )
 
     def reset(

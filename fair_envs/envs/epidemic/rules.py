@@ -1,0 +1,401 @@
+"""The rules of FairEpidemic on one lane, in the order in which they are played."""
+
+import math
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.chance import uniform, words
+from fair_envs.core import Rules, rule
+from fair_envs.envs.epidemic.networks import GIRVAN_NEWMAN, NETWORKS, Network, make_network
+from fair_envs.envs.epidemic.params import AUTHORS, GIVEN, PATIENT_ZERO, PROFILES, EpidemicParams
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import encode
+
+SUSCEPTIBLE, INFECTED, RECOVERED = range(3)
+HEALTH_NAMES = ("susceptible", "infected", "recovered")
+LEFT_ALONE, VACCINATED = range(2)  # what a decision can be for a person
+CAUGHT_IT, GOT_WELL = -1, 1  # changes of health
+
+# Sites of chance
+FIRST_INFECTED, BURN_IN, PROGRESS = range(3)
+
+FEATURES = (*HEALTH_NAMES, "degree")
+LAST = len(HEALTH_NAMES)  # the column of an observation that shows vaccinations
+WORDS = 4  # that one place of chance has
+ALWAYS = 2**32  # no word is as large
+
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "network": NETWORKS,
+    "communities": (GIRVAN_NEWMAN,),
+    "initial": ("patient_zero", "random"),
+}
+OWN = {"network": "own", "communities": "own", "initial": "given"}
+
+
+# ------------------------------------------------------------------------------------------------ the start
+
+
+@rule
+def start(lane, params):
+    """Infect the first people, then let the disease go on without vaccines."""
+    if params.initial == PATIENT_ZERO:
+        infect(lane, params, params.patient_zero)
+    elif params.initial == GIVEN:
+        for place in range(params.given_from, params.given_to):
+            infect(lane, params, params.tables[place])
+    elif params.initial_chance > 0:
+        infect_by_chance(lane, params)
+    else:
+        infect_a_number(lane, params)
+    for k in range(params.burn_in):
+        progress(lane, params, BURN_IN, k)
+
+
+@rule
+def infect_by_chance(lane, params):
+    """Infect each person with the same chance."""
+    for person in range(params.people):
+        if uniform(lane.key, 0, FIRST_INFECTED, person) < params.initial_chance:
+            infect(lane, params, person)
+
+
+@rule
+def infect_a_number(lane, params):
+    """Infect a number of people, each set of so many with the same chance."""
+    needed = params.initial_number
+    for person in range(params.people):
+        if uniform(lane.key, 0, FIRST_INFECTED, person) * (params.people - person) < needed:
+            infect(lane, params, person)
+            needed -= 1
+
+
+# ------------------------------------------------------------------------------------------------ the disease
+
+
+@rule
+def infect(lane, params, person):
+    """Make a person infected."""
+    lane.health[person] = INFECTED
+    lane.infected += 1
+    expose(lane, params, person, 1)
+
+
+@rule
+def expose(lane, params, person, sign):
+    """Add a person to the infected neighbours of those whom the person meets, or take the person out."""
+    first = params.tables[params.starts_from + person]
+    last = params.tables[params.starts_from + person + 1]
+    for place in range(params.neighbours_from + first, params.neighbours_from + last):
+        lane.exposure[params.tables[place]] += sign
+
+
+@rule
+def progress(lane, params, site, time):
+    """Let the disease go on by one step: everybody's change depends on how all were before it."""
+    for first in range(0, params.people, WORDS):
+        luck = words(lane.key, time, site, first // WORDS)
+        for person in range(first, min(first + WORDS, params.people)):
+            lane.change[person] = change_of(lane, params, person, luck[person - first])
+    for person in range(params.people):
+        if lane.change[person] == CAUGHT_IT:
+            infect(lane, params, person)
+        elif lane.change[person] == GOT_WELL:
+            recover(lane, params, person)
+
+
+@rule
+def change_of(lane, params, person, word):
+    """Return what a person's word of chance does: health is drawn in the order susceptible, infected, recovered."""
+    health = lane.health[person]
+    place = lane.exposure[person] if health == SUSCEPTIBLE else params.most_neighbours + health
+    return (word >= params.tables[place]) * (GOT_WELL if health == INFECTED else CAUGHT_IT)
+
+
+@rule
+def recover(lane, params, person):
+    """Make an infected person immune."""
+    lane.health[person] = RECOVERED
+    lane.infected -= 1
+    expose(lane, params, person, -1)
+
+
+# ------------------------------------------------------------------------------------------------ a step
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Give the vaccines, then let the disease go on; the episode never terminates."""
+    for person in range(params.people):
+        facts.action[person] = LEFT_ALONE
+        facts.feedback[person] = lane.health[person] == SUSCEPTIBLE
+    doses = action.ravel()
+    for dose in range(params.vaccines):
+        vaccinate(lane, params, doses[dose], facts)
+        lane.treated[dose] = doses[dose]
+    progress(lane, params, PROGRESS, lane.time)
+    for person in range(params.people):
+        facts.outcome[person] = lane.change[person]
+    reward[0] = 1.0 - lane.infected / params.people
+    return False
+
+
+@rule
+def vaccinate(lane, params, person, facts):
+    """Vaccinate a person, who becomes immune if susceptible; the number after the last person's is nobody's."""
+    lane.doses[person] += 1
+    if person < params.people:
+        facts.action[person] = VACCINATED
+        if lane.health[person] == SUSCEPTIBLE:
+            lane.health[person] = RECOVERED
+            lane.immunised[person] = 1
+
+
+@rule
+def observe(lane, params, observation):
+    """Write everybody's health, and whether a vaccination made them immune, or what the code C shows instead."""
+    for person in range(params.people):
+        for health in range(LAST):
+            observation[0, person, health] = lane.health[person] == health
+        observation[0, person, LAST] = lane.immunised[person]
+    if params.observation == AUTHORS:
+        observe_doses(lane, params, observation)
+
+
+@rule
+def observe_doses(lane, params, observation):
+    """Write vaccinations as the code C counts them: in the row before the person's, person 0's and none in the last."""
+    for row in range(params.people):
+        observation[0, row, LAST] = lane.doses[row + 1]
+    observation[0, params.people - 1, LAST] += lane.doses[0]
+
+
+@rule
+def describe(lane, params, facts):
+    """Write who the people are, and their health before the step."""
+    for person in range(params.people):
+        facts.individual[person] = person
+        community = params.tables[params.community_from + person]
+        facts.sensitive[person, 0] = community
+        facts.group[person] = community
+        for health in range(LAST):
+            facts.features[person, health] = lane.health[person] == health
+        first = params.tables[params.starts_from + person]
+        last = params.tables[params.starts_from + person + 1]
+        facts.features[person, LAST] = (last - first) / params.most_neighbours
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+TABLES = (
+    *("people", "most_neighbours"),
+    *("tables", "starts_from", "neighbours_from", "community_from", "given_from", "given_to"),
+)
+
+Code = namedtuple("Code", (*EpidemicParams._fields, *TABLES))  # type: ignore[misc]
+"""What compiled rules are given: the parameters as numbers, and all tables in one array.
+
+They are one array because each array among the parameters costs every lane a tenth of a microsecond a step.
+
+Attributes:
+    people: How many there are.
+    most_neighbours: Of one person.
+    tables: Shape (n,), integers. From the place 0 on the word of chance from which on somebody's health changes: of the
+        susceptible with 0, 1, ... infected neighbours, of the infected, of the recovered. From ``starts_from`` on,
+        where everybody's neighbours begin, counted from ``neighbours_from``, where they stand. From ``community_from``
+        on everybody's community; from ``given_from`` up to ``given_to`` the people whom ``initial`` names.
+"""
+
+
+def code_of(params: EpidemicParams, network: Network, given: list[int]) -> Any:
+    """Return what compiled rules are given.
+
+    Args:
+        params: The parameters.
+        network: Who meets whom.
+        given: The people whom ``initial`` names.
+    """
+    starts, neighbours = network.neighbours()
+    most = int(network.degrees().max())
+    stays = [limit((1 - params.infection) ** infected) for infected in range(most + 1)]
+    stays += [limit(1 - params.recovery), ALWAYS]
+    parts = [np.array(part, np.int64) for part in (stays, starts, neighbours, network.community, given)]
+    _, *places = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+    own = (network.people, most, np.concatenate(parts), *places)
+    return Code._make((*encode(params), *own))
+
+
+def limit(chance: float) -> int:
+    """Return how many of the 2**32 words of chance, from 0 on, belong to something of this chance."""
+    return math.ceil(chance * ALWAYS)
+
+
+def is_known(name: str, value: Any) -> bool:
+    """Return whether the value of that parameter is a name that the package knows."""
+    return isinstance(value, str) and value in KNOWN[name]
+
+
+class Epidemic(Rules):
+    """A disease spreads through a social network while vaccines are given, after Hu, Lear and Zhang (2024).
+
+    **Description.** People meet their neighbours in a network, Zachary's karate club. A disease spreads among them:
+    each infected neighbour infects a susceptible person with the chance ``infection`` in a step, and the infected
+    recover with the chance ``recovery``, for good. In each step a health agency vaccinates one person, who becomes
+    immune if still susceptible.
+
+    **Who decides and who is affected.** The agency decides (one agent); the people of the network are affected, the
+    same ones throughout an episode. The harm is to catch the disease. What can be read off: whether a community gets
+    fewer vaccines for the infections that it suffers (the vaccination gap), and whether the disease leaves communities
+    in different states (their shares of the susceptible, infected and recovered). Neither says how many fall ill: with
+    no vaccine at all the gap is 0 and almost everybody is infected, in both communities alike. Read them beside the
+    reward.
+
+    **Sensitive attribute and legitimate factors.** ``community``: the two parts into which Girvan and Newman's method
+    splits the network first; in the karate club 15 people around person 0 and 19 around person 33. No legitimate
+    factors.
+
+    **Network.** ``"karate"``: 34 people, 78 pairs who meet; ``"chain"``: ``chain_people`` in a row; or your own: a
+    networkx graph (weights are ignored), an array (people, people) with 1 where two people meet, or pairs of people
+    numbered from 0. ``communities``: ``"girvan_newman"`` (of your own network it needs networkx), a code or a name for
+    each person, or the people of each community. ``initial``: ``"patient_zero"``, ``"random"``, or the people who are
+    infected at first.
+
+    **Action space.** ``Discrete(people + 1)``: whom to vaccinate; the last action is nobody. With several ``vaccines``
+    a step ``MultiDiscrete`` of as many. A vaccine for somebody infected or immune is used up without effect.
+
+    **Observation space.** ``Box`` of shape (people, 4): susceptible, infected, recovered (one of them 1), and whether a
+    vaccination has made the person immune. Who belongs to which community never changes; ``fair_group`` tells it.
+
+    **Rewards.** The share of people who are not infected after the step; the recovered count as healthy.
+
+    **Interactions.** One individual a person, the same in each step. ``fair_features``: health before the step
+    (susceptible, infected, recovered) and the number of neighbours, divided by the most that anybody has.
+    ``fair_action``: 1 vaccinated in this step, with effect or not. ``fair_feedback``: 1 if a vaccination has an effect,
+    that is, where somebody was susceptible; it is told of all. ``fair_outcome``: -1 infected in this step, 1 recovered
+    from the disease, 0 otherwise. The oracle knows everybody's health too (``"health"``: 0, 1, 2), which nobody hides.
+
+    **Starting state.** Person 0 is infected, and the disease has gone on for one step (``burn_in``).
+
+    **Episode end.** Truncation after ``horizon`` steps.
+
+    **Order of a step.** The vaccinations; then everybody's health changes at once, by how all were after them. Whoever
+    was vaccinated is safe in the same step; whoever was infected in it infects nobody before the next.
+
+    **Arguments.** The fields of `EpidemicParams`, each with its default and source. ``profile="authors"`` gives the
+    published code's observation, ``profile="ml-fairness-gym"`` the settings of that library's experiments.
+
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on:
+
+    * Person 0 is the first patient, as in the published code and in the paper's figures. The paper's text has a random
+      set of people: ``initial="random"``.
+    * The last column of the observation tells immunity by vaccination. The published code counts all vaccinations of
+      the episode, with effect or not, in the row before the person's, and those of person 0 and of nobody in the last
+      row: ``observation="authors"``, part of ``profile="authors"``.
+    * Vaccinations without effect are told apart (``fair_action`` 1 where ``fair_feedback`` is 0). The paper's
+      short-term unfairness counts them too, so it rises in a straight line once nobody is susceptible: that is an
+      option of the measure.
+    * States of communities are to be compared by shares. The published code compares head counts, of 15 and of 19
+      people: 4 where everybody is infected. That too is an option of the measure.
+    * The horizon is truncation; there, an end like any other.
+    * A person's draw is looked up by its place, one for each person and step. ml-fairness-gym draws them one after
+      another; distributions are the same.
+    * ml-fairness-gym's other models of a disease (SI, SEIR) are left out; ``recovery=0`` gives SI.
+
+    **References.** Y. Hu, J. Lear, L. Zhang, "Striking a balance in fairness for dynamic systems through reinforcement
+    learning", arXiv 2401.06318, 2024. J. Atwood, H. Srinivasan, Y. Halpern, D. Sculley, "Fair treatment allocations in
+    social networks", arXiv 1911.05489, 2019. W. W. Zachary, "An information flow model for conflict and fission in
+    small groups", Journal of Anthropological Research 33, 1977. M. Girvan, M. E. J. Newman, "Community structure in
+    social and biological networks", PNAS 99, 2002.
+
+    **Version history.** v0: first version.
+    """
+
+    name: ClassVar[str] = "epidemic"
+    Params: ClassVar[type] = EpidemicParams
+    presets = PROFILES
+    fps: ClassVar[int] = 2
+    sensitive_field: ClassVar[str] = "community"  # no field of a lane: it belongs to the network and cannot be flipped
+    sensitive_features: ClassVar[tuple[str, ...]] = ()
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+    network: Network  # who meets whom, and who belongs together
+
+    def __init__(self, **given: Any) -> None:
+        self._own = {name: given[name] for name in KNOWN.keys() & given.keys() if not is_known(name, given[name])}
+        super().__init__(**{**given, **{name: OWN[name] for name in self._own}})
+        del self._own
+
+    def check(self, params: EpidemicParams) -> None:
+        """Find the network, its communities and those infected at first; raise ValueError if there are none such."""
+        network, communities = (self._own.get(name, getattr(params, name)) for name in ("network", "communities"))
+        self.network = make_network(network, communities, chain_people=params.chain_people)
+        people = self.network.people
+        if params.initial == "patient_zero" and params.patient_zero >= people:
+            raise ValueError(f"patient_zero must be between 0 and {people - 1}, got {params.patient_zero}")
+        if params.initial == "random" and params.initial_number > people:
+            raise ValueError(f"initial_number must be between 1 and {people}, got {params.initial_number}")
+
+    def encoded(self, params: EpidemicParams) -> Any:
+        """Return what compiled rules are given."""
+        return code_of(params, self.network, self._infected_at_first())
+
+    def _infected_at_first(self) -> list[int]:
+        """Return the places of the people whom ``initial`` names."""
+        given = self._own.get("initial", ())
+        if isinstance(given, str):
+            raise ValueError(f"initial must be {', '.join(map(repr, KNOWN['initial']))} or people, got {given!r}")
+        return sorted(set(self.network.find("initial", given)))
+
+    def lane(self, params: EpidemicParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        people = self.network.people
+        return [
+            ("health", np.int8, people),
+            ("exposure", np.int32, people),  # infected neighbours
+            ("change", np.int8, people),  # of health in the last step
+            ("immunised", np.int8, people),  # 1: a vaccination made them immune
+            ("doses", np.int32, people + 1),  # vaccines given so far, to nobody last
+            ("treated", np.int32, params.vaccines),  # who was vaccinated in the last step
+            ("infected", np.int32),  # people
+        ]
+
+    def fair_spec(self, params: EpidemicParams) -> FairSpec:
+        """Return who is affected: the people of the network."""
+        return FairSpec(
+            individuals=self.network.people,
+            actions=2,
+            features=FEATURES,
+            sensitive={"community": self.network.names},
+            groups=self.network.names,
+            favourable_action=VACCINATED,
+            same_individuals=True,
+            feedback="full",
+        )
+
+    def observation_space(self, params: EpidemicParams) -> gym.spaces.Box:
+        """Return the bounds of everybody's row."""
+        high = np.ones((self.network.people, LAST + 1), np.float32)
+        if params.observation == "authors":
+            high[:, LAST] = params.horizon * params.vaccines
+        return gym.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
+
+    def action_space(self, params: EpidemicParams) -> gym.Space[Any]:
+        """Return everybody, and nobody last; as often as there are vaccines."""
+        choices = self.network.people + 1
+        if params.vaccines > 1:
+            return gym.spaces.MultiDiscrete([choices] * params.vaccines)
+        return gym.spaces.Discrete(choices)
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return whom a vaccination would make immune as ``"feedback"``, and everybody's ``"health"`` (0, 1 or 2)."""
+        health = np.array(records["health"], np.int64)
+        return {"feedback": (health == SUSCEPTIBLE).astype(np.int64), "health": health}
+
+    def renderer(self) -> Any:
+        """Return what draws the network."""
+        from fair_envs.envs.epidemic.render import EpidemicRenderer
+
+        return EpidemicRenderer(self)
