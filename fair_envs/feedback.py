@@ -1,8 +1,8 @@
 """When a decision-maker learns which decision was correct.
 
 Where a step decides on one person (`reveal`), the person of step t has the number t within the episode, which late
-feedback is told by. An environment's parameters have the fields ``feedback`` (of `Kind`), ``delay`` and ``horizon``; its
-lanes have `fields`. Where a step decides on several people (`reveal_at_once`), a field ``feedback`` (of `AtOnce`) does.
+feedback is told by. An environment's parameters have the fields ``feedback`` (of `Kind`), ``delay`` and ``horizon``;
+its lanes have `fields`. Where a step decides on several people (`reveal_at_once`), ``feedback`` (of `AtOnce`) does.
 """
 
 from typing import Any, Literal, get_args

@@ -39,6 +39,7 @@ from fair_envs.metrics.returns import (
     scale_by_max_abs,
     sensitive_returns,
 )
+from fair_envs.metrics.strategic import burden, social_burden, stratified_accuracy
 from fair_envs.metrics.welfare import (
     atkinson,
     gini,
@@ -69,6 +70,7 @@ __all__ = [
     "Returns",
     "atkinson",
     "bootstrap_interval",
+    "burden",
     "cluster_means",
     "conditional_parity",
     "counterfactual_fairness",
@@ -96,6 +98,8 @@ __all__ = [
     "price_of_fairness",
     "scale_by_max_abs",
     "sensitive_returns",
+    "social_burden",
+    "stratified_accuracy",
     "total_variation",
     "utilitarian",
 ]

@@ -1,7 +1,7 @@
 """The parameters of FairCollege: every number an experiment may change, with its default and source.
 
-Sources: G is the college admission environment of ml-fairness-gym (D'Amour et al., 2020) with its own defaults; E is the
-experiment on it in that paper, as its code runs. Without a mark: the recommended rules of this package.
+Sources: G is the college admission environment of ml-fairness-gym (D'Amour et al., 2020) with its own defaults; E is
+the experiment on it in that paper, as its code runs. Without a mark: the recommended rules of this package.
 """
 
 from collections.abc import Mapping

@@ -155,9 +155,9 @@ def respond(lane, params, i):
 def is_worth_it(lane, params, score, seen, rate):
     """Return whether somebody with this score pays to present the threshold that they see.
 
-    Whoever reaches it is admitted for certain, the others with the chance epsilon. ``noise_response="published"`` differs
-    where what is seen is not the threshold: those who reach the true one keep their score, the others know whether what
-    they see would do, and get money for presenting less than they have.
+    Whoever reaches it is admitted for certain, the others with the chance epsilon. ``noise_response="published"``
+    differs where what is seen is not the threshold: those who reach the true one keep their score, the others know
+    whether what they see would do, and get money for presenting less than they have.
     """
     change, gain = seen - score, 1.0 - lane.epsilon
     if params.noise_response == PUBLISHED:
@@ -268,7 +268,7 @@ Code = namedtuple("Code", (*CollegeParams._fields, "quantiles"))  # type: ignore
 
 
 def quantiles_of(params: CollegeParams) -> NDArray[np.float64]:
-    """Return the quantiles of the noise's size at evenly spaced levels, shape (1025,); two of them if it is not used."""
+    """Return the quantiles of the noise's size at evenly spaced levels, shape (1025,); (2,) if unused."""
     if params.noise == "none" or params.noise_distribution != "beta":
         return np.zeros(2)
     from scipy.special import betaincinv
@@ -297,9 +297,9 @@ class College(Rules):
     0.88, and 0.66. As no threshold suits both groups, no jury decides correctly about all.
 
     **Response.** Whoever reaches the threshold is admitted, the others with the chance epsilon: reaching it is worth
-    1 - epsilon. Raising a score by d points costs 0.8 d, for the disadvantaged 1.2 d, or ``subsidy_beta`` of that with a
-    ``subsidy``. Whoever falls short raises their score to the threshold if that costs at most what it is worth and takes
-    at most ``largest_change`` points. At the default costs nearly everybody can afford any threshold;
+    1 - epsilon. Raising a score by d points costs 0.8 d, for the disadvantaged 1.2 d, or ``subsidy_beta`` of that with
+    a ``subsidy``. Whoever falls short raises their score to the threshold if that costs at most what it is worth and
+    takes at most ``largest_change`` points. At the default costs nearly everybody can afford any threshold;
     ``profile="fat2020"`` has costs (5 and 10) at which the threshold matters more.
 
     **Noise.** On the scores (``noise="scores"``): what applicants have to show differs from the true score that decides
@@ -322,10 +322,10 @@ class College(Rules):
     ``false_rejection``; by default the share of correct decisions. Costs to applicants do not count.
 
     **Interactions.** 20 individuals a round, other ones each time, numbered through the episode. ``fair_features``: the
-    score presented. ``fair_action``: 1 admitted. ``fair_feedback``: 1 if qualified, of the admitted, of all or of nobody
-    (``feedback``). ``fair_outcome``: 1 if admitted, minus what the applicant paid. The oracle knows who of the coming
-    round is qualified (``"feedback"``), true scores (``"merit"``), scores before any response (``"score"``), and what a
-    point costs (``"cost"``).
+    score presented. ``fair_action``: 1 admitted. ``fair_feedback``: 1 if qualified, of the admitted, of all or of
+    nobody (``feedback``). ``fair_outcome``: 1 if admitted, minus what the applicant paid. The oracle knows who of the
+    coming round is qualified (``"feedback"``), true scores (``"merit"``), scores before any response (``"score"``), and
+    what a point costs (``"cost"``).
 
     **Starting state.** The first applicants; nothing has been published.
 
@@ -336,8 +336,8 @@ class College(Rules):
 
     **Differences from the published code**:
 
-    * Groups are drawn one by one, and applicants come in random order; there, sorted by group. The numbers of the groups
-      have the same distribution.
+    * Groups are drawn one by one, and applicants come in random order; there, sorted by group. How many there are of
+      each has the same distribution.
     * What is observed is about one round. There, the groups are those of the next round's applicants, beside the scores
       of the last one's; its robust jury takes the one for the other.
     * Applicants believe in the noisy threshold that they see. There, they know whether it would do, those who reach the
