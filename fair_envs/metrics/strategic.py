@@ -80,7 +80,7 @@ def _mean_by_group(values: ArrayLike, weight: ArrayLike, group: ArrayLike, group
     """Return the sum of the values of each group divided by its sum of weights, shape (groups,)."""
     own = np.ravel(group)
     sums, weights = (np.bincount(own, weights=np.ravel(part), minlength=groups) for part in (values, weight))
-    return np.divide(sums, weights, out=np.full(groups, np.nan), where=weights > 0)
+    return np.asarray(np.divide(sums, weights, out=np.full(groups, np.nan), where=weights > 0))
 
 
 __all__ = ["burden", "social_burden", "stratified_accuracy"]

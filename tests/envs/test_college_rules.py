@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import fair_envs
 from fair_envs.core import Lanes
 from fair_envs.envs.college.rules import ADVANTAGED, DISADVANTAGED, OBSERVED, College, quantile
 from tests.helpers import assert_same
@@ -209,7 +208,12 @@ def test_the_reward_is_the_share_of_correct_decisions() -> None:
 
 
 def test_each_kind_of_decision_has_its_own_worth() -> None:
-    worths = {"true_admission": 1.0, "true_rejection": 10.0, "false_admission": 100.0, "false_rejection": 1000.0}
+    worths: dict[str, Any] = {
+        "true_admission": 1.0,
+        "true_rejection": 10.0,
+        "false_admission": 100.0,
+        "false_rejection": 1000.0,
+    }
     people = [Applicant(A, 0.9), Applicant(A, 0.9), Applicant(A, 0.1), Applicant(A, 0.6), Applicant(D, 0.0, merit=1.0)]
     lanes = college(people, manipulation=False, **worths)
     assert publish(lanes, 0.5).reward[0, 0] == pytest.approx((3 * 1 + 10 + 100 + 1000) / 6)
@@ -225,7 +229,7 @@ def test_levels_are_evenly_spaced_thresholds() -> None:
         lanes = college(action="levels", levels=5)
         publish(lanes, level)
         assert lanes.records["threshold"] == threshold
-    assert fair_envs.make_rules("FairCollege-v0", action="levels").action_space(lanes.rules.params).n == 5
+    assert lanes.rules.action_space(lanes.rules.params) == gym.spaces.Discrete(5)
 
 
 @pytest.mark.parametrize(
