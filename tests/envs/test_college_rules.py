@@ -95,10 +95,10 @@ def test_nobody_raises_the_score_further_than_allowed() -> None:
 
 def test_without_manipulation_scores_stay_and_cost_nothing() -> None:
     lanes = college(manipulation=False)
-    played = publish(lanes, 0.65)
+    played = publish(lanes, 0.8)
     assert presented(lanes) == [0.1, 0.3, 0.6, 0.7, 0.7, 0.9]
-    assert played.facts["action"].tolist() == [[0, 0, 0, 1, 1, 1]]
-    assert played.facts["outcome"].tolist() == [[0, 0, 0, 1, 1, 1]]
+    assert played.facts["action"].tolist() == [[0, 0, 0, 0, 0, 1]]
+    assert played.facts["outcome"].tolist() == [[0, 0, 0, 0, 0, 1]]
     assert lanes.records["burden_sum"].tolist() == [[0, 0]]
 
 
@@ -270,6 +270,17 @@ def test_applicants_of_each_round_have_numbers_of_their_own() -> None:
     env.reset(seed=0)
     numbers = [env.step(np.array([0.5], np.float32))[4]["fair_individual"].tolist() for _ in range(3)]
     assert numbers == [list(range(first, first + 20)) for first in (0, 20, 40)]
+
+
+def test_other_people_apply_in_each_round() -> None:
+    lanes = Lanes(College(), 1)
+    lanes.seed(0)
+    lanes.restart()
+    merits = []
+    for _ in range(4):
+        merits.append(lanes.records["merit"][0].tolist())
+        lanes.advance(np.full((1, 1, 1), 0.5, np.float32))
+    assert len({tuple(sorted(own)) for own in merits}) == 4
 
 
 def test_the_oracle_tells_of_the_coming_round_what_the_record_tells_afterwards() -> None:

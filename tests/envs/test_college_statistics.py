@@ -80,6 +80,12 @@ def test_groups_are_drawn_independently_of_each_other() -> None:
     assert count.mean() == pytest.approx(expected.mean(), abs=0.25)
 
 
+def test_true_scores_decide_who_is_qualified_whatever_the_noise() -> None:
+    told = rounds(0.5, profile="fat2020_noisy")
+    assert ((told["merit"] >= 0.55) == told["feedback"]).all()
+    assert ((told["score"] >= 0.55) != told["feedback"]).mean() > 0.1
+
+
 def test_gaussian_noise_is_clipped_to_its_bounds() -> None:
     told = rounds(0.5, profile="fat2020_noisy")
     noise = (told["score"] - told["merit"])[(told["score"] > 0) & (told["score"] < 1)]
