@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from fair_envs.core import Lanes
 from fair_envs.envs.college.rules import ADVANTAGED, DISADVANTAGED, OBSERVED, College, quantile
@@ -230,6 +231,11 @@ def test_levels_are_evenly_spaced_thresholds() -> None:
         publish(lanes, level)
         assert lanes.records["threshold"] == threshold
     assert lanes.rules.action_space(lanes.rules.params) == gym.spaces.Discrete(5)
+
+
+@pytest.mark.parametrize("action", ["threshold", "threshold_epsilon", "levels"])
+def test_every_kind_of_action_makes_an_environment_that_gymnasium_accepts(action: str) -> None:
+    check_env(gym.make("FairCollege-v0", action=action).unwrapped, skip_render_check=True)
 
 
 @pytest.mark.parametrize(
