@@ -166,7 +166,8 @@ def collect(
     lanes = env.num_envs
     late = restarts_late(env)
     report, hold = (getattr(env.unwrapped, name, None) for name in ("report_action_probs", "hold"))
-    if report is not None and not env.unwrapped.fair_spec.one_person:
+    spec = getattr(env.unwrapped, "fair_spec", None)
+    if spec is not None and not spec.one_person:
         report = None  # actions are not what falls on each person
     observation, _ = env.reset(seed=seed)
     episode = np.arange(lanes)  # that each lane is in

@@ -1,7 +1,8 @@
-"""When a decision-maker learns which decision was correct, for environments that decide on one person a step.
+"""When a decision-maker learns which decision was correct.
 
-The person of step t has the number t within the episode, which late feedback is told by. An environment's parameters
-have the fields ``feedback`` (of `Kind`), ``delay`` and ``horizon``; its lanes have `fields`.
+Where a step decides on one person (`reveal`), the person of step t has the number t within the episode, which late
+feedback is told by. An environment's parameters have the fields ``feedback`` (of `Kind`), ``delay`` and ``horizon``;
+its lanes have `fields`. Where a step decides on several people (`reveal_at_once`), ``feedback`` (of `AtOnce`) does.
 """
 
 from typing import Any, Literal, get_args
@@ -12,6 +13,9 @@ from fair_envs.compilation import rule
 
 Kind = Literal["none", "full", "accepted", "delayed"]
 """Never; at once; at once, but only about those who were decided on favourably; ``delay`` steps later."""
+
+AtOnce = Literal["none", "full", "accepted"]
+"""The kinds that come at once or never, in the same order."""
 
 FULL, ACCEPTED, DELAYED = (get_args(Kind).index(kind) for kind in ("full", "accepted", "delayed"))
 
@@ -32,12 +36,26 @@ def reveal(lane, params, facts, correct, favourable=1):  # type: ignore[no-untyp
         correct: The correct decision for the person of this step.
         favourable: The decision that people want, ``favourable_action`` of the static facts.
     """
-    if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[0] == favourable):
-        facts.feedback[0] = correct
-    elif params.feedback == DELAYED:
+    reveal_at_once(params, facts, 0, correct, favourable)
+    if params.feedback == DELAYED:
         place = lane.time % lane.to_reveal.shape[0]
         if lane.time >= params.delay:
             facts.late_individual[0] = lane.time - params.delay
             facts.late_feedback[0] = lane.to_reveal[place]
             facts.late_count = 1
         lane.to_reveal[place] = correct
+
+
+@rule
+def reveal_at_once(params, facts, person, correct, favourable=1):  # type: ignore[no-untyped-def]
+    """Write what is learnt at once about one of several people, whose decision is in ``facts.action`` already.
+
+    Args:
+        params: With ``feedback``.
+        facts: The step's record.
+        person: Their place in it.
+        correct: The correct decision for them.
+        favourable: The decision that people want.
+    """
+    if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[person] == favourable):
+        facts.feedback[person] = correct

@@ -27,6 +27,9 @@ TABLE: dict[str, Entry] = {
     "FairFraud-v0": Entry(
         "fair_envs.envs.fraud", "Card payments of which some are frauds; checks drive customers away."
     ),
+    "FairCollege-v0": Entry(
+        "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
+    ),
 }
 
 

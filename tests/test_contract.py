@@ -178,6 +178,7 @@ def test_gymnasium_check_env_under_focal_control(kind: Kind) -> None:
 @each
 @sb3
 @pytest.mark.filterwarnings("ignore:Your observation  has an unconventional shape")  # a row for each person
+@pytest.mark.filterwarnings("ignore:We recommend you to use a symmetric")  # an action can be a share
 def test_stable_baselines3_check_env(kind: Kind) -> None:
     from stable_baselines3.common.env_checker import check_env as check
 

@@ -63,6 +63,7 @@ from fair_envs.metrics.returns import (
     scale_by_max_abs,
     sensitive_returns,
 )
+from fair_envs.metrics.strategic import burden, social_burden, stratified_accuracy
 from fair_envs.metrics.tracking import (
     Impact,
     Tracked,
@@ -115,6 +116,7 @@ __all__ = [
     "absolute_deviation",
     "atkinson",
     "bootstrap_interval",
+    "burden",
     "cloud_distance",
     "cluster_means",
     "conditional_parity",
@@ -154,6 +156,8 @@ __all__ = [
     "scale_by_max_abs",
     "sensitive_returns",
     "share_deviation",
+    "social_burden",
+    "stratified_accuracy",
     "theil",
     "total_variation",
     "total_variation_of_shares",

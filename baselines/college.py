@@ -1,0 +1,262 @@
+"""Juries that are written down instead of learnt, for FairCollege: fixed, naive and robust, after ml-fairness-gym.
+
+They see what a jury is told (`info`), no hidden truth; the robust one also knows what points cost. Each lane of a batch
+has a jury of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.baselines.rollouts import VectorEnv
+from fair_envs.core import check_count
+from fair_envs.metrics import burden, social_burden, stratified_accuracy
+from fair_envs.parameters import Share, checked
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+BURN_IN = 10  # rounds; of the published experiment
+
+
+class Worth(NamedTuple):
+    """What a jury earns by a decision."""
+
+    true_admission: float = 1.0
+    true_rejection: float = 1.0
+    false_admission: float = 0.0
+    false_rejection: float = 0.0
+
+
+BY_ACCURACY = Worth()
+
+
+def best_threshold(scores: ArrayLike, qualified: ArrayLike, *, worth: Worth = BY_ACCURACY) -> float:
+    """Return the threshold that would have earned most on people with these scores: one of the scores, or 1.
+
+    Of equally good ones it is the lowest.
+
+    Args:
+        scores: What they presented, shape (n,), 0 to 1.
+        qualified: Whether they were qualified, shape (n,).
+        worth: What a decision earns.
+
+    Example:
+        >>> best_threshold([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+        0.4
+    """
+    own, known = np.asarray(scores, np.float64), np.asarray(qualified, bool)
+    order = np.argsort(own, kind="stable")
+    own, known = np.append(own[order], 1.0), known[order]
+    by_admitting = np.where(
+        known, worth.true_admission - worth.false_rejection, worth.false_admission - worth.true_rejection
+    )
+    total = np.append(np.cumsum(by_admitting[::-1])[::-1], 0.0)  # of admitting from each score on
+    lowest_of_its_score = np.diff(own, prepend=-1.0) > 0
+    return float(own[np.argmax(np.where(lowest_of_its_score, total, -np.inf))])
+
+
+class Jury:
+    """Publishes a threshold in each of B lanes: always the same; subclasses learn.
+
+    Args:
+        env: B lanes of FairCollege.
+        threshold: What is published at first.
+        epsilon: Chance to be admitted whatever the score, where it is part of the action.
+        decay: What this chance is multiplied by after each round; the published code's is ``0.02 ** (1 / 20)``.
+
+    Attributes:
+        thresholds: What is published next, shape (B,).
+        rounds: How many it has seen.
+
+    Raises:
+        ValueError: Another environment, a number out of range, or a chance that cannot be published.
+    """
+
+    def __init__(self, env: VectorEnv, threshold: float = 0.5, *, epsilon: float = 0.0, decay: float = 1.0) -> None:
+        rules = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+        if getattr(rules, "name", None) != "college":
+            raise ValueError(f"env must be FairCollege, got {env}")
+        self.params: Any = env.unwrapped.params
+        self.thresholds: Floats = np.full(env.num_envs, checked("threshold", threshold, Share))
+        self._first, self._decay = checked("epsilon", epsilon, Share), checked("decay", decay, Share)
+        if self._first and self.params.action != "threshold_epsilon":
+            raise ValueError(f"epsilon must be 0 where it is not part of the action, got {epsilon}")
+        self._space = env.single_action_space
+        self.rounds = 0
+
+    @property
+    def epsilon(self) -> float:
+        """The chance to be admitted in the next round whatever the score."""
+        if self.params.action != "threshold_epsilon":
+            return float(self.params.epsilon)
+        return float(self._first * self._decay**self.rounds)
+
+    def act(self) -> NDArray[Any]:
+        """Return the actions, shape (B, 1), (B, 2), or (B,) where thresholds are chosen from levels."""
+        if isinstance(self._space, gym.spaces.Discrete):
+            return np.asarray(np.rint(self.thresholds * (self._space.n - 1)), np.int64)
+        if self.params.action == "threshold":
+            return self.thresholds[:, np.newaxis].astype(np.float32)
+        numbers = np.stack([self.thresholds, np.full_like(self.thresholds, self.epsilon)], axis=1)
+        return numbers.astype(np.float32)
+
+    def learn(self, info: dict[str, Any]) -> None:
+        """Take note of a round."""
+        self.rounds += 1
+
+
+class NaiveJury(Jury):
+    """Believes what is presented: publishes the threshold that would have been best on it.
+
+    In its burn-in the threshold is 0, so that nobody responds and everybody is admitted. The group whose points cost
+    less can then best afford what it publishes.
+
+    Args:
+        env: B lanes of FairCollege.
+        burn_in: Rounds before it publishes what it has learnt.
+        retrain: Whether it goes on learning from what is presented afterwards, which is raised: the published
+            ``continuous`` jury. Of those whom it rejects it learns nothing if feedback is on the admitted.
+        epsilon: See `Jury`.
+        decay: See `Jury`.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        *,
+        burn_in: int = BURN_IN,
+        retrain: bool = False,
+        epsilon: float = 0.0,
+        decay: float = 1.0,
+    ) -> None:
+        super().__init__(env, 0.0, epsilon=epsilon, decay=decay)
+        check_count("burn_in", burn_in)
+        self.burn_in, self.retrain = burn_in, retrain
+        self._worth = Worth(*(getattr(self.params, name) for name in Worth._fields))
+        self._scores: list[Floats] = []
+        self._feedback: list[Codes] = []
+
+    def learn(self, info: dict[str, Any]) -> None:
+        """Take note of a round, and choose the next thresholds if it is time to."""
+        if self.rounds < self.burn_in or self.retrain:
+            self._scores.append(self.expected(info))
+            self._feedback.append(np.array(info["fair_feedback"]))
+        super().learn(info)
+        if self.rounds == self.burn_in or (self.retrain and self.rounds > self.burn_in):
+            self._choose()
+
+    def expected(self, info: dict[str, Any]) -> Floats:
+        """Return the scores with which the people of a round are expected to come, shape (B, M)."""
+        return np.array(info["fair_features"][..., 0], np.float64)
+
+    def _choose(self) -> None:
+        scores, feedback = np.concatenate(self._scores, axis=1), np.concatenate(self._feedback, axis=1)
+        for b, (own, correct) in enumerate(zip(scores, feedback, strict=True)):
+            known = correct >= 0
+            if known.any():
+                self.thresholds[b] = best_threshold(own[known], correct[known] == 1, worth=self._worth)
+
+
+class RobustJury(NaiveJury):
+    """Expects everybody to raise the score as far as pays, by group: publishes the threshold that is best then.
+
+    It knows costs, subsidy and limits. What it gains in accuracy the qualified pay for (Milli et al., 2019).
+
+    Args:
+        env: B lanes of FairCollege.
+        burn_in: Rounds at threshold 0 before it publishes what it has learnt.
+        epsilon: See `Jury`.
+        decay: See `Jury`.
+
+    References:
+        Hardt, Megiddo, Papadimitriou and Wootters, "Strategic classification", ITCS 2016, algorithm 1.
+    """
+
+    def __init__(self, env: VectorEnv, *, burn_in: int = BURN_IN, epsilon: float = 0.0, decay: float = 1.0) -> None:
+        super().__init__(env, burn_in=burn_in, epsilon=epsilon, decay=decay)
+        shared = self.params.subsidy_beta if self.params.subsidy else 1.0
+        self._costs = np.array([self.params.advantaged_cost, shared * self.params.disadvantaged_cost])
+
+    def expected(self, info: dict[str, Any]) -> Floats:
+        """Return the scores raised by as much as the admission is worth, at most to 1, shape (B, M)."""
+        if not self.params.manipulation:
+            return super().expected(info)
+        with np.errstate(divide="ignore"):
+            affordable = np.minimum((1.0 - self.epsilon) / self._costs, self.params.largest_change)
+        return np.asarray(np.minimum(super().expected(info) + affordable[info["fair_group"]], 1.0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Admissions:
+    """What juries decided in T rounds of B lanes with M applicants each.
+
+    Attributes:
+        thresholds: Shape (T, B).
+        rewards: Shape (T, B).
+        groups: Shape (T, B, M), as are the others.
+        admitted: 0 or 1.
+        qualified: 0 or 1, of everybody.
+        burdens: What each needed to pay to reach the threshold, whether they did or not.
+        outcomes: Benefit to the applicants: 1 if admitted, minus what they paid.
+    """
+
+    thresholds: Floats
+    rewards: Floats
+    groups: Codes
+    admitted: Codes
+    qualified: Codes
+    burdens: Floats
+    outcomes: Floats
+
+    def since(self, first: int) -> "Admissions":
+        """Return the rounds from this one on, for example without a burn-in."""
+        return Admissions(**{name: column[first:] for name, column in vars(self).items()})
+
+    @property
+    def accuracy(self) -> Floats:
+        """The share of correct decisions about each group, shape (2,)."""
+        return stratified_accuracy(self.admitted, self.qualified, self.groups, groups=2)
+
+    @property
+    def social_burden(self) -> Floats:
+        """The mean burden of each group's qualified, shape (2,)."""
+        return social_burden(self.burdens, self.qualified, self.groups, groups=2)
+
+
+def admissions(env: VectorEnv, jury: Jury, *, rounds: int, seed: int = 0) -> Admissions:
+    """Play rounds and return what was decided; the environment is reset first.
+
+    Args:
+        env: B lanes of FairCollege.
+        jury: A new one, made for it.
+        rounds: How many; at most the environment's ``horizon``.
+        seed: Of lane 0; lane i has ``seed + i``.
+
+    Raises:
+        ValueError: More rounds than an episode has.
+    """
+    check_count("rounds", rounds)
+    if rounds > jury.params.horizon:
+        raise ValueError(f"rounds must be at most the horizon, {jury.params.horizon}, got {rounds}")
+    env.reset(seed=seed)
+    told: dict[str, list[NDArray[Any]]] = {name: [] for name in Admissions.__dataclass_fields__}
+    for _ in range(rounds):
+        hidden = env.unwrapped.oracle()
+        _, reward, _, _, info = env.step(jury.act())
+        jury.learn(info)
+        thresholds = np.array(env.unwrapped.lanes.records["threshold"])
+        told["thresholds"].append(thresholds)
+        told["rewards"].append(np.array(reward))
+        told["groups"].append(info["fair_group"])
+        told["admitted"].append(info["fair_action"])
+        told["qualified"].append(hidden["feedback"])
+        told["burdens"].append(burden(hidden["score"], thresholds[:, np.newaxis], hidden["cost"]))
+        told["outcomes"].append(info["fair_outcome"])
+    return Admissions(**{name: np.array(columns) for name, columns in told.items()})
+
+
+__all__ = ["Admissions", "Jury", "NaiveJury", "RobustJury", "Worth", "admissions", "best_threshold"]

@@ -1,0 +1,462 @@
+"""The rules of FairCollege on one lane, in the order in which they are played."""
+
+import functools
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.chance import normal_of, share, uniform, words
+from fair_envs.compilation import Kernel, compile_kernels, readable
+from fair_envs.core import Rules, rule
+from fair_envs.envs.college.params import (
+    ALL_NOISY,
+    BETA,
+    LEVELS,
+    NOISY_SCORES,
+    NOISY_THRESHOLDS,
+    PROFILES,
+    PUBLISHED,
+    THRESHOLD_EPSILON,
+    CollegeParams,
+)
+from fair_envs.feedback import reveal_at_once
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import encode
+
+REJECT, ADMIT = range(2)
+GROUPS = ("advantaged", "disadvantaged")
+ADVANTAGED, DISADVANTAGED = range(2)
+
+APPLICANT, LOTTERY = range(2)  # sites of chance
+
+TOLERANCE = 1e-6  # points by which a change may exceed `largest_change`, as in G: 0.8 - 0.7 is more than 0.1
+QUANTILES = 1024  # steps of the table of the beta distribution
+EVERYBODY = len(GROUPS)  # the row of the counts after the groups
+COUNTED = ("applied", "admitted", "known", "known_qualified")  # of a round
+APPLIED, ADMITTED, KNOWN, KNOWN_QUALIFIED = range(4)
+PUBLIC = ("threshold", "epsilon")
+RATES = ("share", "score", "admitted", "known", "qualified")
+OBSERVED = (*PUBLIC, *(f"{rate}_{of}" for of in (*GROUPS, "all") for rate in RATES))
+
+
+# ------------------------------------------------------------------------------------------- the applicants
+
+
+@rule
+def start(lane, params):
+    """Let the first applicants come."""
+    meet(lane, params, 0)
+
+
+@rule
+def meet(lane, params, time):
+    """Let the applicants of a time come."""
+    for i in range(params.applicants):
+        group_word, merit_word, score_word, aim_word = words(lane.key, time, APPLICANT, i)
+        group = int(share(group_word) < params.disadvantaged_share)
+        lane.group[i] = group = 1 - group if lane.flipped[0] else group
+        merit = clipped(mean_of(params, group) + spread_of(params, group) * normal_of(merit_word), 0.0, 1.0)
+        lane.merit[i] = lane.score[i] = merit
+        lane.qualified[i] = merit >= bar_of(params, group)
+        if params.noise == NOISY_SCORES or params.noise == ALL_NOISY:
+            lane.score[i] = clipped(merit + noise_of(params, score_word), 0.0, 1.0)
+        if params.noise == NOISY_THRESHOLDS or params.noise == ALL_NOISY:
+            lane.aim[i] = noise_of(params, aim_word)
+
+
+@rule
+def clipped(value, low, high):
+    """Return the value, or the bound that it is beyond."""
+    return min(high, max(low, value))
+
+
+@rule
+def mean_of(params, group):
+    """Return the mean of a group's true scores before they are clipped."""
+    return params.disadvantaged_mean if group == DISADVANTAGED else params.advantaged_mean
+
+
+@rule
+def spread_of(params, group):
+    """Return the standard deviation of a group's true scores before they are clipped."""
+    return params.disadvantaged_spread if group == DISADVANTAGED else params.advantaged_spread
+
+
+@rule
+def bar_of(params, group):
+    """Return the true score from which on somebody of a group is qualified."""
+    return (1.0 + params.qualified_above) * mean_of(params, group)
+
+
+@rule
+def noise_of(params, word):
+    """Return the noise of a word; a larger word gives larger noise."""
+    if params.noise_distribution == BETA:
+        signed = 2.0 * share(word) - 1.0
+        size = quantile(params.quantiles, abs(signed))
+        return size if signed >= 0 else -size
+    return clipped(params.noise_mean + params.noise_spread * normal_of(word), params.noise_low, params.noise_high)
+
+
+@rule
+def quantile(table, level):
+    """Return the quantile of a level in [0, 1), between those of the table."""
+    place = level * (table.shape[0] - 1)
+    below = int(place)
+    return table[below] + (place - below) * (table[below + 1] - table[below])
+
+
+# -------------------------------------------------------------------------------------------------- a round
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Publish the threshold, let applicants respond, admit, and let the next ones come; it never terminates."""
+    publish(lane, action.reshape(-1), params)
+    clear(lane)
+    total = 0.0
+    for i in range(params.applicants):
+        respond(lane, params, i)
+        lane.admitted[i] = is_admitted(lane, i)
+        facts.action[i] = lane.admitted[i]
+        facts.outcome[i] = lane.admitted[i] - lane.paid[i]
+        facts.features[i, 0] = lane.presented[i]  # the decision sees it, and there is none before
+        reveal_at_once(params, facts, i, lane.qualified[i], ADMIT)
+        count(lane, params, i, facts.feedback[i])
+        total += worth(params, lane.qualified[i], lane.admitted[i])
+    reward[0] = total / params.applicants
+    keep(lane, params)
+    meet(lane, params, lane.time + 1)
+    return False
+
+
+@rule
+def publish(lane, numbers, params):
+    """Note the threshold and the chance to be admitted whatever the score."""
+    lane.threshold = numbers[0] / (params.levels - 1) if params.action == LEVELS else numbers[0]
+    lane.epsilon = numbers[1] if params.action == THRESHOLD_EPSILON else params.epsilon
+
+
+@rule
+def respond(lane, params, i):
+    """Let an applicant present a score and note what it costs."""
+    score, rate = lane.score[i], cost_of(params, lane.group[i])
+    seen = clipped(lane.threshold + lane.aim[i], 0.0, 1.0)
+    lane.presented[i], lane.paid[i] = score, 0.0
+    if params.manipulation and is_worth_it(lane, params, score, seen, rate):
+        lane.presented[i], lane.paid[i] = seen, rate * (seen - score)
+
+
+@rule
+def is_worth_it(lane, params, score, seen, rate):
+    """Return whether somebody with this score pays to present the threshold that they see.
+
+    Whoever reaches it is admitted for certain, the others with the chance epsilon. ``noise_response="published"``
+    differs where what is seen is not the threshold: those who reach the true one keep their score, the others know
+    whether what they see would do, and get money for presenting less than they have.
+    """
+    change, gain = seen - score, 1.0 - lane.epsilon
+    if params.noise_response == PUBLISHED:
+        gain = (seen >= lane.threshold) - lane.epsilon
+        short = score < lane.threshold and gain - rate * change <= 1.0
+    else:
+        short = change > 0.0
+    return short and rate * change <= gain and change <= params.largest_change + TOLERANCE
+
+
+@rule
+def cost_of(params, group):
+    """Return what raising a score from 0 to 1 costs somebody of a group."""
+    if group == ADVANTAGED:
+        return params.advantaged_cost
+    return params.disadvantaged_cost * (params.subsidy_beta if params.subsidy else 1.0)
+
+
+@rule
+def is_admitted(lane, i):
+    """Return whether an applicant reaches the threshold or is lucky."""
+    if lane.presented[i] >= lane.threshold:
+        return ADMIT
+    return int(lane.epsilon > 0.0 and uniform(lane.key, lane.time, LOTTERY, i) < lane.epsilon)
+
+
+@rule
+def worth(params, qualified, admitted):
+    """Return what a decision is worth to the jury."""
+    if admitted == ADMIT:
+        return params.true_admission if qualified else params.false_admission
+    return params.false_rejection if qualified else params.true_rejection
+
+
+# -------------------------------------------------------------------------------------------- what is counted
+
+
+@rule
+def clear(lane):
+    """Begin the counts of a round."""
+    lane.counts[:] = 0
+    lane.presented_sum[:] = 0.0
+
+
+@rule
+def count(lane, params, i, feedback):
+    """Add an applicant to the counts of the round and of the episode."""
+    group, admitted, qualified = lane.group[i], lane.admitted[i], lane.qualified[i]
+    lane.presented_sum[group] += lane.presented[i]
+    lane.counts[group, APPLIED] += 1
+    lane.counts[group, ADMITTED] += admitted
+    lane.counts[group, KNOWN] += feedback >= 0
+    lane.counts[group, KNOWN_QUALIFIED] += feedback == ADMIT
+    lane.tally[group, qualified, admitted] += 1
+    lane.paid_sum[group] += lane.paid[i]
+    if qualified and params.manipulation:
+        lane.burden_sum[group] += cost_of(params, group) * max(0.0, lane.threshold - lane.score[i])
+
+
+@rule
+def keep(lane, params):
+    """Add up the counts of the groups, and keep who the applicants of the round were, for pictures."""
+    for group in range(len(GROUPS)):
+        lane.presented_sum[EVERYBODY] += lane.presented_sum[group]
+        for what in range(len(COUNTED)):
+            lane.counts[EVERYBODY, what] += lane.counts[group, what]
+    for i in range(params.applicants):
+        lane.past_group[i], lane.past_score[i], lane.past_qualified[i] = lane.group[i], lane.score[i], lane.qualified[i]
+
+
+@rule
+def observe(lane, params, observation):
+    """Write what was published in the last round and what came of it, for each group and for all."""
+    observation[0, 0], observation[0, 1] = lane.threshold, lane.epsilon
+    for row in range(EVERYBODY + 1):
+        place = len(PUBLIC) + len(RATES) * row
+        applied, known = lane.counts[row, APPLIED], lane.counts[row, KNOWN]
+        observation[0, place] = applied / params.applicants
+        observation[0, place + 1] = lane.presented_sum[row] / max(applied, 1)
+        observation[0, place + 2] = lane.counts[row, ADMITTED] / max(applied, 1)
+        observation[0, place + 3] = known / max(applied, 1)
+        observation[0, place + 4] = lane.counts[row, KNOWN_QUALIFIED] / max(known, 1)
+
+
+@rule
+def describe(lane, params, facts):
+    """Write who the applicants are; what they present they choose in `step`."""
+    for i in range(params.applicants):
+        facts.individual[i] = lane.time * params.applicants + i
+        facts.sensitive[i, 0] = facts.group[i] = lane.group[i]
+
+
+@functools.cache
+def kernels() -> Mapping[str, Kernel]:
+    """Return the compiled loop that lets the present applicants come once more."""
+
+    def meet_all(params, lanes):
+        for b in range(lanes.shape[0]):
+            meet(lanes[b], params, lanes[b].time)
+
+    return compile_kernels(College, meet_all)
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+Code = namedtuple("Code", (*CollegeParams._fields, "quantiles"))  # type: ignore[misc]
+"""What compiled rules are given: the parameters as numbers, and the quantiles of the noise's beta distribution."""
+
+
+def quantiles_of(params: CollegeParams) -> NDArray[np.float64]:
+    """Return the quantiles of the noise's size at evenly spaced levels, shape (1025,); (2,) if unused."""
+    if params.noise == "none" or params.noise_distribution != "beta":
+        return np.zeros(2)
+    from scipy.special import betaincinv
+
+    table: NDArray[np.float64] = betaincinv(params.noise_alpha, params.noise_beta, np.linspace(0, 1, QUANTILES + 1))
+    return table
+
+
+class College(Rules):
+    """A college that publishes an admission threshold, to which applicants respond, after D'Amour et al. (2020).
+
+    **Description.** A Stackelberg game. In each round 20 new applicants of two groups come. The jury publishes a
+    threshold; whoever falls short of it raises their score if that costs no more than admission is worth; the jury
+    admits by the scores that are presented. Points cost the disadvantaged more. A higher threshold keeps off some who
+    are not qualified, and makes those pay who are.
+
+    **Who decides and who is affected.** The jury decides (one agent); the applicants are affected, each of them in one
+    round. For an applicant the harm is to be rejected, and to pay for being admitted. What can be read off: how often
+    each group is admitted, also among the qualified (equal opportunity), how often decisions are wrong about a group
+    (stratified accuracy), and what the qualified of a group must pay to be admitted (social burden,
+    `fair_envs.metrics.strategic`). Nothing is said about those who never apply, nor about why a point costs one group
+    more.
+
+    **Applicants.** Of the group ``disadvantaged`` with the chance 0.4. True scores are normal (0.8 and 0.1; the
+    disadvantaged 0.6 and 0.3) and clipped to 0 to 1. Qualified is who has at least 1.1 times the mean of their group:
+    0.88, and 0.66. As no threshold suits both groups, no jury decides correctly about all.
+
+    **Response.** Whoever reaches the threshold is admitted, the others with the chance epsilon: reaching it is worth
+    1 - epsilon. Raising a score by d points costs 0.8 d, for the disadvantaged 1.2 d, or ``subsidy_beta`` of that with
+    a ``subsidy``. Whoever falls short raises their score to the threshold if that costs at most what it is worth and
+    takes at most ``largest_change`` points. At the default costs nearly everybody can afford any threshold;
+    ``profile="fat2020"`` has costs (5 and 10) at which the threshold matters more.
+
+    **Noise.** On the scores (``noise="scores"``): what applicants have to show differs from the true score that decides
+    who is qualified. On the threshold (``"thresholds"``): each applicant sees another one, believes in it, and may pay
+    too much, or in vain.
+
+    **Sensitive attribute and legitimate factors.** ``group``: advantaged, disadvantaged. No legitimate factors. A
+    counterfactual twin has everybody in the other group with the same luck: scores follow. `assign` changes the group
+    alone: the cost and which score is qualified follow, the scores do not.
+
+    **Action space.** ``action="threshold"``: ``Box`` of one number, the threshold, 0 to 1. ``"threshold_epsilon"``: of
+    two, the second is epsilon. ``"levels"``: ``Discrete(levels)``, evenly spaced thresholds from 0 to 1.
+
+    **Observation space.** ``Box`` of 17 numbers between 0 and 1 about the last round: threshold, epsilon; then of the
+    advantaged, of the disadvantaged, and of all: their share among the applicants, the mean score that they presented,
+    which share was admitted, of which share the jury learnt whether they were qualified, and which share of these was.
+    All are 0 before the first round, and where there was nobody.
+
+    **Rewards.** The mean over the round's applicants of ``true_admission``, ``true_rejection``, ``false_admission`` or
+    ``false_rejection``; by default the share of correct decisions. Costs to applicants do not count.
+
+    **Interactions.** 20 individuals a round, other ones each time, numbered through the episode. ``fair_features``: the
+    score presented. ``fair_action``: 1 admitted. ``fair_feedback``: 1 if qualified, of the admitted, of all or of
+    nobody (``feedback``). ``fair_outcome``: 1 if admitted, minus what the applicant paid. The oracle knows who of the
+    coming round is qualified (``"feedback"``), true scores (``"merit"``), scores before any response (``"score"``), and
+    what a point costs (``"cost"``).
+
+    **Starting state.** The first applicants; nothing has been published.
+
+    **Episode end.** Truncation after ``horizon`` rounds.
+
+    **Arguments.** The fields of `CollegeParams`, each with its default and source. ``profile="ml-fairness-gym"`` gives
+    the published environment's defaults, ``"fat2020"`` and ``"fat2020_noisy"`` those of the experiments on it.
+
+    **Differences from the published code**:
+
+    * Groups are drawn one by one, and applicants come in random order; there, sorted by group. How many there are of
+      each has the same distribution.
+    * What is observed is about one round. There, the groups are those of the next round's applicants, beside the scores
+      of the last one's; its robust jury takes the one for the other.
+    * Applicants believe in the noisy threshold that they see. There, they know whether it would do, those who reach the
+      true one never respond, and presenting less than one has is paid for: ``noise_response="published"``.
+    * Its social burden is divided by everybody of a group, not by the qualified: an option of the metric.
+    * Reaching the horizon is truncation; there, episodes end one round after ``max_steps``.
+    * Beta noise is looked up in 1024 steps of its quantiles.
+    * The figure of the paper calls the group whose points cost more the advantaged one.
+
+    **References.** A. D'Amour, H. Srinivasan, J. Atwood, P. Baljekar, D. Sculley, Y. Halpern, "Fairness is not static:
+    deeper understanding of long term fairness via simulation studies", FAT* 2020. L. Hu, N. Immorlica, J. W. Vaughan,
+    "The disparate effects of strategic manipulation", FAT* 2019. S. Milli, J. Miller, A. D. Dragan, M. Hardt, "The
+    social cost of strategic classification", FAT* 2019. M. Hardt, N. Megiddo, C. Papadimitriou, M. Wootters, "Strategic
+    classification", ITCS 2016.
+
+    **Version history.** v0: first version.
+    """
+
+    name: ClassVar[str] = "college"
+    Params: ClassVar[type] = CollegeParams
+    presets = PROFILES
+    fps: ClassVar[int] = 2
+    sensitive_field: ClassVar[str] = "flipped"
+    sensitive_features: ClassVar[tuple[str, ...]] = tuple(f"{rate}_{group}" for group in GROUPS for rate in RATES)
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def encoded(self, params: CollegeParams) -> Any:
+        """Return the parameters as numbers, and the quantiles of the noise."""
+        return Code._make((*encode(params), quantiles_of(params)))
+
+    def check(self, params: CollegeParams) -> None:
+        """Raise ValueError if the noise cannot be within its bounds, or epsilon would have no effect."""
+        if params.noise_low > params.noise_high:
+            raise ValueError(f"noise_low must be at most noise_high ({params.noise_high:g}), got {params.noise_low:g}")
+        if params.action == "threshold_epsilon" and params.epsilon > 0:
+            raise ValueError(f"epsilon must be 0 where it is part of the action, got {params.epsilon:g}")
+
+    def lane(self, params: CollegeParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        people, rows = params.applicants, EVERYBODY + 1
+        return [
+            ("flipped", np.int8, (1,)),  # 1: everybody is of the other group, as in a counterfactual twin
+            ("group", np.int8, people),  # of the applicants of the coming round
+            ("qualified", np.int8, people),
+            ("merit", np.float64, people),  # true scores
+            ("score", np.float64, people),  # before any response
+            ("aim", np.float64, people),  # noise of the threshold that an applicant sees
+            ("past_group", np.int8, people),  # of the applicants of the last round
+            ("past_qualified", np.int8, people),
+            ("past_score", np.float64, people),
+            ("presented", np.float64, people),
+            ("paid", np.float64, people),
+            ("admitted", np.int8, people),
+            ("threshold", np.float64),  # of the last round
+            ("epsilon", np.float64),
+            ("counts", np.int32, (rows, len(COUNTED))),  # of the last round
+            ("presented_sum", np.float64, rows),
+            ("tally", np.int32, (len(GROUPS), 2, 2)),  # so far by group, qualified or not, admitted or not
+            ("paid_sum", np.float64, len(GROUPS)),  # so far
+            ("burden_sum", np.float64, len(GROUPS)),  # what the qualified needed to pay so far, if they did or not
+        ]
+
+    def fair_spec(self, params: CollegeParams) -> FairSpec:
+        """Return who is affected: the applicants of a round."""
+        return FairSpec(
+            individuals=params.applicants,
+            actions=2,
+            features=("score",),
+            sensitive={"group": GROUPS},
+            groups=GROUPS,
+            favourable_action=ADMIT,
+            feedback=params.feedback,
+        )
+
+    def observation_space(self, params: CollegeParams) -> gym.spaces.Box:
+        """Return the bounds of what the jury knows of the last round."""
+        return gym.spaces.Box(0.0, 1.0, (len(OBSERVED),), np.float32)
+
+    def observed_features(self, params: CollegeParams) -> tuple[str, ...]:
+        """Return the names of all entries of an observation."""
+        return OBSERVED
+
+    def action_space(self, params: CollegeParams) -> gym.spaces.Discrete | gym.spaces.Box:
+        """Return what can be published."""
+        if params.action == "levels":
+            return gym.spaces.Discrete(params.levels)
+        return gym.spaces.Box(0.0, 1.0, (2 if params.action == "threshold_epsilon" else 1,), np.float32)
+
+    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+        """Put every applicant from the coming round on in the other group, in place; the luck stays the same.
+
+        Args:
+            records: Lanes, shape (B,).
+            who: Whether a lane is flipped, shape (B, 1).
+        """
+        records["flipped"] ^= who.astype(np.int8)
+        kernels()["meet_all"](self.code, readable(records))
+
+    def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
+        """Put the applicants of the coming round in that group with the scores that they have, in place."""
+        if attribute != "group":
+            raise ValueError(f"attribute must be 'group', got {attribute!r}")
+        if code not in (ADVANTAGED, DISADVANTAGED):
+            raise ValueError(f"code must be 0 or 1, got {code!r}")
+        records["group"] = code
+        records["qualified"] = records["merit"] >= bar_of(self.params, code)
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return of the applicants of the coming round who is qualified, both scores, and what a point costs them."""
+        costs = np.array([cost_of(self.params, group) for group in range(len(GROUPS))])
+        return {
+            "feedback": records["qualified"].astype(np.int64),
+            "merit": np.array(records["merit"]),
+            "score": np.array(records["score"]),
+            "cost": costs[records["group"]],
+        }
+
+    def renderer(self) -> Any:
+        """Return what draws the last round."""
+        from fair_envs.envs.college.render import CollegeRenderer
+
+        return CollegeRenderer(self)

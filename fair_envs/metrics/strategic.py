@@ -1,0 +1,86 @@
+"""What it costs people to be decided on well where they respond to a published threshold.
+
+Functions of arrays with one entry for each person and decision, of any shape: an environment's oracle tells who is
+qualified, scores and costs of those to be decided on next, and the decision the threshold. Groups of whom there is
+nobody have NaN. Social burden shows what qualified people pay to be recognised, and who pays more; it says nothing of
+those who are not recognised because they cannot pay, for which see the true positive rate.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def burden(score: ArrayLike, threshold: ArrayLike, cost: ArrayLike) -> FloatArray:
+    """Return the least that each person must pay to reach the threshold, whether they do or not; 0 if they reach it.
+
+    Args:
+        score: Before any response.
+        threshold: Of the decision on them.
+        cost: Of raising the score by 1.
+    """
+    return np.asarray(np.asarray(cost) * np.maximum(0.0, np.subtract(threshold, score)), np.float64)
+
+
+def social_burden(
+    burden: ArrayLike,
+    qualified: ArrayLike,
+    group: ArrayLike,
+    *,
+    groups: int,
+    among: Literal["qualified", "everybody"] = "qualified",
+) -> FloatArray:
+    """Return the mean burden of each group's qualified people, shape (groups,); 0 if they need not pay.
+
+    The difference between two groups is their social gap (Milli et al., 2019).
+
+    Args:
+        burden: What each person must pay.
+        qualified: Whether they are qualified, bool or 0 and 1.
+        group: Their groups, 0 to ``groups - 1``.
+        groups: How many groups there are.
+        among: Whose number the sum is divided by. ``"everybody"`` is what the code of ml-fairness-gym does: a group of
+            whom fewer are qualified seems to bear less.
+
+    Raises:
+        ValueError: An unknown ``among``.
+
+    Example:
+        >>> print(social_burden([0.2, 0.4, 0.9], [1, 1, 0], [0, 1, 1], groups=2))
+        [0.2 0.4]
+    """
+    if among not in ("qualified", "everybody"):
+        raise ValueError(f"among must be 'qualified' or 'everybody', got {among!r}")
+    counted = np.asarray(qualified, np.float64)
+    weight = counted if among == "qualified" else np.ones_like(counted)
+    return _mean_by_group(np.multiply(burden, counted), weight, group, groups)
+
+
+def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike, *, groups: int) -> FloatArray:
+    """Return the share of correct decisions about each group, shape (groups,).
+
+    Args:
+        action: The decisions.
+        correct: The correct ones, of everybody.
+        group: The groups, 0 to ``groups - 1``.
+        groups: How many groups there are.
+
+    Example:
+        >>> print(stratified_accuracy([1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1], groups=3))
+        [0.66666667 0.                nan]
+    """
+    right = np.equal(action, correct).astype(np.float64)
+    return _mean_by_group(right, np.ones_like(right), group, groups)
+
+
+def _mean_by_group(values: ArrayLike, weight: ArrayLike, group: ArrayLike, groups: int) -> FloatArray:
+    """Return the sum of the values of each group divided by its sum of weights, shape (groups,)."""
+    own = np.ravel(group)
+    sums, weights = (np.bincount(own, weights=np.ravel(part), minlength=groups) for part in (values, weight))
+    return np.asarray(np.divide(sums, weights, out=np.full(groups, np.nan), where=weights > 0))
+
+
+__all__ = ["burden", "social_burden", "stratified_accuracy"]
