@@ -30,6 +30,9 @@ TABLE: dict[str, Entry] = {
     "FairCollege-v0": Entry(
         "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
     ),
+    "FairAttention-v0": Entry(
+        "fair_envs.envs.attention", "A few units are sent to locations where incidents happen more often unattended."
+    ),
 }
 
 

@@ -1,0 +1,474 @@
+"""The rules of FairAttention on one lane, in the order in which they are played."""
+
+import math
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
+from fair_envs.core import Rules, rule
+from fair_envs.envs.attention.params import (
+    ALL,
+    AUTHORS,
+    LOGITS,
+    ONCE,
+    PER_INCIDENT,
+    PROFILES,
+    RATES,
+    AttentionParams,
+)
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import encode
+
+# Sites of chance
+INCIDENTS, MANY_INCIDENTS, REPORTS, DISCOVERY, FALSE_ALARM, HINTS = range(6)
+
+SEEN, OCCURRED, SENT = range(3)  # what a lane adds up over its window
+WORDS = 4  # that one draw gives
+MOST_AT_ONCE = 256.0  # mean of a Poisson number from one word
+TRACE = 128  # rates that a lane keeps for its picture
+LARGEST_RATE = 1e4
+LARGEST_COUNT = float(2**31)  # no number of incidents that a lane holds is larger
+OWN = "own"
+
+
+# ---------------------------------------------------------------------------------------------- the incidents
+
+
+@rule
+def start(lane, params):
+    """Set the rates, and let the first step's incidents happen."""
+    for k in range(params.locations):
+        lane.rates[k] = params.rates[k]
+        lane.past_rates[0, k] = lane.rates[k]
+    happen(lane, params, 0)
+
+
+@rule
+def happen(lane, params, time):
+    """Let the incidents of a time happen, at the rates of now."""
+    draw(lane, params, time, INCIDENTS, params.discoverable_weight, lane.incidents)
+    if params.reported_weight > 0:
+        draw(lane, params, time, REPORTS, params.reported_weight, lane.reports)
+
+
+@rule
+def draw(lane, params, time, site, weight, out):
+    """Draw a Poisson number for each location, whose mean is its rate times the weight."""
+    for first in range(0, params.locations, WORDS):
+        luck = words(lane.key, time, site, first // WORDS)
+        for k in range(first, min(first + WORDS, params.locations)):
+            mean = weight * lane.rates[k]
+            if mean <= MOST_AT_ONCE:
+                out[k] = poisson_at(share(luck[k - first]), mean)
+            else:
+                out[k] = poisson(lane.key, time, MANY_INCIDENTS, 2 * k + (site == REPORTS), mean)
+
+
+# ------------------------------------------------------------------------------------------------- the units
+
+
+@rule
+def send(lane, action, params):
+    """Send each unit to a location."""
+    for k in range(params.locations):
+        lane.units[k] = 0
+    if params.action == LOGITS:
+        decode(action, params.units, lane.shares, lane.units)
+    else:
+        for unit in range(params.units):
+            lane.units[int(action[unit])] += 1
+
+
+@rule
+def decode(logits, units, shares, out):
+    """Add units to locations one by one, always to the one with the largest share, which falls by one unit's share.
+
+    Args:
+        logits: Shape (K,); the shares are their softmax.
+        units: How many are sent (N); each takes 1/N from the share.
+        shares: Shape (K,); in the end, what is left of the shares.
+        out: Shape (K,); how many units each location has. The lowest index wins a tie.
+    """
+    locations, whole = logits.shape[0], 0.0
+    largest = logits[0]
+    for k in range(1, locations):
+        largest = max(largest, logits[k])
+    for k in range(locations):
+        shares[k] = math.exp(logits[k] - largest)
+        whole += shares[k]
+    for k in range(locations):
+        shares[k] /= whole
+    for _ in range(units):
+        best = 0
+        for k in range(1, locations):
+            if shares[k] > shares[best]:
+                best = k
+        out[best] += 1
+        shares[best] -= 1.0 / units
+
+
+@rule
+def discover(lane, params):
+    """Let the units discover incidents; without luck if they miss none and make none up."""
+    for k in range(params.locations):
+        lane.false_alarms[k] = 0
+        if params.replacement:
+            chance = 1.0 - params.miss_probability ** lane.units[k]
+            lane.found[k] = binomial(lane.key, lane.time, DISCOVERY, k, lane.incidents[k], chance)
+        elif params.miss_probability > 0 or params.extra_probability > 0:
+            search(lane, params, k)
+        else:
+            lane.found[k] = min(lane.units[k], lane.incidents[k])
+
+
+@rule
+def search(lane, params, k):
+    """Let a location's units look for its incidents one after another; each discovers one at most."""
+    free, found, made_up = int(lane.units[k]), 0, 0
+    extra = params.extra_probability
+    for incident in range(lane.incidents[k]):
+        if free == 0:
+            break
+        place = k + params.locations * incident
+        if bernoulli(lane.key, lane.time, DISCOVERY, place, 1.0 - params.miss_probability**free):
+            free -= 1
+            found += 1
+        if params.extras == PER_INCIDENT:
+            made_up += binomial(lane.key, lane.time, FALSE_ALARM, place, free, extra)
+    if params.extras == ONCE:
+        made_up = binomial(lane.key, lane.time, FALSE_ALARM, k, free, extra)
+    lane.found[k] = found
+    lane.false_alarms[k] = made_up
+
+
+# ----------------------------------------------------------------------------------------------- a step
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Send the units, let them discover, change the rates, let the next incidents happen; it never terminates."""
+    send(lane, action[0], params)
+    discover(lane, params)
+    count(lane, params)
+    reward[0] = earned(lane, params)
+    for k in range(params.locations):
+        facts.action[k] = lane.units[k]
+        facts.outcome[k] = lane.found[k]
+        if params.told == ALL:
+            facts.feedback[k] = lane.incidents[k]
+    write_row(lane, params)
+    change(lane, params)
+    happen(lane, params, lane.time + 1)
+    return False
+
+
+@rule
+def count(lane, params):
+    """Add the step to the sums over the window, in place of the oldest one, and over the episode."""
+    place = lane.time % lane.past.shape[0]
+    for k in range(params.locations):
+        put(lane, place, SEEN, k, lane.found[k] + lane.false_alarms[k])
+        put(lane, place, OCCURRED, k, lane.incidents[k])
+        put(lane, place, SENT, k, lane.units[k])
+        lane.discovered[k] += lane.found[k]
+        lane.missed[k] += lane.incidents[k] - lane.found[k]
+
+
+@rule
+def put(lane, place, kind, k, value):
+    """Put a number into the window and its sum."""
+    lane.sums[kind, k] += value - lane.past[place, kind, k]
+    lane.past[place, kind, k] = value
+
+
+@rule
+def earned(lane, params):
+    """Return the reward: for the discovered, against the missed and against unequal shares of units."""
+    found, missed = 0, 0
+    for k in range(params.locations):
+        found += lane.found[k]
+        missed += lane.incidents[k] - lane.found[k]
+    reward = params.discovered_reward * found - params.missed_penalty * missed
+    if params.share_penalty > 0:
+        reward += params.share_penalty * min(0.0, params.share_tolerance - deviation(lane, params))
+    return reward
+
+
+@rule
+def deviation(lane, params):
+    """Return how far a location's share of the window's units is from an equal share, at most."""
+    whole, largest = 0, 0.0
+    for k in range(params.locations):
+        whole += lane.sums[SENT, k]
+    for k in range(params.locations):
+        largest = max(largest, abs(lane.sums[SENT, k] / whole - 1.0 / params.locations))
+    return largest
+
+
+@rule
+def change(lane, params):
+    """Let rates fall where units were and rise where none was."""
+    for k in range(params.locations):
+        if lane.units[k] > 0:
+            lane.rates[k] = max(0.0, lane.rates[k] - params.decrease_rate * lane.units[k])
+        else:
+            lane.rates[k] += params.rates[params.locations + k]
+    keep_rates(lane, params)
+
+
+@rule
+def keep_rates(lane, params):
+    """Keep some of the rates for the picture, evenly over the episode."""
+    time = lane.time + 1
+    if time % params.trace_every == 0:
+        for k in range(params.locations):
+            lane.past_rates[time // params.trace_every, k] = lane.rates[k]
+
+
+# ----------------------------------------------------------------------------------- what is seen and told
+
+
+@rule
+def write_row(lane, params):
+    """Write what is told about the step, twice: the last rows are then one piece of memory, wherever they begin."""
+    first = lane.time % params.history * params.row
+    if params.observation == AUTHORS:
+        write_authors_row(lane, params, first)
+    else:
+        write_scaled_row(lane, params, first)
+    other = first + params.history * params.row
+    for i in range(params.row):
+        lane.rows[other + i] = lane.rows[first + i]
+
+
+@rule
+def write_authors_row(lane, params, first):
+    """Write discovered, occurred, units and ratio of all locations, as they are."""
+    locations = params.locations
+    for k in range(locations):
+        lane.rows[first + k] = lane.found[k] + lane.false_alarms[k]
+        lane.rows[first + locations + k] = lane.incidents[k]
+        lane.rows[first + 2 * locations + k] = lane.units[k]
+        lane.rows[first + 3 * locations + k] = ratio(lane, k)
+
+
+@rule
+def write_scaled_row(lane, params, first):
+    """Write the columns that are told, each between 0 and 1, hints between -1 and 1."""
+    locations = params.locations
+    for k in range(locations):
+        place = first + k
+        lane.rows[place] = scaled(lane.found[k] + lane.false_alarms[k], params)
+        place += locations
+        if params.told == ALL:
+            lane.rows[place] = scaled(lane.incidents[k], params)
+            place += locations
+        lane.rows[place] = lane.units[k] / params.units
+        place += locations
+        if params.told == ALL:
+            lane.rows[place] = min(1.0, ratio(lane, k))
+            place += locations
+        if params.reported_weight > 0:
+            lane.rows[place] = scaled(lane.reports[k], params)
+            place += locations
+        if params.noisy_features:
+            write_hints(lane, params, k, place)
+
+
+@rule
+def scaled(count, params):
+    """Return a number of incidents as a number in [0, 1): half for as many as there are units."""
+    return count / (count + params.units)
+
+
+@rule
+def ratio(lane, k):
+    """Return the share of the window's incidents that were discovered; one more is counted, so that it is defined."""
+    return lane.sums[SEEN, k] / (lane.sums[OCCURRED, k] + 1)
+
+
+@rule
+def write_hints(lane, params, k, place):
+    """Write two numbers around 1, the second with the location's incidents added, scaled to (-1, 1)."""
+    luck = words(lane.key, lane.time, HINTS, k)
+    blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(luck[0])
+    telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(luck[1])
+    lane.rows[place] = blind / (abs(blind) + params.units)
+    lane.rows[place + params.locations] = telling / (abs(telling) + params.units)
+
+
+@rule
+def observe(lane, params, observation):
+    """Write the last rows, the oldest first; zeros before the first step."""
+    seen = observation.reshape(observation.size)
+    first = lane.time % params.history * params.row
+    for i in range(params.history * params.row):
+        seen[i] = lane.rows[first + i]
+
+
+@rule
+def describe(lane, params, facts):
+    """Write who the locations are; their features are what the last step told about them."""
+    newest = (lane.time - 1) % params.history * params.row
+    for k in range(params.locations):
+        facts.individual[k] = k
+        facts.sensitive[k, 0] = k
+        facts.group[k] = k
+        for column in range(facts.features.shape[1]):
+            facts.features[k, column] = lane.rows[newest + column * params.locations + k]
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+Code = namedtuple("Code", (*AttentionParams._fields, "rates", "row", "trace_every"))  # type: ignore[misc]
+"""What compiled rules are given: the parameters as numbers, and the rates in one array.
+
+Attributes:
+    rates: Shape (2K,): initial rates, then increase rates.
+    row: Numbers in a row of an observation.
+    trace_every: Steps between the rates that are kept for the picture.
+"""
+
+
+def columns_of(params: AttentionParams) -> tuple[str, ...]:
+    """Return the names of what each step tells about a location, in the order of an observation."""
+    told = ("discovered", "occurred", "units", "ratio") if params.told == "all" else ("discovered", "units")
+    reported = ("reported",) if params.reported_weight > 0 else ()
+    return (*told, *reported, *(("hint_0", "hint_1") if params.noisy_features else ()))
+
+
+def counted(scaled: ArrayLike, units: int) -> NDArray[np.int64]:
+    """Return the numbers of incidents that an observation shows scaled."""
+    shown = np.asarray(scaled, np.float64)
+    return np.asarray(np.rint(units * shown / (1.0 - shown)), np.int64)
+
+
+def checked_rates(name: str, rates: Any) -> NDArray[np.float64]:
+    """Return rates of one's own, shape () or (K,).
+
+    Raises:
+        ValueError: Neither a number nor one for each location, or a rate below 0 or too large.
+    """
+    try:
+        given = np.array(rates, np.float64)
+    except (TypeError, ValueError):
+        given = np.full((1, 1), math.nan)
+    named = ", ".join(map(repr, RATES[name]))
+    if given.ndim > 1 or given.size == 0:
+        raise ValueError(f"{name} must be one of {named}, a number, or one for each location, got {rates!r}")
+    wrong = given[~((given >= 0) & (given <= LARGEST_RATE))]  # NaN too
+    if wrong.size:
+        raise ValueError(f"{name} must lie between 0 and {LARGEST_RATE:g}, got {wrong[0]:g}")
+    return given
+
+
+class Attention(Rules):
+    """Locations with incidents, and a few units of attention to send there, after Hu, Lear and Zhang (2024).
+
+    Version history: v0.
+    """
+
+    name: ClassVar[str] = "attention"
+    Params: ClassVar[type] = AttentionParams
+    presets = PROFILES
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def __init__(self, **given: Any) -> None:
+        own = {name: checked_rates(name, given[name]) for name in RATES if not isinstance(given.get(name, ""), str)}
+        counts = [len(rates) for rates in own.values() if rates.ndim]
+        if counts:
+            given = {"locations": counts[0], **given}
+        super().__init__(**{**given, **dict.fromkeys(own, OWN)})
+        self.code = self._with_rates(own)
+
+    def _with_rates(self, own: Mapping[str, NDArray[np.float64]]) -> Any:
+        """Return what compiled rules are given."""
+        params = self.params
+        rates = np.concatenate([self._rates(name, own) for name in RATES])
+        trace_every = -(-params.horizon // (TRACE - 1))
+        return Code._make((*encode(params), rates, len(columns_of(params)) * params.locations, trace_every))
+
+    def _rates(self, name: str, own: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return one rate for each location."""
+        chosen, locations = getattr(self.params, name), self.params.locations
+        if chosen == OWN and name not in own:
+            raise ValueError(f"{name} must be a number, or one for each location, to be your own, got {OWN!r}")
+        known = {**RATES[name], "as_decrease": (self.params.decrease_rate,)}
+        rates = own[name] if name in own else np.array(known[chosen])
+        if rates.size not in (1, locations):
+            raise ValueError(f"{name} must hold one rate for each of {locations} locations, got {rates.tolist()}")
+        return np.array(np.broadcast_to(rates, locations))
+
+    def check(self, params: AttentionParams) -> None:
+        """Raise ValueError unless the authors' observation can show what is told."""
+        if params.observation == "authors" and columns_of(params) != ("discovered", "occurred", "units", "ratio"):
+            raise ValueError(
+                f"observation must be 'structured' where {', '.join(columns_of(params))} are told, got 'authors'"
+            )
+
+    def lane(self, params: AttentionParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        locations, window = params.locations, min(params.window, params.horizon)
+        row = len(columns_of(params)) * locations
+        return [
+            ("rates", np.float64, locations),  # mean incidents of the coming step
+            ("incidents", np.int32, locations),  # of the coming step; in a step, of that step
+            ("reports", np.int32, locations),  # the same, of incidents that nobody needs to discover
+            ("units", np.int32, locations),  # sent in the last step
+            ("found", np.int32, locations),  # incidents discovered in the last step
+            ("false_alarms", np.int32, locations),  # of the last step
+            ("discovered", np.int64, locations),  # in the episode
+            ("missed", np.int64, locations),  # in the episode
+            ("past", np.int32, (window, 3, locations)),  # the last steps' numbers seen, occurred, sent
+            ("sums", np.int64, (3, locations)),  # over these steps
+            ("rows", np.float32, 2 * params.history * row),  # what the last steps told, twice
+            ("shares", np.float64, locations),  # in which logits are decoded
+            ("past_rates", np.float32, (TRACE, locations)),  # at every so many steps
+        ]
+
+    def fair_spec(self, params: AttentionParams) -> FairSpec:
+        """Return who is affected: the locations."""
+        names = tuple(f"location {k}" for k in range(params.locations))
+        return FairSpec(
+            individuals=params.locations,
+            actions=params.units + 1,
+            features=columns_of(params),
+            sensitive={"location": names},
+            groups=names,
+            same_individuals=True,
+            feedback="full" if params.told == "all" else "none",
+        )
+
+    def observation_space(self, params: AttentionParams) -> gym.spaces.Box:
+        """Return the bounds of the last steps' rows."""
+        columns = columns_of(params)
+        shape = (params.history, len(columns), params.locations)
+        if params.observation == "authors":
+            return gym.spaces.Box(0.0, LARGEST_COUNT, (math.prod(shape),), np.float32)
+        low = [-1.0 if name.startswith("hint") else 0.0 for name in columns]
+        return gym.spaces.Box(
+            np.broadcast_to(np.array(low, np.float32)[:, np.newaxis], shape),
+            np.ones(shape, np.float32),
+            dtype=np.float32,
+        )
+
+    def action_space(self, params: AttentionParams) -> gym.spaces.MultiDiscrete | gym.spaces.Box:
+        """Return a location for each unit, or a logit for each location."""
+        if params.action == "units":
+            return gym.spaces.MultiDiscrete(np.full(params.units, params.locations))
+        return gym.spaces.Box(-params.logit_limit, params.logit_limit, (params.locations,), np.float32)
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return the incidents of the coming step as ``"feedback"`` and the rates as ``"rate"``, shape (B, K)."""
+        return {"feedback": records["incidents"].astype(np.int64), "rate": np.array(records["rates"])}
+
+    def renderer(self) -> Any:
+        """Return what draws the map."""
+        from fair_envs.envs.attention.render import AttentionRenderer
+
+        return AttentionRenderer(self)
