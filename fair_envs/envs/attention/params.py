@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.parameters import Count, Positive, Range, Share, Weight
 
+Factor = Annotated[float, Range(0, 3)]
 Size = Annotated[int, Range(1, 1000)]
 
 # The options of each choice, in the order in which compiled rules know them.
@@ -27,8 +28,8 @@ class AttentionParams(NamedTuple):
     initial_rates: Literal["study", "even", "own"] = "study"  # or a number, or one for each location; A, Y, G
     increase_rates: Literal["study", "as_decrease", "own"] = "study"  # or a number, or one for each; A; Y, G: .1
     decrease_rate: Weight = 0.1  # of the rate, for each unit sent; A, Y; G: 0 to 0.15
-    discoverable_weight: Weight = 1.0  # incidents that units can discover, for each unit of the rate; A, Y, G
-    reported_weight: Weight = 0.0  # further incidents that are reported without any unit; A, Y, G
+    discoverable_weight: Factor = 1.0  # incidents that units can discover, for each unit of the rate; A, Y, G
+    reported_weight: Factor = 0.0  # further incidents that are reported without any unit; A, Y, G
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 1000  # steps until truncation; A, G
     # The units
     units: Size = 6  # sent in each step; A, Y, G's experiments

@@ -27,12 +27,12 @@ from fair_envs.parameters import encode
 # Sites of chance
 INCIDENTS, MANY_INCIDENTS, REPORTS, DISCOVERY, FALSE_ALARM, HINTS = range(6)
 
-SEEN, OCCURRED, SENT = range(3)  # what a lane adds up over its window
+SEEN, OCCURRED, SENT = range(3)  # what a lane adds up over its window; units only if they are paid for
 WORDS = 4  # that one draw gives
 MOST_AT_ONCE = 256.0  # mean of a Poisson number from one word
 TRACE = 128  # rates that a lane keeps for its picture
-LARGEST_RATE = 1e4
-LARGEST_COUNT = float(2**31)  # no number of incidents that a lane holds is larger
+LARGEST_RATE = 1e4  # which no rate rises above
+LARGEST_COUNT = 2**15 - 1  # of incidents of a location in a step; the largest rate and weight are far from it
 OWN = "own"
 
 
@@ -44,7 +44,7 @@ def start(lane, params):
     """Set the rates, and let the first step's incidents happen."""
     for k in range(params.locations):
         lane.rates[k] = params.rates[k]
-        lane.past_rates[0, k] = lane.rates[k]
+    keep_rates(lane, params)
     happen(lane, params, 0)
 
 
@@ -170,20 +170,24 @@ def step(lane, action, params, reward, facts):
 @rule
 def count(lane, params):
     """Add the step to the sums over the window, in place of the oldest one, and over the episode."""
-    place = lane.time % lane.past.shape[0]
+    oldest, sums = lane.past[lane.oldest], lane.sums
     for k in range(params.locations):
-        put(lane, place, SEEN, k, lane.found[k] + lane.false_alarms[k])
-        put(lane, place, OCCURRED, k, lane.incidents[k])
-        put(lane, place, SENT, k, lane.units[k])
+        put(oldest, sums, SEEN, k, min(LARGEST_COUNT, lane.found[k] + lane.false_alarms[k]))
+        put(oldest, sums, OCCURRED, k, lane.incidents[k])
+        if params.share_penalty > 0:
+            put(oldest, sums, SENT, k, lane.units[k])
         lane.discovered[k] += lane.found[k]
         lane.missed[k] += lane.incidents[k] - lane.found[k]
+    lane.oldest += 1
+    if lane.oldest == lane.past.shape[0]:
+        lane.oldest = 0
 
 
 @rule
-def put(lane, place, kind, k, value):
-    """Put a number into the window and its sum."""
-    lane.sums[kind, k] += value - lane.past[place, kind, k]
-    lane.past[place, kind, k] = value
+def put(oldest, sums, kind, k, value):
+    """Put a number into the window in place of the oldest one, and into its sum."""
+    sums[kind, k] += value - oldest[kind, k]
+    oldest[kind, k] = value
 
 
 @rule
@@ -217,17 +221,21 @@ def change(lane, params):
         if lane.units[k] > 0:
             lane.rates[k] = max(0.0, lane.rates[k] - params.decrease_rate * lane.units[k])
         else:
-            lane.rates[k] += params.rates[params.locations + k]
+            lane.rates[k] = min(LARGEST_RATE, lane.rates[k] + params.rates[params.locations + k])
     keep_rates(lane, params)
 
 
 @rule
 def keep_rates(lane, params):
-    """Keep some of the rates for the picture, evenly over the episode."""
-    time = lane.time + 1
-    if time % params.trace_every == 0:
+    """Keep the rates for the picture, at every so many steps."""
+    if lane.next_kept > 0:
+        lane.next_kept -= 1
+        return
+    if lane.kept < TRACE:
         for k in range(params.locations):
-            lane.past_rates[time // params.trace_every, k] = lane.rates[k]
+            lane.past_rates[lane.kept, k] = lane.rates[k]
+        lane.kept += 1
+    lane.next_kept = params.trace_every - 1
 
 
 # ----------------------------------------------------------------------------------- what is seen and told
@@ -236,48 +244,49 @@ def keep_rates(lane, params):
 @rule
 def write_row(lane, params):
     """Write what is told about the step, twice: the last rows are then one piece of memory, wherever they begin."""
-    first = lane.time % params.history * params.row
+    lane.newest += params.row
+    if lane.newest == params.history * params.row:
+        lane.newest = 0
+    other = lane.newest + params.history * params.row
+    row = lane.rows[lane.newest : lane.newest + params.row]
     if params.observation == AUTHORS:
-        write_authors_row(lane, params, first)
+        write_authors_row(lane, params, row)
     else:
-        write_scaled_row(lane, params, first)
-    other = first + params.history * params.row
-    for i in range(params.row):
-        lane.rows[other + i] = lane.rows[first + i]
+        write_scaled_row(lane, params, row)
+    copy(row, lane.rows[other : other + params.row])
 
 
 @rule
-def write_authors_row(lane, params, first):
+def write_authors_row(lane, params, row):
     """Write discovered, occurred, units and ratio of all locations, as they are."""
     locations = params.locations
     for k in range(locations):
-        lane.rows[first + k] = lane.found[k] + lane.false_alarms[k]
-        lane.rows[first + locations + k] = lane.incidents[k]
-        lane.rows[first + 2 * locations + k] = lane.units[k]
-        lane.rows[first + 3 * locations + k] = ratio(lane, k)
+        row[k] = lane.found[k] + lane.false_alarms[k]
+        row[locations + k] = lane.incidents[k]
+        row[2 * locations + k] = lane.units[k]
+        row[3 * locations + k] = ratio(lane, k)
 
 
 @rule
-def write_scaled_row(lane, params, first):
+def write_scaled_row(lane, params, row):
     """Write the columns that are told, each between 0 and 1, hints between -1 and 1."""
-    locations = params.locations
-    for k in range(locations):
-        place = first + k
-        lane.rows[place] = scaled(lane.found[k] + lane.false_alarms[k], params)
-        place += locations
+    for k in range(params.locations):
+        place = k
+        row[place] = scaled(lane.found[k] + lane.false_alarms[k], params)
+        place += params.locations
         if params.told == ALL:
-            lane.rows[place] = scaled(lane.incidents[k], params)
-            place += locations
-        lane.rows[place] = lane.units[k] / params.units
-        place += locations
+            row[place] = scaled(lane.incidents[k], params)
+            place += params.locations
+        row[place] = lane.units[k] / params.units
+        place += params.locations
         if params.told == ALL:
-            lane.rows[place] = min(1.0, ratio(lane, k))
-            place += locations
+            row[place] = min(1.0, ratio(lane, k))
+            place += params.locations
         if params.reported_weight > 0:
-            lane.rows[place] = scaled(lane.reports[k], params)
-            place += locations
+            row[place] = scaled(lane.reports[k], params)
+            place += params.locations
         if params.noisy_features:
-            write_hints(lane, params, k, place)
+            write_hints(lane, params, k, row[place:])
 
 
 @rule
@@ -293,34 +302,39 @@ def ratio(lane, k):
 
 
 @rule
-def write_hints(lane, params, k, place):
+def write_hints(lane, params, k, row):
     """Write two numbers around 1, the second with the location's incidents added, scaled to (-1, 1)."""
     luck = words(lane.key, lane.time, HINTS, k)
     blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(luck[0])
     telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(luck[1])
-    lane.rows[place] = blind / (abs(blind) + params.units)
-    lane.rows[place + params.locations] = telling / (abs(telling) + params.units)
+    row[0] = blind / (abs(blind) + params.units)
+    row[params.locations] = telling / (abs(telling) + params.units)
 
 
 @rule
 def observe(lane, params, observation):
     """Write the last rows, the oldest first; zeros before the first step."""
-    seen = observation.reshape(observation.size)
-    first = lane.time % params.history * params.row
-    for i in range(params.history * params.row):
-        seen[i] = lane.rows[first + i]
+    first = lane.newest + params.row
+    copy(lane.rows[first : first + params.history * params.row], observation.reshape(observation.size))
+
+
+@rule
+def copy(source, out):
+    """Copy numbers; a loop over pieces of memory of one length is faster than an assignment."""
+    for i in range(out.size):
+        out[i] = source[i]
 
 
 @rule
 def describe(lane, params, facts):
     """Write who the locations are; their features are what the last step told about them."""
-    newest = (lane.time - 1) % params.history * params.row
+    newest = lane.rows[lane.newest : lane.newest + params.row]
     for k in range(params.locations):
         facts.individual[k] = k
         facts.sensitive[k, 0] = k
         facts.group[k] = k
         for column in range(facts.features.shape[1]):
-            facts.features[k, column] = lane.rows[newest + column * params.locations + k]
+            facts.features[k, column] = newest[column * params.locations + k]
 
 
 # ------------------------------------------------------------------------------------------ the environment
@@ -414,7 +428,7 @@ class Attention(Rules):
     def lane(self, params: AttentionParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
         locations, window = params.locations, min(params.window, params.horizon)
-        row = len(columns_of(params)) * locations
+        row, kinds = len(columns_of(params)) * locations, 3 if params.share_penalty > 0 else 2
         return [
             ("rates", np.float64, locations),  # mean incidents of the coming step
             ("incidents", np.int32, locations),  # of the coming step; in a step, of that step
@@ -424,11 +438,15 @@ class Attention(Rules):
             ("false_alarms", np.int32, locations),  # of the last step
             ("discovered", np.int64, locations),  # in the episode
             ("missed", np.int64, locations),  # in the episode
-            ("past", np.int32, (window, 3, locations)),  # the last steps' numbers seen, occurred, sent
-            ("sums", np.int64, (3, locations)),  # over these steps
+            ("past", np.int16, (window, kinds, locations)),  # the last steps' numbers seen, occurred, sent
+            ("oldest", np.int32),  # of these steps: the place of the next one
+            ("sums", np.int64, (kinds, locations)),  # over these steps
             ("rows", np.float32, 2 * params.history * row),  # what the last steps told, twice
+            ("newest", np.int32),  # where the last step's row begins
             ("shares", np.float64, locations),  # in which logits are decoded
             ("past_rates", np.float32, (TRACE, locations)),  # at every so many steps
+            ("kept", np.int32),  # how many of them there are
+            ("next_kept", np.int32),  # steps until the next
         ]
 
     def fair_spec(self, params: AttentionParams) -> FairSpec:
@@ -449,7 +467,7 @@ class Attention(Rules):
         columns = columns_of(params)
         shape = (params.history, len(columns), params.locations)
         if params.observation == "authors":
-            return gym.spaces.Box(0.0, LARGEST_COUNT, (math.prod(shape),), np.float32)
+            return gym.spaces.Box(0.0, float(LARGEST_COUNT), (math.prod(shape),), np.float32)
         low = [-1.0 if name.startswith("hint") else 0.0 for name in columns]
         return gym.spaces.Box(
             np.broadcast_to(np.array(low, np.float32)[:, np.newaxis], shape),
