@@ -3,7 +3,8 @@
 import math
 from collections import namedtuple
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -40,10 +41,12 @@ OWN = "own"
 
 
 @rule
-def start(lane, params):
+def start(lane, code):
     """Set the rates, and let the first step's incidents happen."""
+    params = code.params
     for k in range(params.locations):
-        lane.rates[k] = params.rates[k]
+        lane.rates[k] = code.rates[k]
+        lane.increases[k] = code.rates[params.locations + k]
     keep_rates(lane, params)
     happen(lane, params, 0)
 
@@ -74,14 +77,15 @@ def draw(lane, params, time, site, weight, out):
 
 @rule
 def send(lane, action, params):
-    """Send each unit to a location."""
+    """Send each unit to a location; the action has shape (1, units), or (1, K) for logits."""
+    units = lane.units
     for k in range(params.locations):
-        lane.units[k] = 0
+        units[k] = 0
     if params.action == LOGITS:
-        decode(action, params.units, lane.shares, lane.units)
+        decode(action[0], params.units, lane.shares, units)
     else:
         for unit in range(params.units):
-            lane.units[int(action[unit])] += 1
+            units[int(action[0, unit])] += 1
 
 
 @rule
@@ -150,9 +154,10 @@ def search(lane, params, k):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane, action, code, reward, facts):
     """Send the units, let them discover, change the rates, let the next incidents happen; it never terminates."""
-    send(lane, action[0], params)
+    params = code.params
+    send(lane, action, params)
     discover(lane, params)
     count(lane, params)
     reward[0] = earned(lane, params)
@@ -176,6 +181,7 @@ def count(lane, params):
         put(oldest, sums, OCCURRED, k, lane.incidents[k])
         if params.share_penalty > 0:
             put(oldest, sums, SENT, k, lane.units[k])
+        lane.occurred[k] = lane.incidents[k]
         lane.discovered[k] += lane.found[k]
         lane.missed[k] += lane.incidents[k] - lane.found[k]
     lane.oldest += 1
@@ -221,7 +227,7 @@ def change(lane, params):
         if lane.units[k] > 0:
             lane.rates[k] = max(0.0, lane.rates[k] - params.decrease_rate * lane.units[k])
         else:
-            lane.rates[k] = min(LARGEST_RATE, lane.rates[k] + params.rates[params.locations + k])
+            lane.rates[k] = min(LARGEST_RATE, lane.rates[k] + lane.increases[k])
     keep_rates(lane, params)
 
 
@@ -248,51 +254,62 @@ def write_row(lane, params):
     if lane.newest == params.history * params.row:
         lane.newest = 0
     other = lane.newest + params.history * params.row
-    row = lane.rows[lane.newest : lane.newest + params.row]
+    row, again = lane.rows[lane.newest : lane.newest + params.row], lane.rows[other : other + params.row]
     if params.observation == AUTHORS:
-        write_authors_row(lane, params, row)
+        write_counts(lane, params, row, again)
     else:
-        write_scaled_row(lane, params, row)
-    copy(row, lane.rows[other : other + params.row])
+        write_scaled(lane, params, row, again)
 
 
 @rule
-def write_authors_row(lane, params, row):
+def write_counts(lane, params, row, again):
     """Write discovered, occurred, units and ratio of all locations, as they are."""
     locations = params.locations
     for k in range(locations):
-        row[k] = lane.found[k] + lane.false_alarms[k]
-        row[locations + k] = lane.incidents[k]
-        row[2 * locations + k] = lane.units[k]
-        row[3 * locations + k] = ratio(lane, k)
+        tell(row, again, k, lane.found[k] + lane.false_alarms[k])
+        tell(row, again, locations + k, lane.incidents[k])
+        tell(row, again, 2 * locations + k, lane.units[k])
+        tell(row, again, 3 * locations + k, ratio(lane, k))
 
 
 @rule
-def write_scaled_row(lane, params, row):
+def write_scaled(lane, params, row, again):
     """Write the columns that are told, each between 0 and 1, hints between -1 and 1."""
-    for k in range(params.locations):
+    locations, units = params.locations, params.units
+    for k in range(locations):
         place = k
-        row[place] = scaled(lane.found[k] + lane.false_alarms[k], params)
-        place += params.locations
+        tell(row, again, place, scaled(lane.found[k] + lane.false_alarms[k], units))
+        place += locations
         if params.told == ALL:
-            row[place] = scaled(lane.incidents[k], params)
-            place += params.locations
-        row[place] = lane.units[k] / params.units
-        place += params.locations
+            tell(row, again, place, scaled(lane.incidents[k], units))
+            place += locations
+        tell(row, again, place, lane.units[k] / units)
+        place += locations
         if params.told == ALL:
-            row[place] = min(1.0, ratio(lane, k))
-            place += params.locations
+            tell(row, again, place, min(1.0, ratio(lane, k)))
+            place += locations
         if params.reported_weight > 0:
-            row[place] = scaled(lane.reports[k], params)
-            place += params.locations
+            tell(row, again, place, scaled(lane.reports[k], units))
+            place += locations
         if params.noisy_features:
-            write_hints(lane, params, k, row[place:])
+            luck = words(lane.key, lane.time, HINTS, k)
+            blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(luck[0])
+            telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(luck[1])
+            tell(row, again, place, scaled(blind, units))
+            tell(row, again, place + locations, scaled(telling, units))
 
 
 @rule
-def scaled(count, params):
-    """Return a number of incidents as a number in [0, 1): half for as many as there are units."""
-    return count / (count + params.units)
+def tell(row, again, place, value):
+    """Write a number twice; copying the row later would wait for it to be written."""
+    row[place] = value
+    again[place] = value
+
+
+@rule
+def scaled(count, units):
+    """Return a number of incidents as a number in (-1, 1): one half for as many as there are units."""
+    return count / (abs(count) + units)
 
 
 @rule
@@ -302,20 +319,10 @@ def ratio(lane, k):
 
 
 @rule
-def write_hints(lane, params, k, row):
-    """Write two numbers around 1, the second with the location's incidents added, scaled to (-1, 1)."""
-    luck = words(lane.key, lane.time, HINTS, k)
-    blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(luck[0])
-    telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(luck[1])
-    row[0] = blind / (abs(blind) + params.units)
-    row[params.locations] = telling / (abs(telling) + params.units)
-
-
-@rule
-def observe(lane, params, observation):
+def observe(lane, code, observation):
     """Write the last rows, the oldest first; zeros before the first step."""
-    first = lane.newest + params.row
-    copy(lane.rows[first : first + params.history * params.row], observation.reshape(observation.size))
+    first = lane.newest + code.params.row
+    copy(lane.rows[first : first + observation.shape[1]], observation[0])
 
 
 @rule
@@ -326,8 +333,9 @@ def copy(source, out):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane, code, facts):
     """Write who the locations are; their features are what the last step told about them."""
+    params = code.params
     newest = lane.rows[lane.newest : lane.newest + params.row]
     for k in range(params.locations):
         facts.individual[k] = k
@@ -339,14 +347,27 @@ def describe(lane, params, facts):
 
 # ------------------------------------------------------------------------------------------ the environment
 
-Code = namedtuple("Code", (*AttentionParams._fields, "rates", "row", "trace_every"))  # type: ignore[misc]
-"""What compiled rules are given: the parameters as numbers, and the rates in one array.
+Numbers = namedtuple("Numbers", (*AttentionParams._fields, "row", "trace_every"))  # type: ignore[misc]
+"""The parameters as numbers.
 
 Attributes:
-    rates: Shape (2K,): initial rates, then increase rates.
     row: Numbers in a row of an observation.
     trace_every: Steps between the rates that are kept for the picture.
 """
+
+
+class Code(NamedTuple):
+    """What compiled rules are given. Arrays stand apart: each rule that is handed one counts its owners twice.
+
+    Attributes:
+        horizon: Steps until truncation.
+        params: The parameters.
+        rates: Shape (2K,): initial rates, then increase rates.
+    """
+
+    horizon: int
+    params: Any
+    rates: NDArray[np.float64]
 
 
 def columns_of(params: AttentionParams) -> tuple[str, ...]:
@@ -405,7 +426,8 @@ class Attention(Rules):
         params = self.params
         rates = np.concatenate([self._rates(name, own) for name in RATES])
         trace_every = -(-params.horizon // (TRACE - 1))
-        return Code._make((*encode(params), rates, len(columns_of(params)) * params.locations, trace_every))
+        numbers = Numbers._make((*encode(params), len(columns_of(params)) * params.locations, trace_every))
+        return Code(params.horizon, numbers, rates)
 
     def _rates(self, name: str, own: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return one rate for each location."""
@@ -431,9 +453,11 @@ class Attention(Rules):
         row, kinds = len(columns_of(params)) * locations, 3 if params.share_penalty > 0 else 2
         return [
             ("rates", np.float64, locations),  # mean incidents of the coming step
-            ("incidents", np.int32, locations),  # of the coming step; in a step, of that step
+            ("increases", np.float64, locations),  # of the rates, where no unit is
+            ("incidents", np.int32, locations),  # of the coming step
             ("reports", np.int32, locations),  # the same, of incidents that nobody needs to discover
             ("units", np.int32, locations),  # sent in the last step
+            ("occurred", np.int32, locations),  # incidents of the last step
             ("found", np.int32, locations),  # incidents discovered in the last step
             ("false_alarms", np.int32, locations),  # of the last step
             ("discovered", np.int64, locations),  # in the episode
@@ -465,15 +489,16 @@ class Attention(Rules):
     def observation_space(self, params: AttentionParams) -> gym.spaces.Box:
         """Return the bounds of the last steps' rows."""
         columns = columns_of(params)
-        shape = (params.history, len(columns), params.locations)
         if params.observation == "authors":
-            return gym.spaces.Box(0.0, float(LARGEST_COUNT), (math.prod(shape),), np.float32)
-        low = [-1.0 if name.startswith("hint") else 0.0 for name in columns]
-        return gym.spaces.Box(
-            np.broadcast_to(np.array(low, np.float32)[:, np.newaxis], shape),
-            np.ones(shape, np.float32),
-            dtype=np.float32,
-        )
+            return gym.spaces.Box(0.0, LARGEST_COUNT, (params.history * len(columns) * params.locations,), np.float32)
+        low = np.repeat([-1.0 if name.startswith("hint") else 0.0 for name in columns], params.locations)
+        low = np.tile(low, params.history).astype(np.float32)
+        return gym.spaces.Box(low, np.ones_like(low), dtype=np.float32)
+
+    def observed_features(self, params: AttentionParams) -> tuple[str, ...]:
+        """Return the names of all entries: a column, a location and how many steps ago, as in ``units_4_1``."""
+        parts = product(range(params.history, 0, -1), columns_of(params), range(params.locations))
+        return tuple(f"{column}_{k}_{ago}" for ago, column, k in parts)
 
     def action_space(self, params: AttentionParams) -> gym.spaces.MultiDiscrete | gym.spaces.Box:
         """Return a location for each unit, or a logit for each location."""
