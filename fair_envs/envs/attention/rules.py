@@ -99,11 +99,11 @@ def decode(logits, units, shares, out):
         out: Shape (K,); how many units each location has. The lowest index wins a tie.
     """
     locations, whole = logits.shape[0], 0.0
-    largest = logits[0]
+    largest = float(logits[0])
     for k in range(1, locations):
-        largest = max(largest, logits[k])
+        largest = max(largest, float(logits[k]))
     for k in range(locations):
-        shares[k] = math.exp(logits[k] - largest)
+        shares[k] = math.exp(float(logits[k]) - largest)  # in double precision, wherever it is decoded
         whole += shares[k]
     for k in range(locations):
         shares[k] /= whole

@@ -1,0 +1,509 @@
+"""Agents for FairAttention that are written down, and its massager.
+
+The agents give the probabilities of each unit's location, shape (B, units, locations), and play with
+`rollouts.collect`. Those that know the true rates ask ``env.unwrapped.oracle()``: they are bounds, no policies that
+anybody could use. The others see what the observation tells. After ml-fairness-gym (D'Amour et al., 2020), whose greedy
+agent is that of Elzayn et al. (2019).
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, pdtrc
+
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.rollouts import Agent, VectorEnv
+from fair_envs.core import check_count
+from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
+from fair_envs.metrics.long_term import Measure
+from fair_envs.parameters import Share, checked
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+HIGHEST_RATE = 50.0  # that is estimated: units that all discover something say nothing against any higher one
+HALVINGS = 50  # of the interval that holds an estimate
+MOST_INCIDENTS = 100  # that expected shares sum over
+ALPHA_STEP = 0.05  # by which the constraint gives way where nothing meets it
+SMALLEST_SHARE = 0.005  # of the softmax that is left to a location; the published code's
+DIGITS = 12  # in which a short-term measure has to differ
+
+
+class Allocator(Agent):
+    """Sends units to locations.
+
+    Args:
+        env: B lanes of FairAttention whose units choose locations.
+
+    Raises:
+        ValueError: Another environment, or logits.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        rules = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+        if not isinstance(rules, Attention) or rules.params.action != "units":
+            raise ValueError(f"env must be FairAttention with action='units', got {env}")
+        self.env, self.params = env, rules.params
+        self.lanes, self.units, self.locations = env.num_envs, rules.params.units, rules.params.locations
+
+    def of_shares(self, weights: Floats) -> Floats:
+        """Return that each unit is sent in proportion to weights of shape (B, K); equally if all are 0."""
+        whole = weights.sum(axis=1, keepdims=True)
+        shares = np.where(whole > 0, weights, 1.0) / np.where(whole > 0, whole, self.locations)
+        probabilities: Floats = np.repeat(shares[:, np.newaxis], self.units, axis=1)
+        return probabilities
+
+    def of_counts(self, counts: Codes) -> Floats:
+        """Return that so many units are certain to be sent to each location, shape (B, K)."""
+        bounds = np.cumsum(counts, axis=1)
+        place = (np.arange(self.units)[:, np.newaxis] >= bounds[:, np.newaxis]).sum(axis=2)
+        certain: Floats = np.eye(self.locations)[place]
+        return certain
+
+
+class Uniform(Allocator):
+    """Sends each unit anywhere, all locations equally often."""
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return equal probabilities."""
+        return self.of_shares(np.zeros((self.lanes, self.locations)))
+
+
+class RoundRobin(Allocator):
+    """Sends the same number of units everywhere; what is left over goes round."""
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return the turn of the step."""
+        time = self.env.unwrapped.lanes.records["time"][:, np.newaxis]
+        over = self.units % self.locations
+        turn = (time * over + np.arange(over)) % self.locations  # (B, over)
+        extra = (turn[:, :, np.newaxis] == np.arange(self.locations)).sum(axis=1)
+        return self.of_counts(self.units // self.locations + extra)
+
+
+class Proportional(Allocator):
+    """Sends each unit in proportion to the true rates, which it is told."""
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return the rates' shares."""
+        return self.of_shares(self.env.unwrapped.oracle()["rate"])
+
+
+class Greedy(Allocator):
+    """Sends one unit after another to where it most probably discovers one more incident; it is told the true rates.
+
+    It discovers the most in this step; what becomes of the rates does not count.
+    """
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return the best allocation for certain."""
+        rates = self.env.unwrapped.oracle()["rate"] * self.params.discoverable_weight
+        none = np.zeros((self.lanes, self.locations), np.int64)
+        return self.of_counts(added_greedily(rates, none, np.full_like(none, self.units), self.units))
+
+
+def tail(count: NDArray[Any], rates: Floats) -> Floats:
+    """Return the probability that a Poisson number of a rate is at least ``count``."""
+    value = np.where(count > 0, pdtrc(np.maximum(count - 1, 0), rates), 1.0)
+    return np.asarray(value, np.float64)
+
+
+def added_greedily(rates: Floats, counts: Codes, limits: Codes, units: int) -> Codes:
+    """Return allocations to which units were added one by one, to where one more incident is most probable.
+
+    The expected discoveries are the sum of `tail` over the units at a location, which falls from unit to unit: one by
+    one is the best. The lowest index wins a tie.
+
+    Args:
+        rates: Shape (..., K).
+        counts: What is there already, shape (..., K); it stays as it is.
+        limits: The most that a location takes, shape (..., K).
+        units: How many there are in the end, if the limits leave room.
+    """
+    counts = np.array(counts)
+    for _ in range(units):
+        gain = np.where(counts < limits, tail(counts + 1, rates), -1.0)
+        best = gain.argmax(axis=-1)[..., np.newaxis]
+        more = (counts.sum(axis=-1, keepdims=True) < units) & (np.take_along_axis(gain, best, -1) >= 0)
+        np.put_along_axis(counts, best, np.take_along_axis(counts, best, -1) + more, -1)
+    return counts
+
+
+# Agents that learn the rates ------------------------------------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """What the last step told, shape (B, K)."""
+
+    seen: Codes  # incidents discovered, false ones too
+    sent: Codes  # units
+    reported: Codes
+    known: Flags  # (B,): there was a step in this episode
+
+
+class Believer(Allocator):
+    """Holds beliefs about the rates, which each step's observation changes.
+
+    Args:
+        env: The environment.
+        seed: Of the agent's own luck.
+
+    Attributes:
+        beliefs: Shape (B, K); 0 at an episode's start.
+    """
+
+    def __init__(self, env: VectorEnv, *, seed: int = 0) -> None:
+        super().__init__(env)
+        self.beliefs: Floats = np.zeros((self.lanes, self.locations))
+        self.chance = np.random.default_rng(seed)
+
+    def begin(self, lanes: Codes, episodes: Codes) -> None:
+        """Forget the rates of these lanes."""
+        self.beliefs[lanes] = 0
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Learn from the last step, then decide."""
+        self.learn(self.told(observation))
+        return self.decided()
+
+    def told(self, observation: NDArray[Any]) -> Told:
+        """Return what the newest row of the observation says."""
+        columns, params = columns_of(self.params), self.params
+        newest = observation.reshape(self.lanes, params.history, len(columns), self.locations)[:, -1]
+        as_it_is = params.observation == "authors"
+        shown = {name: newest[:, k].astype(np.float64) for k, name in enumerate(columns)}
+        counts = {name: shown[name] if as_it_is else counted(shown[name], self.units) for name in shown}
+        records = self.env.unwrapped.lanes.records
+        return Told(
+            seen=np.asarray(counts["discovered"], np.int64),
+            sent=np.rint(shown["units"] * (1 if as_it_is else self.units)).astype(np.int64),
+            reported=np.asarray(counts.get("reported", np.zeros_like(self.beliefs)), np.int64),
+            known=(records["time"] > 0) & (records["over"] == 0),
+        )
+
+    def learn(self, told: Told) -> None:
+        """Change the beliefs."""
+        raise NotImplementedError
+
+    def decided(self) -> Floats:
+        """Return the probabilities, shape (B, N, K)."""
+        return self.of_shares(self.beliefs)
+
+
+class NaiveMatching(Believer):
+    """Sends units in proportion to the incidents it has seen at each location; old ones are forgotten by and by.
+
+    Where it sends many units it sees many incidents, so that what it believes comes true.
+
+    Args:
+        env: The environment.
+        decay: Probability that a seen incident is forgotten, in each step.
+        seed: Of the agent's own luck.
+    """
+
+    def __init__(self, env: VectorEnv, *, decay: float = 0.01, seed: int = 0) -> None:
+        super().__init__(env, seed=seed)
+        self.decay = checked("decay", decay, Share)
+
+    def learn(self, told: Told) -> None:
+        """Forget some, and count what was seen and reported."""
+        gone = self.chance.binomial(self.beliefs.astype(np.int64), self.decay)
+        self.beliefs += told.known[:, np.newaxis] * (told.seen + told.reported - gone)
+
+
+class Matching(Believer):
+    """Sends units in proportion to rates that it estimates, or anywhere now and then.
+
+    The estimate is the likeliest rate, given that a location's units cannot see more incidents than there are units.
+
+    Args:
+        env: The environment.
+        interval: Steps between estimates.
+        burn_in: Steps before the first.
+        window: So many last steps count; None: the whole episode.
+        epsilon: Probability that in a step all units are sent anywhere.
+        seed: Of the agent's own luck.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        *,
+        interval: int = 10,
+        burn_in: int = 25,
+        window: int | None = 100,
+        epsilon: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(env, seed=seed)
+        for name, value in (("interval", interval), ("burn_in", burn_in)):
+            check_count(name, value)
+        if window is not None:
+            check_count("window", window)
+        self.interval, self.burn_in, self.epsilon = interval, burn_in, checked("epsilon", epsilon, Share)
+        kept = min(window or self.params.horizon, self.params.horizon)
+        self._seen, self._sent = (np.zeros((kept, self.lanes, self.locations), np.int64) for _ in range(2))
+
+    def begin(self, lanes: Codes, episodes: Codes) -> None:
+        """Forget what these lanes have seen."""
+        super().begin(lanes, episodes)
+        self._seen[:, lanes] = self._sent[:, lanes] = 0
+
+    def learn(self, told: Told) -> None:
+        """Note the step; at every so many steps, estimate the rates anew."""
+        time = self.env.unwrapped.lanes.records["time"]
+        known = np.flatnonzero(told.known)
+        place = (time[known] - 1) % len(self._seen)
+        self._seen[place, known], self._sent[place, known] = told.seen[known], told.sent[known]
+        due = told.known & (time >= self.burn_in) & (time % self.interval == 0)
+        if due.any():
+            found = likeliest_rates(self._seen[:, due], self._sent[:, due])
+            self.beliefs[due] = np.where(np.isnan(found), self.beliefs[due], found)
+
+    def decided(self) -> Floats:
+        """Return the estimates' shares; equal ones in the lanes whose coin says so."""
+        anywhere = self.chance.random((self.lanes, 1, 1)) < self.epsilon
+        return np.where(anywhere, 1.0 / self.locations, self.planned())
+
+    def planned(self) -> Floats:
+        """Return what the beliefs lead to, shape (B, N, K)."""
+        return self.of_shares(self.beliefs)
+
+
+class FairGreedy(Matching):
+    """Discovers the most in the step, given that incidents are discovered about as often everywhere.
+
+    With estimated rates. The constraint: the expected share of a location's incidents that its units discover differs
+    by at most ``alpha`` between any two locations (1: no constraint). It gives way, in steps of 0.05, where no
+    allocation of all units meets it. ml-fairness-gym's code adds units where the tail probability falls least from one
+    unit to the next; here, as its text says, where one more discovery is most probable.
+
+    Args:
+        env: The environment.
+        alpha: The largest difference, 0 to 1.
+        settings: As for `Matching`.
+
+    References:
+        Elzayn et al., "Fair algorithms for learning in allocation problems", FAT* 2019.
+    """
+
+    def __init__(self, env: VectorEnv, *, alpha: float = 1.0, **settings: Any) -> None:
+        super().__init__(env, **settings)
+        self.alpha = checked("alpha", alpha, Share)
+
+    def planned(self) -> Floats:
+        """Return the best allocation for certain; anything where nothing is known yet."""
+        planned = self.of_counts(fair_allocation(self.beliefs, self.units, alpha=self.alpha))
+        unknown = ~self.beliefs.any(axis=1)[:, np.newaxis, np.newaxis]
+        return np.where(unknown, 1.0 / self.locations, planned)
+
+
+def likeliest_rates(seen: Codes, sent: Codes) -> Floats:
+    """Return the likeliest Poisson rates of incidents of which as many are seen as units allow, shape (...).
+
+    A step with fewer incidents seen than units sent tells their number; one with as many tells that there were at least
+    so many. The logarithm of the likelihood is concave, so that halving finds where its slope is 0.
+
+    Args:
+        seen: Shape (T, ...).
+        sent: Shape (T, ...).
+
+    Returns:
+        NaN where no unit was sent; at most `HIGHEST_RATE`.
+    """
+    exact, units = seen < sent, np.arange(1, max(2, int(sent.max(initial=1)) + 1))
+    steps, total = exact.sum(axis=0), np.where(exact, seen, 0).sum(axis=0)
+    full = ((seen == sent)[..., np.newaxis] & (sent[..., np.newaxis] == units)).sum(axis=0)  # (..., units)
+    low, high = np.zeros(steps.shape), np.full(steps.shape, HIGHEST_RATE)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        rate = middle[..., np.newaxis]
+        pressure = np.exp((units - 1) * np.log(rate) - rate - gammaln(units)) / tail(units, rate)
+        rising = total / middle - steps + (full * pressure).sum(axis=-1) > 0
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return np.where((sent > 0).any(axis=0), (low + high) / 2, np.nan)
+
+
+def discovered_shares(rates: Floats, units: int) -> Floats:
+    """Return the expected share of incidents that 0, 1, ... units discover, shape (..., K, units + 1).
+
+    Where no incident happens, any unit counts as having discovered all.
+    """
+    incidents, sent = np.arange(MOST_INCIDENTS), np.arange(units + 1)
+    share = np.minimum(sent[:, np.newaxis], incidents) / np.maximum(incidents, 1)
+    share[1:, 0] = 1.0
+    rate = np.maximum(rates, 1e-12)[..., np.newaxis]
+    law = np.exp(incidents * np.log(rate) - rate - gammaln(incidents + 1))
+    return np.asarray(law @ share.T)
+
+
+def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Codes:
+    """Return the allocation that discovers the most under the constraint of `FairGreedy`, shape (B, K).
+
+    Some location has the smallest share: for each location and number of units there, the others need at least that
+    share and at most ``alpha`` more. Between these limits units are added one by one.
+
+    Args:
+        rates: Shape (B, K).
+        units: How many there are.
+        alpha: The largest difference between the locations' expected shares.
+    """
+    shares = discovered_shares(rates, units)  # (B, K, units + 1)
+    lowest = shares.reshape(len(rates), -1)[:, :, np.newaxis, np.newaxis]  # (B, candidates, 1, 1)
+    least = (shares[:, np.newaxis] < lowest - 1e-12).sum(axis=-1)  # units that each location needs
+    most = (shares[:, np.newaxis] <= lowest + alpha + 1e-12).sum(axis=-1) - 1
+    possible = (least <= most).all(axis=-1) & (least.sum(axis=-1) <= units) & (most.sum(axis=-1) >= units)
+    wide = np.broadcast_to(rates[:, np.newaxis], least.shape)
+    plans = added_greedily(wide, least, np.maximum(most, least), units)
+    best = np.where(possible, expected_discoveries(wide, plans), -1.0).argmax(axis=1)
+    chosen: Codes = plans[np.arange(len(rates)), best]
+    stuck = ~possible.any(axis=1)
+    if stuck.any():
+        chosen[stuck] = fair_allocation(rates[stuck], units, alpha=min(1.0, alpha + ALPHA_STEP))
+    return chosen
+
+
+def expected_discoveries(rates: Floats, counts: Codes) -> Floats:
+    """Return how many incidents so many units discover on average, shapes (..., K) to (...)."""
+    units = np.arange(1, max(2, int(counts.max()) + 1))
+    each = np.where(units <= counts[..., np.newaxis], tail(units, rates[..., np.newaxis]), 0.0)
+    return np.asarray(each.sum(axis=(-2, -1)))
+
+
+# The massager ---------------------------------------------------------------------------------------------------------
+
+
+class AttentionMassager:
+    """Moves one unit to another location if the short-term measure falls and the policy is unsure; see `Massager`.
+
+    The measure is a `ShareDeviation`, or another that says what it would become if units were sent (``if_taken``, of
+    shape (B, K)). Nothing is moved where it is undefined, which is so before the first step. The best move is made; the
+    lowest indices win a tie, and a move that changes nothing is not made.
+
+    ``action="units"``: a unit's choice of location r gives way to k if their probabilities differ by at most the
+    threshold, as in the paper's text. ``action="logits"``: what the published code does. It moves a share of the
+    softmax, at most one unit's, from r to k; both logits must have about the same density as before under the policy's
+    Gaussians. That depends on the policy's spread, so that a threshold means something else as learning goes on; the
+    measure is asked about the allocation with the unit moved, though decoding the new logits gives another one now and
+    then (4 to 7 % of pairs); and the new logits may lie outside the action space.
+
+    Args:
+        locations: How many there are (K).
+        units: How many there are (N).
+        action: The environment's parameter.
+    """
+
+    def __init__(self, *, locations: int = 5, units: int = 6, action: Literal["units", "logits"] = "units") -> None:
+        check_count("locations", locations)
+        check_count("units", units)
+        self.locations, self.units = locations, units
+        self.action = checked("action", action, Literal["units", "logits"])
+
+    def __call__(
+        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
+    ) -> NDArray[Any]:
+        """Return the altered actions, fresh, of the shape of ``action``."""
+        if self.action == "units":
+            return self._of_units(action, policy, short, threshold)
+        return self._of_logits(action, policy, short, threshold)
+
+    def _of_units(self, action: NDArray[Any], policy: PolicyOutput, short: Measure, threshold: float) -> NDArray[Any]:
+        if policy.probabilities is None:
+            raise ValueError("policy must give probabilities for action='units', got none")
+        own = np.take_along_axis(policy.probabilities, action[..., np.newaxis], axis=2)
+        close = np.abs(own - policy.probabilities) <= threshold  # (B, N, K)
+        here = action[..., np.newaxis] == np.arange(self.locations)  # (B, N, K)
+        may = (here[..., np.newaxis] & close[:, :, np.newaxis]).any(axis=1)  # (B, from, to)
+        moved = np.array(action)
+        for lane, origin, target in moves(here.sum(axis=1), may, short):
+            unit = np.flatnonzero(here[lane, :, origin] & close[lane, :, target])[0]
+            moved[lane, unit] = target
+        return moved
+
+    def _of_logits(self, action: NDArray[Any], policy: PolicyOutput, short: Measure, threshold: float) -> NDArray[Any]:
+        if policy.mean is None or policy.std is None:
+            raise ValueError("policy must give mean and std for action='logits', got none")
+        logits = action.astype(np.float64)
+        counts = np.zeros((len(logits), self.locations), np.int64)
+        for row, out in zip(logits, counts, strict=True):
+            decode(row, self.units, np.empty(self.locations), out)
+        shares = softmax(logits)
+        other = np.array([self._shifted(logits, shares, pair) for pair in self._pairs()])  # (pairs, B, K)
+        density = (gaussian(z, policy.mean, policy.std) for z in (logits, other))
+        similar = np.abs(np.subtract(*density)) <= threshold  # (pairs, B, K)
+        may = np.zeros((len(logits), self.locations, self.locations), bool)
+        for pair, (origin, target) in enumerate(self._pairs()):
+            enough = shares[:, origin] > SMALLEST_SHARE
+            may[:, origin, target] = enough & similar[pair, :, origin] & similar[pair, :, target]
+        moved, places = np.array(action), {pair: k for k, pair in enumerate(self._pairs())}
+        for lane, origin, target in moves(counts, may, short):
+            moved[lane] = other[places[origin, target], lane]
+        return moved
+
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        return permutations(range(self.locations), 2)
+
+    def _shifted(self, logits: Floats, shares: Floats, pair: tuple[int, int]) -> Floats:
+        """Return logits whose softmax has up to one unit's share moved from one location to another, shape (B, K)."""
+        origin, target = pair
+        mass = shares[:, origin] - np.maximum(SMALLEST_SHARE, shares[:, origin] - 1 / self.units)
+        whole = np.log(np.exp(logits).sum(axis=1))
+        out = logits.copy()
+        with np.errstate(divide="ignore", invalid="ignore"):  # where there is not enough to move
+            out[:, origin] = whole + np.log(shares[:, origin] - mass)
+            out[:, target] = whole + np.log(shares[:, target] + mass)
+        return out
+
+
+def moves(counts: Codes, may: Flags, short: Measure) -> Iterator[tuple[int, int, int]]:
+    """Yield lane, origin and target of the moves of one unit that lower a short-term measure the most.
+
+    Args:
+        counts: Units at each location, shape (B, K).
+        may: Whether a unit may be moved, shape (B, from, to).
+        short: The measure.
+    """
+    asked: Any = cast(Any, short).if_taken
+    lanes, locations = counts.shape
+    values = np.full(may.shape, np.inf)
+    for origin, target in permutations(range(locations), 2):
+        wanted = may[:, origin, target] & (counts[:, origin] > 0)
+        if wanted.any():
+            other = counts.copy()
+            other[wanted, origin] -= 1
+            other[wanted, target] += 1
+            values[wanted, origin, target] = asked(other)[wanted]
+    values, now = values.round(DIGITS).reshape(lanes, -1), np.round(asked(counts), DIGITS)
+    best = values.argmin(axis=1)
+    better = (values[np.arange(lanes), best] < now) & ~np.isnan(short.value)
+    for lane in np.flatnonzero(better).tolist():
+        origin, target = divmod(int(best[lane]), locations)
+        yield lane, origin, target
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return the shares of logits, along the last axis."""
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def gaussian(value: Floats, mean: Floats, std: Floats) -> Floats:
+    """Return the density of a normal number."""
+    return np.asarray(np.exp(-0.5 * ((value - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi)))
+
+
+__all__ = [
+    "AttentionMassager",
+    "FairGreedy",
+    "Greedy",
+    "Matching",
+    "NaiveMatching",
+    "Proportional",
+    "RoundRobin",
+    "Uniform",
+]
