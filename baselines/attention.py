@@ -175,16 +175,18 @@ class Believer(Allocator):
         """Return what the newest row of the observation says."""
         columns, params = columns_of(self.params), self.params
         newest = observation.reshape(self.lanes, params.history, len(columns), self.locations)[:, -1]
-        as_it_is = params.observation == "authors"
         shown = {name: newest[:, k].astype(np.float64) for k, name in enumerate(columns)}
-        counts = {name: shown[name] if as_it_is else counted(shown[name], self.units) for name in shown}
-        records = self.env.unwrapped.lanes.records
+        nothing, records = np.zeros_like(self.beliefs), self.env.unwrapped.lanes.records
         return Told(
-            seen=np.asarray(counts["discovered"], np.int64),
-            sent=np.rint(shown["units"] * (1 if as_it_is else self.units)).astype(np.int64),
-            reported=np.asarray(counts.get("reported", np.zeros_like(self.beliefs)), np.int64),
+            seen=self._counted(shown["discovered"]),
+            sent=np.rint(shown["units"] * (1 if params.observation == "authors" else self.units)).astype(np.int64),
+            reported=self._counted(shown.get("reported", nothing)),
             known=(records["time"] > 0) & (records["over"] == 0),
         )
+
+    def _counted(self, shown: Floats) -> Codes:
+        """Return the incidents that an observation shows."""
+        return shown.astype(np.int64) if self.params.observation == "authors" else counted(shown, self.units)
 
     def learn(self, told: Told) -> None:
         """Change the beliefs."""
@@ -295,12 +297,17 @@ class FairGreedy(Matching):
     def __init__(self, env: VectorEnv, *, alpha: float = 1.0, **settings: Any) -> None:
         super().__init__(env, **settings)
         self.alpha = checked("alpha", alpha, Share)
+        self._believed: Floats | None = None  # what the plan is made for
+        self._plan: Floats = np.zeros(0)
 
     def planned(self) -> Floats:
         """Return the best allocation for certain; anything where nothing is known yet."""
-        planned = self.of_counts(fair_allocation(self.beliefs, self.units, alpha=self.alpha))
-        unknown = ~self.beliefs.any(axis=1)[:, np.newaxis, np.newaxis]
-        return np.where(unknown, 1.0 / self.locations, planned)
+        if self._believed is None or not np.array_equal(self._believed, self.beliefs):
+            certain = self.of_counts(fair_allocation(self.beliefs, self.units, alpha=self.alpha))
+            known = self.beliefs.sum(axis=1) > 0
+            self._plan = np.where(known[:, np.newaxis, np.newaxis], certain, 1.0 / self.locations)
+            self._believed = self.beliefs.copy()
+        return self._plan
 
 
 def likeliest_rates(seen: Codes, sent: Codes) -> Floats:
@@ -453,7 +460,7 @@ class AttentionMassager:
         origin, target = pair
         mass = shares[:, origin] - np.maximum(SMALLEST_SHARE, shares[:, origin] - 1 / self.units)
         whole = np.log(np.exp(logits).sum(axis=1))
-        out = logits.copy()
+        out: Floats = logits.copy()
         with np.errstate(divide="ignore", invalid="ignore"):  # where there is not enough to move
             out[:, origin] = whole + np.log(shares[:, origin] - mass)
             out[:, target] = whole + np.log(shares[:, target] + mass)

@@ -24,7 +24,7 @@ class AttentionParams(NamedTuple):
 
     profile: Literal["paper", "authors", "pocar", "ml-fairness-gym"] = "paper"  # other defaults, see PROFILES
     # The locations
-    locations: Annotated[int, Range(2, 1000)] = 5  # as many as there are rates of your own, if you give any; A, Y, G's experiments
+    locations: Annotated[int, Range(2, 1000)] = 5  # as many as you give rates, if you do; A, Y, G's experiments
     initial_rates: Literal["study", "even", "own"] = "study"  # or a number, or one for each location; A, Y, G
     increase_rates: Literal["study", "as_decrease", "own"] = "study"  # or a number, or one for each; A; Y, G: .1
     decrease_rate: Weight = 0.1  # of the rate, for each unit sent; A, Y; G: 0 to 0.15

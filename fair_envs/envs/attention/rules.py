@@ -405,7 +405,83 @@ def checked_rates(name: str, rates: Any) -> NDArray[np.float64]:
 class Attention(Rules):
     """Locations with incidents, and a few units of attention to send there, after Hu, Lear and Zhang (2024).
 
-    Version history: v0.
+    **Description.** Incidents happen at five locations, at rates of their own. In each step a decision-maker sends six
+    units, each to one location; a unit discovers one incident there, if there is one. Where units are, the rate falls;
+    where none is, it rises. Inspections of food, pest control or mobile clinics are of this kind. The authors of
+    ml-fairness-gym warn against reading it as predictive policing: there, what is recorded depends on who is watched in
+    ways that this model leaves out.
+
+    **Who decides and who is affected.** The decision-maker decides (one agent); the locations are affected, all of them
+    in each step, and stand for those who live there. The harm is to be left without attention: incidents go
+    undiscovered, and more of them follow. What can be read off: how unequally units are shared (short term), and how
+    unequally incidents, or their rates, come to be spread (long term). An equal share of units is not an equal need.
+    Nothing is said about differences within a location, nor about the harm that attention itself can do.
+
+    **Sensitive attribute and legitimate factors.** ``location``: each location is a group of one. No legitimate factor.
+
+    **Action space.** ``MultiDiscrete([5] * 6)``: the location of each unit; an agent that samples them from one
+    distribution sends a multinomial number to each. With ``action="logits"``, a ``Box`` of a number for each location,
+    from -``logit_limit`` to it: units are added one by one where the softmax is largest, and each takes a share of 1/6
+    from it (`decode`). The published code declares a limit of 3 and does not keep it; here actions outside the box are
+    refused, as everywhere, and learners that clip, such as those of Stable-Baselines3, clip to it.
+
+    **Observation space.** ``Box`` of 160 numbers from 0 to 1: the last ``history`` (8) steps, the oldest first, zeros
+    before the first step, each as columns of one number for each location. Reshaped to (8, 4, 5), the axes are step,
+    column, location. The columns: ``discovered`` and ``occurred``, where n incidents are shown as n / (n + units);
+    ``units``, as a share of all; ``ratio``, the share of the incidents of the last ``window`` steps that were
+    discovered, with one incident more in the denominator. ``told="discovered"`` leaves out ``occurred`` and ``ratio``:
+    what was not discovered stays unknown, as it would outside a study. ``reported_weight`` adds ``reported``;
+    ``noisy_features`` adds ``hint_0`` and ``hint_1``, between -1 and 1, scaled as counts are: two normal numbers, the
+    second of which has the mean 1 + incidents. ``observation="authors"``: the published code's 160 numbers, the same
+    columns in the same order without scaling.
+
+    **Rewards.** ``discovered_reward`` (1) for each incident discovered, minus ``missed_penalty`` (0.25) for each that
+    was not. The reward pays for discoveries and so rewards keeping incidents alive: sending units everywhere in turn
+    drives all rates to 0 within 100 steps and earns nothing from then on; the paper's agents earn about 2 a step.
+    Report incidents, missed incidents and rates beside it. ``share_penalty`` takes off that much for each unit by which the
+    deviation of shares in the window exceeds ``share_tolerance``.
+
+    **Interactions.** One individual a location. ``fair_features``: what the last step told about it, the columns
+    above. ``fair_action``: units sent there. ``fair_feedback``: the incidents that happened there, which as many units
+    would have discovered, and which may be more than there are units; -1 with ``told="discovered"``. ``fair_outcome``:
+    the incidents discovered. The oracle knows the incidents of the coming step (``"feedback"``) and the rates
+    (``"rate"``).
+
+    **Starting state.** Rates of 8, 6, 4, 3 and 1.5.
+
+    **Episode end.** Truncation after ``horizon`` steps; it never terminates.
+
+    **Order of a step.** Incidents have happened, Poisson numbers of the rates; they do not depend on the action, so
+    that a counterfactual twin meets the same luck. Units are sent, and discover. Then rates fall by ``decrease_rate``
+    (0.1) for each unit, not below 0, or rise by the location's own increase (0.2, 0.26, 0.4, 0.6, 0.3) where no unit
+    is. Rates do not rise above 10,000.
+
+    **Discovery.** Each incident is missed by each free unit with ``miss_probability``; a unit that discovered one is
+    no longer free (but see ``replacement``). A unit that is still free at the end reports a false incident with
+    ``extra_probability``: the decision-maker is told of it as if it were one, and earns nothing.
+
+    **Arguments.** The fields of `AttentionParams`, each with its default and source. Rates can be your own: a number or
+    one for each location. ``profile``: ``"paper"``; ``"authors"``: the published code's actions and observations;
+    ``"pocar"``: the same with one rate for increase and decrease, as Yu et al. (2022); ``"ml-fairness-gym"``: one rate,
+    incidents hidden, noisy features, nothing taken off for missed incidents.
+
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on:
+
+    * The paper prints none of the numbers; they are the code's.
+    * Units choose locations, so that an allocation has a probability; there, unbounded Gaussian logits are decoded:
+      ``action="logits"`` with a large ``logit_limit``.
+    * Observations are scaled and bounded: ``observation="authors"``.
+    * The paper lets rates fall below 0; the code, and this package, do not.
+    * The horizon is truncation; there, an end like any other.
+    * ml-fairness-gym lets free units report a false incident after each true one: ``extras="per_incident"``; counts
+      false incidents as discovered in what agents earn; and has probabilities of missing for each location.
+
+    **References.** Y. Hu, J. Lear, L. Zhang, "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement
+    Learning", arXiv 2401.06318, 2024. E. Yu, Z. Qin, M. K. Lee, S. Gao, "Policy Optimization with Advantage
+    Regularization for Long-Term Fairness in Decision Systems", NeurIPS 2022. A. D'Amour et al., "Fairness is not
+    static: deeper understanding of long term fairness via simulation studies", FAT* 2020.
+
+    **Version history.** v0: first version.
     """
 
     name: ClassVar[str] = "attention"
