@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules
-from fair_envs.envs.attention.rules import TRACE
 from fair_envs.envs.drawing import (
     BOLD,
     DIM,
@@ -180,6 +179,7 @@ class Chart(NamedTuple):
     """The rates over the episode."""
 
     rates: NDArray[np.float32]  # (times, locations), so far
+    whole: int  # how many times there will be
 
     @property
     def height(self) -> int:
@@ -191,7 +191,7 @@ class Chart(NamedTuple):
         highest = float(self.rates.max(initial=1.0))
         sheet.write("rates so far", 0, y + 8, colour=FAINT)
         sheet.write(f"up to {number(highest)}", PANEL_WIDTH, y + 8, size=SMALL, colour=FAINT, right=True)
-        bottom, step = y + 22 + CHART_HEIGHT, PANEL_WIDTH / TRACE
+        bottom, step = y + 22 + CHART_HEIGHT, PANEL_WIDTH / self.whole
         sheet.bar(0, bottom, PANEL_WIDTH, 1, TRACK)
         for k in range(min(self.rates.shape[1], MOST_LISTED)):
             heights = [CHART_HEIGHT * rate / highest for rate in self.rates[:, k].tolist()]
@@ -216,6 +216,7 @@ class AttentionRenderer(GridRenderer):
 
     def __init__(self, rules: Rules) -> None:
         self._params, self._names = rules.params, rules.spec.groups
+        self._whole = 1 + self._params.horizon // rules.code.params.trace_every
         columns = math.ceil(math.sqrt(self._params.locations))
         super().__init__(width=columns, height=math.ceil(self._params.locations / columns))
         if self.cell >= PLAIN_BELOW:
@@ -236,7 +237,7 @@ class AttentionRenderer(GridRenderer):
             Title("FairAttention", int(lane["time"]), self._params.horizon),
             Legend(),
             Records(records_of(lane, self._names), max(0, self._params.locations - MOST_LISTED)),
-            Chart(lane["past_rates"][: lane["kept"]]),
+            Chart(lane["past_rates"][: lane["kept"]], self._whole),
         ]
 
 

@@ -198,7 +198,7 @@ def put(oldest, sums, kind, k, value):
 
 @rule
 def earned(lane, params):
-    """Return the reward: for the discovered, against the missed and against unequal shares of units."""
+    """Return the reward: for the discovered, less for the missed and for unequal shares of units."""
     found, missed = 0, 0
     for k in range(params.locations):
         found += lane.found[k]
@@ -438,8 +438,8 @@ class Attention(Rules):
     **Rewards.** ``discovered_reward`` (1) for each incident discovered, minus ``missed_penalty`` (0.25) for each that
     was not. The reward pays for discoveries and so rewards keeping incidents alive: sending units everywhere in turn
     drives all rates to 0 within 100 steps and earns nothing from then on; the paper's agents earn about 2 a step.
-    Report incidents, missed incidents and rates beside it. ``share_penalty`` takes off that much for each unit by which the
-    deviation of shares in the window exceeds ``share_tolerance``.
+    Report incidents, missed incidents and rates beside it. ``share_penalty`` times the excess of the deviation of
+    shares in the window over ``share_tolerance`` is taken off.
 
     **Interactions.** One individual a location. ``fair_features``: what the last step told about it, the columns
     above. ``fair_action``: units sent there. ``fair_feedback``: the incidents that happened there, which as many units

@@ -1,0 +1,337 @@
+"""Agents of FairAttention that are written down, and the moves of its massager."""
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.optimize import minimize_scalar
+
+from fair_envs.baselines.attention import (
+    AttentionMassager,
+    FairGreedy,
+    Greedy,
+    Matching,
+    NaiveMatching,
+    Proportional,
+    RoundRobin,
+    Uniform,
+    added_greedily,
+    discovered_shares,
+    expected_discoveries,
+    fair_allocation,
+    gaussian,
+    likeliest_rates,
+    softmax,
+)
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.envs.attention.rules import decode
+from fair_envs.metrics.long_term import Measure
+
+RATES = np.array([[8.0, 6.0, 4.0, 3.0, 1.5]])
+
+
+def town(lanes: int = 3, **parameters: Any) -> Any:
+    return gym.make_vec("FairAttention-v0", num_envs=lanes, **parameters)
+
+
+def shares(agent: Agent, observation: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the expected units at each location, shape (B, K)."""
+    probabilities = agent(observation)
+    assert probabilities.shape[1:] == (6, 5) and np.allclose(probabilities.sum(axis=2), 1)
+    return np.asarray(probabilities.sum(axis=1))
+
+
+# ------------------------------------------------------------------------------------------------ the agents
+
+
+def test_uniform_sends_units_anywhere() -> None:
+    env = town()
+    np.testing.assert_allclose(shares(Uniform(env), env.reset(seed=0)[0]), 6 / 5)
+
+
+def test_round_robin_sends_one_unit_everywhere_and_the_sixth_in_turn() -> None:
+    env = town()
+    observation, _ = env.reset(seed=0)
+    agent = RoundRobin(env)
+    for time in range(7):
+        probabilities = agent(observation)
+        assert set(np.unique(probabilities)) == {0, 1}
+        assert probabilities.sum(axis=1)[0].tolist() == [1 + (k == time % 5) for k in range(5)]
+        observation = env.step(probabilities.argmax(axis=2))[0]
+
+
+def test_proportional_follows_the_true_rates() -> None:
+    env = town()
+    observation, _ = env.reset(seed=0)
+    np.testing.assert_allclose(shares(Proportional(env), observation)[0], 6 * RATES[0] / RATES.sum())
+    env.unwrapped.lanes.records["rates"] = 0
+    np.testing.assert_allclose(shares(Proportional(env), observation), 6 / 5)
+
+
+def all_allocations(units: int, locations: int) -> NDArray[np.int64]:
+    """Return every allocation of all units, shape (n, locations)."""
+    counts = np.array(list(product(range(units + 1), repeat=locations)))
+    return np.asarray(counts[counts.sum(axis=1) == units])
+
+
+def discoveries(counts: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of what is discovered, by the definition: the mean of min(units, incidents)."""
+    incidents = np.arange(200)
+    law = stats.poisson(rates[:, np.newaxis]).pmf(incidents)  # (K, incidents)
+    return np.asarray((np.minimum(counts[..., np.newaxis], incidents) * law).sum(axis=(-2, -1)))
+
+
+def test_greed_discovers_the_most() -> None:
+    env = town()
+    observation, _ = env.reset(seed=0)
+    chosen = shares(Greedy(env), observation)[0].astype(int)
+    counts = all_allocations(6, 5)
+    values = discoveries(counts, RATES[0])
+    assert discoveries(chosen[np.newaxis], RATES[0])[0] == pytest.approx(values.max())
+    np.testing.assert_allclose(expected_discoveries(np.repeat(RATES, len(counts), axis=0), counts), values)
+
+
+def test_greed_keeps_to_limits_and_to_what_is_there() -> None:
+    counts = added_greedily(RATES, np.array([[0, 0, 0, 0, 2]]), np.array([[1, 1, 6, 6, 6]]), 6)
+    assert counts.sum() == 6 and counts[0, 4] == 2 and (counts[0, :2] == 1).all()
+
+
+def test_naive_matching_counts_what_it_sees() -> None:
+    env = town(decrease_rate=0.0, increase_rates=0.0)
+    agent, total = NaiveMatching(env, decay=0.0), np.zeros((3, 5))
+    observation, _ = env.reset(seed=0)
+    agent.begin(np.arange(3), np.zeros(3, np.int64))
+    np.testing.assert_allclose(shares(agent, observation), 6 / 5)
+    for _ in range(4):
+        observation, *_, info = env.step(np.tile(np.arange(6) % 5, (3, 1)))
+        total += info["fair_outcome"]
+        np.testing.assert_allclose(shares(agent, observation), 6 * total / total.sum(axis=1, keepdims=True))
+    agent.begin(np.array([1]), np.array([1]))
+    assert not agent.beliefs[1].any() and agent.beliefs[[0, 2]].any()
+
+
+def test_naive_matching_forgets() -> None:
+    env = town()
+    agent = NaiveMatching(env, decay=1.0)
+    observation, _ = env.reset(seed=0)
+    for _ in range(3):
+        observation, *_, info = env.step(np.zeros((3, 6), np.int64))
+        agent(observation)
+    assert agent.beliefs.tolist() == info["fair_outcome"].tolist()
+
+
+def test_the_likeliest_rate_takes_into_account_that_units_are_few() -> None:
+    """Against the likelihood, maximised by a general method."""
+    chance = np.random.default_rng(0)
+    sent = chance.integers(0, 4, (60, 3))
+    seen = np.minimum(sent, chance.poisson([0.5, 2.0, 6.0], (60, 3)))
+    found = likeliest_rates(seen, sent)
+    for k in range(3):
+
+        def loss(rate: float, k: int = k) -> float:
+            law = stats.poisson(rate)
+            exact = seen[:, k] < sent[:, k]
+            terms = np.where(exact, law.logpmf(seen[:, k]), law.logsf(seen[:, k] - 1))
+            return float(-terms.sum())
+
+        best = minimize_scalar(loss, bounds=(1e-6, 50), method="bounded", options={"xatol": 1e-8}).x
+        assert found[k] == pytest.approx(best, abs=1e-4)
+    assert found.tolist() == pytest.approx([0.5, 2.0, 6.0], rel=0.4)
+
+
+def test_where_no_unit_was_nothing_is_known_about_the_rate() -> None:
+    found = likeliest_rates(np.array([[0, 0, 2]]), np.array([[0, 1, 2]]))
+    assert math.isnan(found[0]) and found[1] == pytest.approx(0, abs=1e-6) and found[2] == pytest.approx(50)
+
+
+def test_matching_learns_fixed_rates() -> None:
+    env = town(8, decrease_rate=0.0, increase_rates=0.0)
+    agent = Matching(env, window=None, epsilon=0.0)
+    played = collect(env, agent, episodes=8, chance=np.random.default_rng(0), seed=0)
+    assert len(played) == 8 and all(len(episode) == 1000 for episode in played)
+    np.testing.assert_allclose(agent.beliefs.mean(axis=0), RATES[0], rtol=0.1)
+
+
+def test_matching_sends_units_anywhere_now_and_then() -> None:
+    env = town(400)
+    agent = Matching(env, epsilon=0.25)
+    agent.beliefs[:] = [1, 0, 0, 0, 0]
+    anywhere = agent.decided()[:, 0, 0] < 1
+    assert anywhere.mean() == pytest.approx(0.25, abs=0.07)
+
+
+def test_the_expected_share_that_units_discover() -> None:
+    found = discovered_shares(np.array([[3.0, 0.0]]), 2)[0]
+    incidents = np.arange(1, 150)
+    law = stats.poisson(3.0)
+    for units in (1, 2):
+        expected = law.pmf(0) + (law.pmf(incidents) * np.minimum(units, incidents) / incidents).sum()
+        assert found[0, units] == pytest.approx(expected)
+    assert found[0, 0] == 0 and found[1].tolist() == pytest.approx([0, 1, 1])
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.6, 0.35, 0.2])
+def test_fair_greed_is_the_best_allocation_that_meets_the_constraint(alpha: float) -> None:
+    chance = np.random.default_rng(1)
+    rates = chance.uniform(0.2, 5, (20, 3))
+    chosen = fair_allocation(rates, 5, alpha=alpha)
+    counts = all_allocations(5, 3)
+    for own, plan in zip(rates, chosen, strict=True):
+        share = discovered_shares(own[np.newaxis], 5)[0][np.arange(3), counts]
+        gap = share.max(axis=1) - share.min(axis=1)
+        allowed = alpha
+        while not (gap <= allowed + 1e-12).any():
+            allowed = min(1.0, allowed + 0.05)
+        best = discoveries(counts[gap <= allowed + 1e-12], own).max()
+        assert discoveries(plan[np.newaxis], own)[0] == pytest.approx(best)
+        assert gap[(counts == plan).all(axis=1)].item() <= allowed + 1e-9
+
+
+@pytest.mark.parametrize("kind", [NaiveMatching, Matching, FairGreedy])
+def test_agents_read_every_observation_alike(kind: Callable[..., Any]) -> None:
+    played = []
+    for observation in ("structured", "authors"):
+        env = town(horizon=1000, observation=observation)
+        agent = kind(env)
+        seen, _ = env.reset(seed=0)
+        actions = np.random.default_rng(0).integers(0, 5, (60, 3, 6))
+        for action in actions:
+            probabilities = agent(seen)
+            seen = env.step(action)[0]
+        played.append(probabilities)
+    np.testing.assert_allclose(*played)
+
+
+@pytest.mark.parametrize("wrong", [{"action": "logits"}, None])
+def test_agents_need_units_that_choose(wrong: Any) -> None:
+    env = gym.make_vec("FairHiring-v0", num_envs=2) if wrong is None else town(**wrong)
+    with pytest.raises(ValueError, match="env must be FairAttention with action='units'"):
+        RoundRobin(env)
+
+
+# ---------------------------------------------------------------------------------------------- the massager
+
+
+class Shares(Measure):
+    """The deviation of shares over all that was sent, which began with ``totals``."""
+
+    def __init__(self, totals: ArrayLike) -> None:
+        self.totals = np.array(totals, np.float64)
+        super().__init__(len(self.totals))
+        self.value = self.if_taken(np.zeros_like(self.totals))
+
+    def if_taken(self, allocation: NDArray[Any]) -> NDArray[np.float64]:
+        sent = self.totals + allocation
+        with np.errstate(invalid="ignore"):
+            share = sent / sent.sum(axis=1, keepdims=True)
+        return np.asarray(np.abs(share - 1 / sent.shape[1]).max(axis=1))
+
+
+A7 = [[30, 6, 6, 6, 12]]
+EVERYTHING = np.array([[0, 0, 1, 2, 3, 4]])
+NOTHING_SEEN = np.zeros((1, 160))
+
+
+def massaged(
+    action: NDArray[Any], probabilities: NDArray[np.float64], totals: ArrayLike = A7, threshold: float = 0.05
+) -> list[int]:
+    """Return the massaged choices of the first lane."""
+    policy = PolicyOutput(probabilities=probabilities)
+    before = action.copy()
+    moved = AttentionMassager()(NOTHING_SEEN, action, policy, Shares(totals), threshold=threshold)
+    assert (action == before).all() and not np.shares_memory(moved, action)
+    out: list[int] = moved[0].tolist()
+    return out
+
+
+EQUAL = np.full((1, 6, 5), 0.2)
+
+
+def test_the_best_move_takes_a_unit_from_where_most_were_to_the_lowest_index() -> None:
+    short = Shares(A7)
+    assert short.if_taken(np.array([[2, 1, 1, 1, 1]]))[0] == pytest.approx(0.2848, abs=5e-5)
+    assert short.if_taken(np.array([[1, 2, 1, 1, 1]]))[0] == pytest.approx(0.2697, abs=5e-5)
+    assert massaged(EVERYTHING, EQUAL) == [1, 0, 1, 2, 3, 4]
+
+
+def test_no_unit_is_moved_if_that_does_not_lower_the_measure() -> None:
+    totals = [[12, 6, 6, 6, 6]]  # nothing comes near to the first location's share, and it is sent nothing
+    assert massaged(np.array([[1, 1, 2, 3, 4, 4]]), EQUAL, totals) == [1, 1, 2, 3, 4, 4]
+
+
+def test_no_unit_is_moved_on_a_tie() -> None:
+    policy, short = PolicyOutput(probabilities=np.full((1, 1, 2), 0.5)), Shares([[3, 3]])
+    massager = AttentionMassager(locations=2, units=1)
+    assert massager(np.zeros((1, 2)), np.array([[1]]), policy, short, threshold=1.0).tolist() == [[1]]
+    uneven = Shares([[3, 4]])
+    assert massager(np.zeros((1, 2)), np.array([[1]]), policy, uneven, threshold=1.0).tolist() == [[0]]
+
+
+def test_only_choices_of_about_the_same_probability_are_exchanged() -> None:
+    sure = np.tile([0.6, 0.1, 0.1, 0.1, 0.1], (1, 6, 1))
+    assert massaged(EVERYTHING, sure) == EVERYTHING[0].tolist()
+    assert massaged(EVERYTHING, sure, threshold=0.5) == [1, 0, 1, 2, 3, 4]
+    one_unsure = sure.copy()
+    one_unsure[0, 1] = [0.3, 0.1, 0.1, 0.28, 0.22]  # the second unit only, and only for the fourth location
+    assert massaged(EVERYTHING, one_unsure) == [0, 3, 1, 2, 3, 4]
+
+
+def test_nothing_is_moved_before_the_first_step() -> None:
+    assert massaged(EVERYTHING, EQUAL, [[0] * 5]) == EVERYTHING[0].tolist()
+
+
+def test_each_lane_is_massaged_for_itself() -> None:
+    action = np.repeat(EVERYTHING, 3, axis=0)
+    short = Shares([A7[0], [0] * 5, [6, 6, 6, 6, 30]])
+    policy = PolicyOutput(probabilities=np.repeat(EQUAL, 3, axis=0))
+    moved = AttentionMassager()(np.zeros((3, 160)), action, policy, short, threshold=0.05)
+    assert moved.tolist() == [[1, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 0]]
+
+
+def of_logits(logits: ArrayLike, mean: ArrayLike, std: ArrayLike, *, threshold: float = 0.08) -> NDArray[Any]:
+    policy = PolicyOutput(mean=np.array([mean], float), std=np.array([std], float))
+    massager = AttentionMassager(action="logits")
+    return massager(NOTHING_SEEN, np.array([logits], np.float64), policy, Shares(A7), threshold=threshold)
+
+
+def test_logits_move_one_units_share_to_another_location() -> None:
+    moved = of_logits(np.zeros(5), np.zeros(5), np.ones(5), threshold=1.0)[0]
+    np.testing.assert_allclose(moved, [math.log(1 / 6), math.log(11 / 6), 0, 0, 0])
+    np.testing.assert_allclose(softmax(moved), [1 / 30, 11 / 30, 0.2, 0.2, 0.2])
+    out = np.zeros(5, int)
+    decode(moved, 6, np.empty(5), out)
+    assert out[0] < 2 and out[1] > 1
+
+
+def test_logits_stay_if_their_densities_would_change() -> None:
+    """The move lowers the density of the first logit from 0.399 to 0.080, that of the second to 0.332."""
+    assert gaussian(np.array(math.log(1 / 6)), np.array(0.0), np.array(1.0)) == pytest.approx(0.0801, abs=1e-4)
+    assert not of_logits(np.zeros(5), np.zeros(5), np.ones(5), threshold=0.3).any()
+    assert of_logits(np.zeros(5), np.zeros(5), np.ones(5), threshold=0.32).any()
+
+
+def test_the_threshold_of_logits_means_something_else_for_another_spread() -> None:
+    assert of_logits(np.zeros(5), np.zeros(5), np.full(5, 4.0), threshold=0.08).any()
+    assert not of_logits(np.zeros(5), np.zeros(5), np.full(5, 0.5), threshold=0.32).any()
+
+
+def test_nothing_is_taken_from_a_share_that_is_too_small() -> None:
+    logits = [8.0, 0, 0, 0, 0]  # all units are at the first location, whose share is almost all
+    moved = of_logits(logits, logits, np.full(5, 50.0))
+    assert softmax(moved)[0, 0] == pytest.approx(softmax(np.array(logits))[0] - 1 / 6)
+
+
+def test_the_massager_needs_what_its_kind_of_action_has() -> None:
+    with pytest.raises(ValueError, match="policy must give probabilities"):
+        AttentionMassager()(NOTHING_SEEN, EVERYTHING, PolicyOutput(), Shares(A7), threshold=0.1)
+    with pytest.raises(ValueError, match="policy must give mean and std"):
+        AttentionMassager(action="logits")(NOTHING_SEEN, np.zeros((1, 5)), PolicyOutput(), Shares(A7), threshold=0.1)
+    with pytest.raises(ValueError, match="action must be one of 'units', 'logits', got 'allocation'"):
+        AttentionMassager(action="allocation")  # type: ignore[arg-type]
