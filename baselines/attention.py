@@ -9,7 +9,7 @@ agent is that of Elzayn et al. (2019).
 import math
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import Share, checked
+from fair_envs.parameters import Range, Share, checked
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -154,7 +154,7 @@ class Believer(Allocator):
         seed: Of the agent's own luck.
 
     Attributes:
-        beliefs: Shape (B, K); 0 at an episode's start.
+        beliefs: Shape (B, K).
     """
 
     def __init__(self, env: VectorEnv, *, seed: int = 0) -> None:
@@ -200,17 +200,25 @@ class Believer(Allocator):
 class NaiveMatching(Believer):
     """Sends units in proportion to the incidents it has seen at each location; old ones are forgotten by and by.
 
-    Where it sends many units it sees many incidents, so that what it believes comes true.
+    Where it sends many units it sees many incidents, so that what it believes comes true. Without a prior, it never
+    again visits a location that its first units left out.
 
     Args:
         env: The environment.
         decay: Probability that a seen incident is forgotten, in each step.
+        prior: Incidents that it begins with at each location.
         seed: Of the agent's own luck.
     """
 
-    def __init__(self, env: VectorEnv, *, decay: float = 0.01, seed: int = 0) -> None:
+    def __init__(self, env: VectorEnv, *, decay: float = 0.01, prior: int = 0, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
         self.decay = checked("decay", decay, Share)
+        self.prior = checked("prior", prior, Annotated[int, Range(0)])
+        self.beliefs[:] = self.prior
+
+    def begin(self, lanes: Codes, episodes: Codes) -> None:
+        """Go back to the prior in these lanes."""
+        self.beliefs[lanes] = self.prior
 
     def learn(self, told: Told) -> None:
         """Forget some, and count what was seen and reported."""

@@ -117,6 +117,19 @@ def test_naive_matching_counts_what_it_sees() -> None:
     assert not agent.beliefs[1].any() and agent.beliefs[[0, 2]].any()
 
 
+def test_naive_matching_never_visits_again_what_it_left_out_without_a_prior() -> None:
+    env = town()
+    for prior in (0, 1):
+        agent = NaiveMatching(env, prior=prior)
+        observation, _ = env.reset(seed=0)
+        agent.begin(np.arange(3), np.zeros(3, np.int64))
+        agent(observation)
+        for _ in range(3):
+            observation = env.step(np.zeros((3, 6), np.int64))[0]
+            chosen = shares(agent, observation)
+        assert (chosen[:, 1:] > 0).any() == (prior > 0)
+
+
 def test_naive_matching_forgets() -> None:
     env = town()
     agent = NaiveMatching(env, decay=1.0)
