@@ -297,7 +297,9 @@ def test_only_choices_of_about_the_same_probability_are_exchanged() -> None:
 
 
 def test_nothing_is_moved_before_the_first_step() -> None:
-    assert massaged(EVERYTHING, EQUAL, [[0] * 5]) == EVERYTHING[0].tolist()
+    crowded = np.zeros((1, 6), np.int64)
+    assert massaged(crowded, EQUAL, [[0] * 5]) == [0] * 6
+    assert massaged(crowded, EQUAL, [[1] * 5]) == [1, 0, 0, 0, 0, 0]
 
 
 def test_each_lane_is_massaged_for_itself() -> None:
