@@ -6,9 +6,7 @@ try:
     from fair_envs.baselines.fair_ppo import FairPPO
     from fair_envs.baselines.lagrangian import PPOLagrangian
     from fair_envs.baselines.long_term_training import (
-        STUDIES,
         LongTermTraining,
-        Study,
         load_long_term,
         long_term_settings,
         train_long_term,
@@ -21,6 +19,7 @@ try:
     from fair_envs.baselines.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.rollouts import Agent, collect
     from fair_envs.baselines.single import SingleTraining, train_single
+    from fair_envs.baselines.studies import STUDIES, Study
     from fair_envs.baselines.training import Training, load, train
     from fair_envs.metrics.long_term import Measure
 except ModuleNotFoundError as error:

@@ -1,7 +1,6 @@
 """Trains for long-term fairness: PPO, A-PPO, F-PPO, its ablations, and PPO under a limit, from one record of settings.
 
-What an environment's long-term fairness is measured and mitigated with is its `Study`; `STUDIES` has one for each
-environment that can be trained on here. Add one with ``STUDIES["MyEnv-v0"] = Study(...)``.
+What an environment's long-term fairness is measured and mitigated with is its `fair_envs.baselines.studies.Study`.
 """
 
 import dataclasses
@@ -16,56 +15,20 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import nn
 
 from fair_envs.baselines.lagrangian import PPOLagrangian
-from fair_envs.baselines.massaging import Massager, Massaging, Schedule
+from fair_envs.baselines.massaging import Massaging, Schedule
 from fair_envs.baselines.policies import SharedTrunkPolicy
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised, Scaling
+from fair_envs.baselines.studies import Signals, study_of
 from fair_envs.baselines.training import load_as, plain_parameters, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
-from fair_envs.registration import find, make_rules, make_sb3
+from fair_envs.registration import make_rules, make_sb3
 
 LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
 
 LONG_TERM_SEEDS = 2**42  # environments of these trainings are seeded from here on
 LANES_EACH = 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """What the fairness of an environment is measured and mitigated with.
-
-    Attributes:
-        short: Makes the short-term measure of so many lanes, from the environment's rules.
-        long: Makes the long-term measure.
-        massager: Makes what alters unsure actions, from the rules; None: there is none.
-        thresholds: What it calls unsure, by rollout.
-        settings: Fields of `LongTermTraining` whose defaults do not suit the environment.
-        published: Fields as in the published study, by algorithm; under ``"all"`` for all of them.
-    """
-
-    short: Callable[[Rules, int], Measure]
-    long: Callable[[Rules, int], Measure]
-    massager: Callable[[Rules], Massager] | None = None
-    thresholds: Schedule | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-STUDIES: dict[str, Study] = {}
-"""The studies by the environment's id."""
-
-
-def study_of(env_id: str) -> Study:
-    """Return an environment's study.
-
-    Raises:
-        ValueError: It has none.
-    """
-    find(env_id)
-    if env_id not in STUDIES:
-        raise ValueError(f"env_id must be one of {', '.join(sorted(STUDIES)) or 'none yet'}, got {env_id!r}")
-    return STUDIES[env_id]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +62,14 @@ class LongTermTraining:
     pi: Sequence[int] = (64, 64)  # of the actor's own
     vf: Sequence[int] = (64, 64)  # of the critic's own
     # Regularisation
+    signals: Signals = "sound"  # which measures it follows, see `Study`; P: as_coded
     delta: Weight = 0.05  # short-term disparity that is accepted
     scaling: Scaling = "running"  # P: as_coded
     value_weight: Weight = 0.25  # A-PPO: of being above delta
     decrease_weight: Weight = 0.25  # A-PPO: of going further above it
     weight: Weight = 1.0  # F-PPO: of a worse long term while above delta
     bonus_weight: Weight = 1.0  # F-PPO: of a better long term while within it
+    gated: bool = True  # F-PPO: whether being above delta says which of the two counts
     # Massaging
     massaging: Massaging = "as_paper"  # what is learnt from altered actions
     massaging_pace: Positive = 1.0  # rollouts of the published schedule that pass in one rollout
@@ -117,7 +82,7 @@ class LongTermTraining:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        study_of(self.env_id)
+        study = study_of(self.env_id).of(self.signals)
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             if name in ("shared", "pi", "vf"):
                 if not isinstance(getattr(self, name), Sequence):
@@ -126,7 +91,7 @@ class LongTermTraining:
             elif name not in ("env_id", "parameters"):
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        if self.algorithm == "f-ppo-s" and study_of(self.env_id).massager is None:
+        if self.algorithm == "f-ppo-s" and study.massager is None:
             raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
 
     def as_dict(self) -> dict[str, Any]:
@@ -201,15 +166,15 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
     sizes = {name: list(getattr(config, name)) for name in ("shared", "pi", "vf")}
     settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
-    kind, own = learner_of(config)
+    kind, own = learner_of(config, env)
     model = kind(SharedTrunkPolicy, env, **settings, **own)
     env.seed(first)  # the model has seeded it with its own seed
     return model
 
 
-def learner_of(config: LongTermTraining) -> tuple[type[Regularised], dict[str, Any]]:
+def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:
     """Return the learner of an algorithm and its own settings."""
-    study, rules = study_of(config.env_id), make_rules(config.env_id, **config.parameters)
+    study, rules = study_of(config.env_id).of(config.signals), make_rules(config.env_id, **config.parameters)
     shared: dict[str, Any] = {"short": Made(study.short, rules), "long": Made(study.long, rules)}
     if config.algorithm == "ppo":
         return Regularised, shared
@@ -220,10 +185,10 @@ def learner_of(config: LongTermTraining) -> tuple[type[Regularised], dict[str, A
         return APPO, {**shared, "value_weight": config.value_weight, "decrease_weight": config.decrease_weight}
     if config.algorithm != "f-ppo-l" and study.massager is not None and study.thresholds is not None:
         schedule = Paced(study.thresholds, config.massaging_pace)
-        shared |= {"massager": study.massager(rules), "massaging_schedule": schedule, "massaging": config.massaging}
+        shared |= {"massager": study.massager(env), "massaging_schedule": schedule, "massaging": config.massaging}
     regularised = config.algorithm != "f-ppo-s"
     weights = {"weight": config.weight * regularised, "bonus_weight": config.bonus_weight * regularised}
-    return FPPO, {**shared, **weights}
+    return FPPO, {**shared, **weights, "gated": config.gated}
 
 
 def train_long_term(

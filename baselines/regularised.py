@@ -58,14 +58,16 @@ def decrease_term(changes: Changes, *, delta: float) -> th.Tensor:
     return defined(th.where(changes.short > delta, th.clamp(-changes.short_change, max=0), 0.0))
 
 
-def penalty_term(changes: Changes, *, delta: float) -> th.Tensor:
-    """Return ``min(0, -l)`` where d exceeds the tolerance, else 0 (Eq. 7 of F-PPO); 0 if unknown."""
-    return defined(th.where(changes.short > delta, th.clamp(-changes.long_change, max=0), 0.0))
+def penalty_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tensor:
+    """Return ``min(0, -l)`` where d exceeds the tolerance, else 0 (Eq. 7 of F-PPO), or everywhere; 0 if unknown."""
+    penalty = th.clamp(-changes.long_change, max=0)
+    return defined(th.where(changes.short > delta, penalty, 0.0) if gated else penalty)
 
 
-def bonus_term(changes: Changes, *, delta: float) -> th.Tensor:
-    """Return ``max(0, -l)`` where d is within the tolerance, else 0 (Eq. 7 of F-PPO); 0 if unknown."""
-    return defined(th.where(changes.short <= delta, th.clamp(-changes.long_change, min=0), 0.0))
+def bonus_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tensor:
+    """Return ``max(0, -l)`` where d is within the tolerance, else 0 (Eq. 7 of F-PPO), or everywhere; 0 if unknown."""
+    bonus = th.clamp(-changes.long_change, min=0)
+    return defined(th.where(changes.short <= delta, bonus, 0.0) if gated else bonus)
 
 
 def defined(term: th.Tensor) -> th.Tensor:
@@ -411,18 +413,25 @@ class FPPO(AdvantageRegularised):
     """F-PPO (Hu, Lear and Zhang, 2024): long-term fairness by regularised advantages, short-term fairness by massaging.
 
     ``A + weight * R`` with ``R = min(0, -l)`` where the short-term disparity exceeds ``delta`` and ``max(0, -l)`` where
-    it does not (Eq. 4 and 7). Without a massager it is the ablation F-PPO-L, with one and weights of 0 F-PPO-S.
+    it does not (Eq. 4 and 7). Within the tolerance harm to the long term thus costs nothing: of two actions that change
+    it as much on average, the one whose changes vary more is preferred. ``gated=False`` takes ``R = -l`` everywhere,
+    which asks for the change on average. Without a massager it is the ablation F-PPO-L, with one and weights of 0
+    F-PPO-S.
 
     Args:
         args: As for `stable_baselines3.PPO`; ``long`` is needed where a weight is above 0.
         weight: The paper's lambda, of the penalty and of the bonus, at least 0.
         bonus_weight: Of the bonus, if it has another one, as in the published code; at least 0.
+        gated: Whether the short-term disparity says which of the two counts.
         kwargs: As for `AdvantageRegularised`.
     """
 
     alike = True
 
-    def __init__(self, *args: Any, weight: float = 1.0, bonus_weight: float | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, weight: float = 1.0, bonus_weight: float | None = None, gated: bool = True, **kwargs: Any
+    ) -> None:
+        self.gated = bool(checked("gated", gated, bool))
         self.weight = float(checked("weight", weight, Weight))
         self.bonus_weight = (
             self.weight if bonus_weight is None else float(checked("bonus_weight", bonus_weight, Weight))
@@ -438,4 +447,5 @@ class FPPO(AdvantageRegularised):
 
     def terms(self, changes: Changes) -> th.Tensor:
         """Return the penalty and the bonus, shape (..., 2)."""
-        return th.stack([penalty_term(changes, delta=self.delta), bonus_term(changes, delta=self.delta)], dim=-1)
+        both = [term(changes, delta=self.delta, gated=self.gated) for term in (penalty_term, bonus_term)]
+        return th.stack(both, dim=-1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.massaging import Massager, PolicyOutput, policy_output, speaker_of
 from fair_envs.baselines.rollouts import Agent, VectorEnv
-from fair_envs.metrics import long_term
+from fair_envs.metrics import long_term, populations
 from fair_envs.metrics.long_term import Measure
 from fair_envs.wrappers.twin import choose
 
@@ -173,7 +173,7 @@ def watch_lending(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDA
     times = times_of(steps, every=50)
     kept: dict[str, list[NDArray[Any]]] = {"qualified": [], "granted": [], "shares": [], "cash": []}
     gap = long_term.OpportunityGap(env.num_envs, window=WINDOW)
-    cash = np.array(env.unwrapped.get_state()["cash"])
+    cash = np.full(env.num_envs, env.unwrapped.params.starting_cash)
     ever = np.zeros((2, env.num_envs, 2), np.int64)
     everyone = np.arange(env.num_envs)
     for step in played:
@@ -276,8 +276,8 @@ def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     return {
         "short, as plotted": np.abs(coded[:, 0] - coded[:, 1]),
         "short": _nanmean(np.abs(rates[..., 0] - rates[..., 1])),
-        "long, as plotted": np.array([long_term.cloud_distance(now[:, 0], now[:, 1]) for now in shares]),
-        "long": long_term.wasserstein(shares[:, :, 0], shares[:, :, 1]).mean(axis=1),
+        "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in shares]),
+        "long": populations.wasserstein(shares[:, :, 0], shares[:, :, 1]).mean(axis=1),
         "utility": arrays["cash"].mean(axis=1),
         "mean score, advantaged": (shares[:, :, 0] @ np.arange(shares.shape[-1])).mean(axis=1),
         "mean score, disadvantaged": (shares[:, :, 1] @ np.arange(shares.shape[-1])).mean(axis=1),
@@ -291,9 +291,9 @@ def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     rates = arrays["rates"]
     smooth = gaussian_filter1d(arrays["reward"].mean(axis=1), SMOOTHING)
     return {
-        "short": long_term.share_deviation(arrays["units"]).mean(axis=1),
-        "long, as plotted": long_term.rate_deviation(rates).mean(axis=1),
-        "long": _nanmean(long_term.distance_to_uniform(rates)),
+        "short": populations.share_deviation(arrays["units"]).mean(axis=1),
+        "long, as plotted": populations.absolute_deviation(rates).mean(axis=1),
+        "long": _nanmean(populations.total_variation_of_shares(rates, np.ones_like(rates))),
         "utility": smooth[arrays["times"]],
         "mean rate": rates.mean(axis=(1, 2)),
     }
@@ -303,10 +303,10 @@ def epidemic_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return the share of healthy people, the gap of vaccination rates and the distance of the communities, (P,)."""
     heads = arrays["heads"]
     return {
-        "short, as plotted": long_term.vaccination_gap(arrays["given"], arrays["infected"]).mean(axis=1),
-        "short": long_term.vaccination_gap(arrays["effective"], arrays["infected"]).mean(axis=1),
-        "long, as plotted": np.array([long_term.cloud_distance(now[:, 0], now[:, 1]) for now in heads]),
-        "long": long_term.distance_of_shares(heads[:, :, 0], heads[:, :, 1]).mean(axis=1),
+        "short, as plotted": populations.vaccination_gap(arrays["given"], arrays["infected"]).mean(axis=1),
+        "short": populations.vaccination_gap(arrays["effective"], arrays["infected"]).mean(axis=1),
+        "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in heads]),
+        "long": populations.total_variation_of_shares(heads[:, :, 0], heads[:, :, 1]).mean(axis=1),
         "utility": arrays["reward"].mean(axis=1),
     }
 

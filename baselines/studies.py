@@ -1,0 +1,248 @@
+"""What the long-term fairness of an environment is measured and mitigated with, for each that can be trained on here.
+
+Add an environment of your own with ``STUDIES["MyEnv-v0"] = Study(...)``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from fair_envs.baselines.attention import AttentionMassager
+from fair_envs.baselines.epidemic import EpidemicMassager
+from fair_envs.baselines.lending import LendingMassager, ScoreDistance
+from fair_envs.baselines.massaging import Massager, MassagingSchedule, Schedule
+from fair_envs.core import Rules
+from fair_envs.faces.sb3 import LanesVecEnv
+from fair_envs.metrics.long_term import (
+    IncidentDistance,
+    Measure,
+    OpportunityGap,
+    ShareDeviation,
+    StateDistance,
+    VaccinationGap,
+    WindowDistance,
+)
+from fair_envs.registration import find
+
+Signals = Literal["sound", "as_coded", "known"]
+"""What a learner follows: this package's measures, the published code's, or what the decision-maker knows besides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What the fairness of an environment is measured and mitigated with.
+
+    Attributes:
+        short: Makes the short-term measure of so many lanes, from the environment's rules.
+        long: Makes the long-term measure.
+        massager: Makes what alters unsure actions, from the environment that is trained on; None: there is none.
+        thresholds: What it calls unsure, by rollout.
+        settings: Fields of `LongTermTraining` whose defaults do not suit the environment.
+        published: Fields as in the published study, by algorithm; under ``"all"`` for all of them.
+        others: Other signals, each with the fields of a study that it has instead; ``"sound"`` is the study itself.
+    """
+
+    short: Callable[[Rules, int], Measure]
+    long: Callable[[Rules, int], Measure]
+    massager: Callable[[LanesVecEnv], Massager] | None = None
+    thresholds: Schedule | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: Mapping[Signals, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, signals: Signals) -> "Study":
+        """Return the study that follows other signals.
+
+        Raises:
+            ValueError: There are none of that name.
+        """
+        if signals == "sound":
+            return self
+        if signals not in self.others:
+            raise ValueError(f"signals must be one of {', '.join(['sound', *self.others])}, got {signals!r}")
+        return replace(self, **self.others[signals])
+
+
+STUDIES: dict[str, Study] = {}
+"""The studies by the environment's id."""
+
+
+def study_of(env_id: str) -> Study:
+    """Return an environment's study.
+
+    Raises:
+        ValueError: It has none.
+    """
+    find(env_id)
+    if env_id not in STUDIES:
+        raise ValueError(f"env_id must be one of {', '.join(sorted(STUDIES)) or 'none yet'}, got {env_id!r}")
+    return STUDIES[env_id]
+
+
+# ---------------------------------------------------------------------------------------------------------- lending
+
+
+def expected_opportunity(rules: Any, lanes: int) -> OpportunityGap:
+    """Return the gap of the true positive rates that a bank expects, which knows how often each score repays."""
+    return OpportunityGap(lanes, window=rules.params.window, qualified=rules.repayment)
+
+
+def known_opportunity(rules: Any, lanes: int) -> OpportunityGap:
+    """Return the published code's gap: of hidden labels, of one applicant more, and 0 where a rate is undefined."""
+    return OpportunityGap(lanes, window=rules.params.window, one_more=True, undefined="zero")
+
+
+def scores_in_window(rules: Any, lanes: int) -> WindowDistance:
+    """Return the distance of the scores of the last applicants."""
+    return WindowDistance(lanes, groups=2, levels=len(rules.repayment), window=rules.params.window)
+
+
+def counts_in_window(rules: Any, lanes: int) -> WindowDistance:
+    """Return the published code's distance: of the counts, whose scores it forgets."""
+    levels = len(rules.repayment)
+    return WindowDistance(lanes, groups=2, levels=levels, window=rules.params.window, distance="as_coded")
+
+
+def published_lending_massager(env: LanesVecEnv) -> LendingMassager:
+    """Return the massager of the published code, which reads who will repay and acts on ties."""
+    return LendingMassager(env, label="as_coded", known=lambda: env.oracle()["feedback"][:, 0])
+
+
+STUDIES["FairLending-v0"] = Study(
+    short=expected_opportunity,
+    long=scores_in_window,
+    massager=LendingMassager,
+    thresholds=MassagingSchedule(first=0.5, factor=0.985, after=17),
+    settings={"parameters": {"horizon": 2000}},
+    published={
+        "all": {
+            "parameters": {"horizon": 2000, "observation": "authors", "feedback": "full"},
+            "signals": "as_coded",
+            "n_steps": 2000,
+            "steps": 700_000,
+            "shared": (256, 256),
+            "pi": (256, 128),
+            "vf": (256, 128),
+            "delta": 0.005,
+            "value_weight": 0.25,
+            "decrease_weight": 0.25,
+            "weight": 1.12,
+            "bonus_weight": 1.0,
+        }
+    },
+    others={
+        "known": {"long": ScoreDistance},
+        "as_coded": {
+            "short": known_opportunity,
+            "long": counts_in_window,
+            "massager": published_lending_massager,
+        },
+    },
+)
+
+
+# -------------------------------------------------------------------------------------------------------- attention
+
+
+def shares_of_units(rules: Any, lanes: int) -> ShareDeviation:
+    """Return the largest deviation of a location's share of the units in the window."""
+    return ShareDeviation(lanes, individuals=rules.params.locations, window=rules.params.window)
+
+
+def incidents_in_window(rules: Any, lanes: int) -> IncidentDistance:
+    """Return how far the shares of incidents in the window are from equal ones."""
+    return IncidentDistance(lanes, individuals=rules.params.locations, window=rules.params.window)
+
+
+def incidents_as_coded(rules: Any, lanes: int) -> IncidentDistance:
+    """Return the published code's number: the largest deviation of a count from the mean, over the largest count."""
+    params = rules.params
+    return IncidentDistance(lanes, individuals=params.locations, window=params.window, distance="as_coded")
+
+
+def attention_massager(env: LanesVecEnv) -> AttentionMassager:
+    """Return the massager for the environment's locations, units and actions."""
+    params = env.params
+    return AttentionMassager(locations=params.locations, units=params.units, action=params.action)
+
+
+STUDIES["FairAttention-v0"] = Study(
+    short=shares_of_units,
+    long=incidents_in_window,
+    massager=attention_massager,
+    thresholds=MassagingSchedule(first=0.08, after=15),
+    settings={"delta": 0.1},
+    published={
+        "all": {
+            "parameters": {"profile": "authors"},
+            "signals": "as_coded",
+            "steps": 2_000_000,
+            "shared": (128, 128),
+            "pi": (128, 64),
+            "vf": (128, 64),
+            "delta": 0.1,
+            "value_weight": 0.15,
+            "decrease_weight": 0.15,
+            "weight": 0.15,
+            "bonus_weight": 0.15,
+        },
+        "a-ppo": {"delta": 0.05},
+    },
+    others={"as_coded": {"long": incidents_as_coded}},
+)
+
+
+# --------------------------------------------------------------------------------------------------------- epidemic
+
+
+def effective_vaccinations(rules: Any, lanes: int) -> VaccinationGap:
+    """Return the gap between the communities in effective vaccinations for each newly infected."""
+    return VaccinationGap(lanes, groups=len(rules.spec.groups))
+
+
+def all_vaccinations(rules: Any, lanes: int) -> VaccinationGap:
+    """Return the published code's gap, in which vaccinations without effect count too."""
+    return VaccinationGap(lanes, groups=len(rules.spec.groups), effective=False)
+
+
+def health(rules: Any, lanes: int) -> StateDistance:
+    """Return the distance of the communities' shares of susceptible, infected and recovered people."""
+    return StateDistance(lanes, groups=len(rules.spec.groups))
+
+
+def heads(rules: Any, lanes: int) -> StateDistance:
+    """Return the published code's distance, of raw counts."""
+    return StateDistance(lanes, groups=len(rules.spec.groups), distance="as_coded")
+
+
+def epidemic_massager(env: LanesVecEnv) -> EpidemicMassager:
+    """Return the massager for the environment's network."""
+    return EpidemicMassager(env.lanes.rules)
+
+
+def published_epidemic_massager(env: LanesVecEnv) -> EpidemicMassager:
+    """Return the massager of the published code, which hands out vaccines without effect and acts on ties."""
+    return EpidemicMassager(env.lanes.rules, ties="first", ineffective=True)
+
+
+STUDIES["FairEpidemic-v0"] = Study(
+    short=effective_vaccinations,
+    long=health,
+    massager=epidemic_massager,
+    thresholds=MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35),
+    published={
+        "all": {
+            "parameters": {"profile": "authors"},
+            "signals": "as_coded",
+            "steps": 500_000,
+            "shared": (512, 512),
+            "pi": (512, 256),
+            "vf": (512, 256),
+            "value_weight": 0.1,
+            "decrease_weight": 0.1,
+            "weight": 0.25,
+            "bonus_weight": 0.25,
+        }
+    },
+    others={"as_coded": {"short": all_vaccinations, "long": heads, "massager": published_epidemic_massager}},
+)

@@ -1,0 +1,171 @@
+"""The cells of the study on long-term fairness: trainings with their tests, and tests of designed agents."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+
+from fair_envs.baselines import attention, epidemic, lending
+from fair_envs.baselines.designed import Always
+from fair_envs.baselines.long_term_training import LongTermTraining, train_long_term
+from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
+from fair_envs.baselines.training import own_chance
+from fair_envs.reproduction.experiment import TEST_SEEDS, Job
+from fair_envs.reproduction.processes import Designed, Learned, World, watch
+
+SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next
+BEHIND = "shielded/"  # before the names of what was kept of the test behind the shield
+TRAINING = "training/"  # and of what was recorded in the course of the training
+
+AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Agent]]] = {
+    "lending": {
+        "EO": lending.EqualOpportunityLender,
+        "max-reward": lending.MaxReward,
+        "accept all": Always,
+        "random": Random,
+    },
+    "attention": {
+        "round-robin": attention.RoundRobin,
+        "proportional": attention.Proportional,
+        "greedy": attention.Greedy,
+        "uniform": attention.Uniform,
+    },
+    "epidemic": {
+        "Max": partial(epidemic.MostNeighbours, otherwise="hub"),
+        "Max, infected neighbours": epidemic.MostInfectedNeighbours,
+        "random": Random,
+        "nobody": epidemic.Nobody,
+    },
+}
+"""The designed agents by their names in the study."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedCell(Job):
+    """A test of an agent that is written down.
+
+    Attributes:
+        world: The process.
+        name: One of `AGENTS` there.
+        seed: Which test episodes; those of a training of that seed are the same.
+        episodes: How many.
+        steps: Of each.
+    """
+
+    world: World
+    name: str
+    seed: int
+    episodes: int
+    steps: int
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write what was kept of the test."""
+        chance = np.random.default_rng(self.seed)
+        arrays = watch(
+            self.world,
+            lambda env: Designed(AGENTS[self.world][self.name](env), chance),
+            episodes=self.episodes,
+            steps=self.steps,
+            seed=TEST_SEEDS + SEEDS_EACH * self.seed,
+            parameters={},
+        )
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        return {"seconds": 0.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedCell(Job):
+    """A training and its tests, by itself and behind its shield.
+
+    Attributes:
+        world: The process.
+        training: What is trained, and how.
+        episodes: Test episodes.
+        steps: Of each.
+    """
+
+    world: World
+    training: LongTermTraining
+    episodes: int
+    steps: int
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write what was kept of the tests and of the training, and return how long the training took."""
+        started, record = time.perf_counter(), Record()
+        model: Any = train_long_term(self.training, callback=record)
+        seconds = time.perf_counter() - started
+        arrays = {**self.test(model, shield=False), **{TRAINING + name: v for name, v in record.arrays().items()}}
+        if model.massager is not None and self.training.signals != "as_coded":  # there it reads hidden labels
+            arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}
+        np.savez_compressed(part / "arrays.npz", **arrays)
+        return {"seconds": seconds}
+
+    def test(self, model: Any, *, shield: bool) -> dict[str, NDArray[Any]]:
+        """Return what is kept of the test episodes."""
+        chance = np.random.default_rng(self.training.seed)
+        last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
+
+        def player(env: VectorEnv) -> Learned:
+            behind = {} if last is None else {"massager": model.massager, "threshold": last}
+            return Learned(model.policy, env, chance, short=model.short(env.num_envs), **behind)
+
+        with own_chance(1):
+            return watch(
+                self.world,
+                player,
+                episodes=self.episodes,
+                steps=self.steps,
+                seed=TEST_SEEDS + SEEDS_EACH * self.training.seed,
+                parameters=self.training.parameters,
+            )
+
+
+class Record(BaseCallback):
+    """Keeps the short-term disparity in the course of a training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[tuple[float, ...]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        recorded = self.model.recorded  # type: ignore[attr-defined]
+        known = recorded.short[~np.isnan(recorded.short)]
+        found = (np.nan, np.nan) if not len(known) else (float(known.mean()), float(known.std()))
+        self.rows.append((float(self.num_timesteps), *found, float(recorded.altered.mean())))
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the steps, the mean and standard deviation of the disparity, and the share of altered actions."""
+        names = ("steps", "short", "deviation", "altered")
+        return dict(zip(names, np.array(self.rows, np.float64).reshape(-1, 4).T, strict=True))
+
+
+class ProcessResult(NamedTuple):
+    """What a cell gave."""
+
+    open: Mapping[str, NDArray[Any]]  # of the test
+    shielded: Mapping[str, NDArray[Any]]  # of the test behind the shield; nothing if there is none
+    training: Mapping[str, NDArray[Any]]
+    seconds: float
+
+
+def read_process(folder: Path) -> ProcessResult:
+    """Return the result in a cell's folder."""
+    seconds = json.loads((folder / "cell.json").read_text())["seconds"]
+    with np.load(folder / "arrays.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    parts = {
+        prefix: {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
+        for prefix in (BEHIND, TRAINING)
+    }
+    plain = {name: value for name, value in arrays.items() if "/" not in name}
+    return ProcessResult(plain, parts[BEHIND], parts[TRAINING], seconds)
