@@ -30,6 +30,7 @@ TABLE: dict[str, Entry] = {
     "FairCollege-v0": Entry(
         "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
     ),
+    "FairLending-v0": Entry("fair_envs.envs.lending", "A bank whose loans change the credit scores of two groups."),
 }
 
 
