@@ -49,10 +49,10 @@ def cash(lanes: Lanes) -> float:
     return float(lanes.records["cash"][0])
 
 
-def assert_scores(lanes: Lanes, group: int, shares: ArrayLike, *, other: ArrayLike | None = None) -> None:
-    """Fail unless the group has these shares of scores, and the other one its first (or other) ones."""
-    np.testing.assert_allclose(lanes.records["chances"][0, group], shares, atol=1e-12)
-    np.testing.assert_allclose(lanes.records["chances"][0, 1 - group], FIRST[1 - group] if other is None else other)
+def assert_scores(lanes: Lanes, group: int, shares: ArrayLike) -> None:
+    """Fail unless the group has these shares of scores, and the other one its first ones."""
+    np.testing.assert_allclose(lanes.records["chances"][0, group], np.array(shares, float), atol=1e-12)
+    np.testing.assert_allclose(lanes.records["chances"][0, 1 - group], FIRST[1 - group])
 
 
 # --------------------------------------------------------------------------------------------- the known values
@@ -206,7 +206,7 @@ def test_the_gyms_observation_is_cash_score_and_group() -> None:
 def test_every_entry_of_an_observation_has_a_name(profile: str) -> None:
     rules = Lending(profile=profile)
     names = rules.observed_features(rules.params)
-    assert len(names) == len(set(names)) == rules.observation_space(rules.params).shape[0]  # type: ignore[index]
+    assert len(names) == len(set(names)) == rules.observation_space(rules.params).shape[0]
     assert names[names.index("score_0") + 7 :][:2] == ("advantaged", "disadvantaged")
 
 
@@ -272,7 +272,7 @@ def test_the_oracle_knows_who_repays_how_likely_and_the_true_scores() -> None:
 
 def test_decisions_change_nobodys_luck() -> None:
     """With no mass shifted the applicants are the same whatever the bank decides."""
-    met = []
+    met: list[list[tuple[int, int, int]]] = []
     for action in (REJECT, ACCEPT):
         lanes = bank(mass_shift=0)
         met.append([])
