@@ -149,7 +149,7 @@ class LendingRenderer:
         """Return the cash so far: the share of the episode that was gone, and the cash."""
         time, horizon = int(lane["time"]), self._params.horizon
         stride = -(-horizon // POINTS)
-        kept = np.asarray(lane["curve"])[: -(-time // stride)].tolist()
+        kept = np.asarray(lane["curve"])[: lane["points"]].tolist()
         points = [((k * stride + 1) / horizon, cash) for k, cash in enumerate(kept)]
         return [(0.0, self._params.starting_cash), *points, (time / horizon, float(lane["cash"]))]
 

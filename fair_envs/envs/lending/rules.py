@@ -56,14 +56,13 @@ def start(lane, params):
     for group in range(lane.chances.shape[0]):
         for score in range(lane.chances.shape[1]):
             lane.chances[group, score] = bank.chances[group, score]
-    meet(lane, bank, 0)
+    meet(lane, bank, words(lane.key, 0, APPLICANT, 0))
 
 
 @rule
-def meet(lane, bank, time):
-    """Let the applicant of a time come."""
-    group_word, score_word, label_word, _ = words(lane.key, time, APPLICANT, 0)
-    draw(lane, bank, share(group_word), share(score_word), share(label_word))
+def meet(lane, bank, luck):
+    """Let the applicant come to whom these words of chance belong."""
+    draw(lane, bank, share(luck[0]), share(luck[1]), share(luck[2]))
 
 
 @rule
@@ -91,6 +90,7 @@ def score_at(chances, level):
 def step(lane, action, params, reward, facts):
     """Decide on the applicant, shift the group's scores, let the next applicant come; return whether it terminates."""
     bank = params.bank[0]
+    luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next one: here, the rest need not wait for it
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
     feedback.reveal(lane, bank, facts, lane.repays)
@@ -98,7 +98,7 @@ def step(lane, action, params, reward, facts):
         reward[0] = pay(lane, bank)
         facts.outcome[0] = shift(lane, bank)
     remember(lane, bank, accepted)
-    meet(lane, bank, lane.time + 1)
+    meet(lane, bank, luck)
     return lane.cash < bank.loan_amount or (bank.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
 
 
@@ -133,8 +133,9 @@ def remember(lane, bank, accepted):
         count(lane, bank, lane.window[place], -1)
     lane.window[place] = packed(lane.score, lane.group, accepted, lane.repays)
     count(lane, bank, lane.window[place], 1)
-    if lane.time % bank.stride == 0:
-        lane.curve[min(lane.time // bank.stride, POINTS - 1)] = lane.cash
+    if lane.time == bank.stride * lane.points and lane.points < POINTS:
+        lane.curve[lane.points] = lane.cash
+        lane.points += 1
 
 
 @rule
@@ -339,9 +340,9 @@ class Lending(Rules):
         scores = len(self.repayment)
         return [
             ("cash", np.float64),
-            ("group", np.int8),  # of the applicant
-            ("score", np.int16),  # of the applicant
-            ("repays", np.int8),  # 1: the applicant would repay
+            ("group", np.uint8),  # of the applicant
+            ("score", np.uint16),  # of the applicant
+            ("repays", np.uint8),  # 1: the applicant would repay
             ("flipped", np.int8, (1,)),  # 1: every applicant has the other group, as in a counterfactual twin
             ("chances", np.float64, (2, scores)),  # share of each score in each group
             # Sums over the window
@@ -353,6 +354,7 @@ class Lending(Rules):
             ("window", np.int16, params.window),  # the last decisions, `packed`
             # For the picture
             ("tally", np.int32, (2, 2, 2)),  # applicants so far by group, would repay or not, accepted or not
+            ("points", np.uint16),  # of the curve, so far
             ("curve", np.float32, POINTS),  # the cash after every `stride` steps
             *feedback.fields(params),
         ]
@@ -404,7 +406,7 @@ class Lending(Rules):
         """
         lanes = who[:, 0]
         records["flipped"] ^= who.astype(np.int8)
-        records["group"] ^= lanes.astype(np.int8)
+        records["group"] ^= lanes.astype(np.uint8)
         records["window"] ^= np.int16(packed(0, 1, 0, 0)) * lanes[:, np.newaxis].astype(np.int16)
         for name in ("chances", "members", "seen", "hoped", "granted", "repaying", "tally"):
             records[name][lanes] = records[name][lanes][:, ::-1]
