@@ -193,7 +193,9 @@ def course_plot(
     figure, grid = plt.subplots(rows, columns, figsize=(5 * columns, 3.8 * rows), squeeze=False, layout="constrained")
     for axis in grid.flat[len(panels) :]:
         axis.set_visible(False)
-    colours = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(name for agents in panels.values() for name in agents))}
+    colours = {
+        name: f"C{k}" for k, name in enumerate(dict.fromkeys(name for agents in panels.values() for name in agents))
+    }
     for axis, (title, agents) in zip(grid.flat, panels.items(), strict=False):
         for name, curve in agents.items():
             estimates = [mean_interval(column) for column in curve.seeds.T]

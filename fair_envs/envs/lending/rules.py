@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fair_envs import feedback
 from fair_envs.chance import share, words
-from fair_envs.compilation import readable
+from fair_envs.compilation import one_layout, readable
 from fair_envs.core import Rules, rule
 from fair_envs.envs.lending.params import (
     AUTHORS,
@@ -464,7 +464,8 @@ def bank_of(params: LendingParams, distributions: Floats, repayment: Floats) -> 
         "stride": np.array(-(-params.horizon // POINTS)),  # steps from point to point of the curve
     }
     columns |= {name: np.array(value) for name, value in encode(params)._asdict().items()}
-    bank = np.zeros(1, [(name, column.dtype, column.shape) for name, column in columns.items()])
+    fields = [(name, column.dtype, column.shape) for name, column in columns.items()]
+    bank = np.zeros(1, one_layout(np.dtype(fields, align=True)))
     for name, column in columns.items():
         bank[name] = column
     return readable(bank)
