@@ -233,6 +233,7 @@ def test_a_learner_reads_loans_and_no_labels() -> None:
         seen[:, 1:8] = np.eye(7)[score]
         agent(seen)
         agent.rewarded(np.array([[reward]]), np.array([True]))
+    assert agent._loans.sum() == 3
     learnt = agent.repayment[0]
     assert (np.diff(learnt) > 0).all() and learnt[6] > 0.9 and learnt[0] < 0.1
 

@@ -96,6 +96,12 @@ def test_nobody_rises_above_the_highest_score() -> None:
     assert_scores(lanes, ADVANTAGED, own)
 
 
+def test_no_more_moves_than_is_left_at_a_score() -> None:
+    lanes = bank(mass_shift=0.15)
+    decide(lanes, ACCEPT, ADVANTAGED, 2, True)
+    assert_scores(lanes, ADVANTAGED, (0, 0.1, 0, 0.3, 0.3, 0.3, 0))
+
+
 @pytest.mark.parametrize(("repays", "expected", "changed"), [(True, 10_000.6, 5), (False, 9_998, 3)])
 def test_a_loan_has_its_amount_and_interest(repays: bool, expected: float, changed: int) -> None:
     lanes = bank(loan_amount=2, interest_rate=0.3)

@@ -113,7 +113,7 @@ def pay(lane, bank):
 @rule
 def shift(lane, bank):
     """Move some of the group from the applicant's score to the next one, up or down; return how far it is."""
-    chances, score = lane.chances[lane.group], lane.score
+    chances, score = lane.chances[lane.group], np.int64(lane.score)
     moved_to = min(score + 1, chances.shape[0] - 1) if lane.repays else max(score - 1, 0)
     mass = min(bank.mass_shift, chances[score])
     chances[score] -= mass
