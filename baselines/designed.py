@@ -162,6 +162,41 @@ def gather(env: VectorEnv, *, steps: int = 1000, seed: int = 0) -> Past:
     return past
 
 
+class Logistic:
+    """A logistic regression of a yes or no on numbers, with a little ridge.
+
+    Args:
+        observations: Shape (n, d).
+        favourable: Which of them were followed by a yes, shape (n,).
+    """
+
+    def __init__(self, observations: Floats, favourable: Flags) -> None:
+        from scipy.optimize import minimize
+
+        self._centre, spread = observations.mean(axis=0), observations.std(axis=0)
+        self._spread = np.where(spread > 0, spread, 1)
+        columns = self._columns(observations)
+        sign = np.where(favourable, 1.0, -1.0)
+
+        def loss(weights: Floats) -> tuple[float, Floats]:
+            margin = sign * (columns @ weights)
+            slope = -sign / (1 + np.exp(np.clip(margin, -500, 500)))
+            value = np.logaddexp(0, -margin).mean() + RIDGE * (weights**2).sum()
+            return float(value), columns.T @ slope / len(sign) + 2 * RIDGE * weights
+
+        self._weights: Floats = minimize(loss, np.zeros(columns.shape[1]), jac=True, method="L-BFGS-B").x
+
+    def __call__(self, observations: NDArray[Any]) -> Floats:
+        """Return the probability of a yes, shape (n,), after observations of shape (n, d)."""
+        margin = self._columns(np.asarray(observations, np.float64)) @ self._weights
+        probability: Floats = 1 / (1 + np.exp(-np.clip(margin, -500, 500)))
+        return probability
+
+    def _columns(self, observations: Floats) -> Floats:
+        scaled = (observations - self._centre) / self._spread
+        return np.concatenate([scaled, np.ones((len(scaled), 1))], axis=1)
+
+
 class EqualOpportunity(Decider):
     """Takes the favourable decision about those whose score reaches the threshold of their group.
 
@@ -189,7 +224,7 @@ class EqualOpportunity(Decider):
     def __init__(self, env: VectorEnv, past: Past, *, group: str | None = None, share: float | None = None) -> None:
         super().__init__(env)
         self.column = column_of(env, group)
-        self._fit(past.observations, past.favourable)
+        self._model = Logistic(past.observations, past.favourable)
         score, values = self.score(past.observations), past.observations[:, self.column]
         correct = score[past.favourable]
         self.share = float((correct >= 0.5).mean()) if share is None else checked("share", share, Share)
@@ -198,32 +233,9 @@ class EqualOpportunity(Decider):
             for value in np.unique(values)
         }
 
-    def _fit(self, observations: Floats, favourable: Flags) -> None:
-        """Fit the logistic regression."""
-        from scipy.optimize import minimize
-
-        self._centre, spread = observations.mean(axis=0), observations.std(axis=0)
-        self._spread = np.where(spread > 0, spread, 1)
-        columns = self._columns(observations)
-        sign = np.where(favourable, 1.0, -1.0)
-
-        def loss(weights: Floats) -> tuple[float, Floats]:
-            margin = sign * (columns @ weights)
-            slope = -sign / (1 + np.exp(np.clip(margin, -500, 500)))
-            value = np.logaddexp(0, -margin).mean() + RIDGE * (weights**2).sum()
-            return float(value), columns.T @ slope / len(sign) + 2 * RIDGE * weights
-
-        self._weights: Floats = minimize(loss, np.zeros(columns.shape[1]), jac=True, method="L-BFGS-B").x
-
-    def _columns(self, observations: Floats) -> Floats:
-        scaled = (observations - self._centre) / self._spread
-        return np.concatenate([scaled, np.ones((len(scaled), 1))], axis=1)
-
     def score(self, observations: NDArray[Any]) -> Floats:
         """Return the probability that the favourable decision is correct, shape (n,)."""
-        margin = self._columns(np.asarray(observations, np.float64)) @ self._weights
-        probability: Floats = 1 / (1 + np.exp(-np.clip(margin, -500, 500)))
-        return probability
+        return self._model(observations)
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return whose score is high enough for the group; a group that was never met has the strictest threshold."""
@@ -264,6 +276,7 @@ __all__ = [
     "Correct",
     "Decider",
     "EqualOpportunity",
+    "Logistic",
     "Never",
     "Past",
     "Random",

@@ -94,6 +94,12 @@ def readable(array: NDArray[Any]) -> NDArray[Any]:
     return array if COMPILED or not array.dtype.names else array.view(np.recarray)
 
 
+@functools.cache
+def one_layout(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the first layout equal to this one: Numba finds what was compiled for it a microsecond faster."""
+    return dtype
+
+
 def source_hash(rules: type) -> str | None:
     """Return the hash of all that compiled rules depend on, or None where files do not tell.
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
-from fair_envs.compilation import COMPILED, Kernel, compile_kernels, readable, rule
+from fair_envs.compilation import COMPILED, Kernel, compile_kernels, one_layout, readable, rule
 from fair_envs.interactions import Facts, FairSpec, blank_facts
 from fair_envs.parameters import encode, make_params
 
@@ -69,7 +69,7 @@ class Rules:
         self.params: Any = make_params(self.Params, given, presets=self.presets)
         self.check(self.params)
         self.code: Any = self.encoded(self.params)
-        self.dtype: np.dtype[np.void] = np.dtype(CLOCK + self.lane(self.params), align=True)
+        self.dtype: np.dtype[np.void] = one_layout(np.dtype(CLOCK + self.lane(self.params), align=True))
         self.spec: FairSpec = self.fair_spec(self.params)
 
     def encoded(self, params: Any) -> Any:
@@ -203,7 +203,8 @@ class Lanes:
         self.records = np.zeros(count, rules.dtype)
         self.seeded = False
         self.amendments: list[Amendment] = []
-        self._blank = blank_facts(rules.spec)
+        blank = blank_facts(rules.spec)
+        self._blank = blank.view(one_layout(blank.dtype))
         space = rules.observation_space(rules.params)
         self._observation_shape = (self.count, self.agents, *(space.shape or ()))
         self._observation_dtype = space.dtype

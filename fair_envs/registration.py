@@ -23,15 +23,16 @@ class Entry(NamedTuple):
 TABLE: dict[str, Entry] = {
     "FairHarvest-v0": Entry("fair_envs.envs.harvest", "A harvest game in which some agents have half the turns."),
     "FairHiring-v0": Entry("fair_envs.envs.hiring", "A company decides on one applicant after another."),
-    "FairEpidemic-v0": Entry("fair_envs.envs.epidemic", "Vaccines against a disease in a social network."),
     "FairFraud-v0": Entry(
         "fair_envs.envs.fraud", "Card payments of which some are frauds; checks drive customers away."
     ),
-    "FairCollege-v0": Entry(
-        "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
-    ),
+    "FairLending-v0": Entry("fair_envs.envs.lending", "A bank whose loans change the credit scores of two groups."),
     "FairAttention-v0": Entry(
         "fair_envs.envs.attention", "A few units are sent to locations where incidents happen more often unattended."
+    ),
+    "FairEpidemic-v0": Entry("fair_envs.envs.epidemic", "Vaccines against a disease in a social network."),
+    "FairCollege-v0": Entry(
+        "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
     ),
 }
 

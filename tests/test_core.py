@@ -396,3 +396,10 @@ def test_choosing_a_variant_leaves_the_keywords_as_they_came() -> None:
     given = {"variant": None, "horizon": 3}
     variant_of(Harvest, given)
     assert given == {"variant": None, "horizon": 3}
+
+
+def test_batches_of_equal_layout_share_one_layout() -> None:
+    """Numba finds what it compiled by the layout, much faster if that is the very same object."""
+    one, other = (Lanes(Harvest(), 2) for _ in range(2))
+    assert one.records.dtype is other.records.dtype
+    assert one.blank_step().facts.dtype is other.blank_step().facts.dtype

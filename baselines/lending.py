@@ -1,0 +1,409 @@
+"""Who lends by the book, and who massages a lender's decisions: agents and a massager for FairLending.
+
+The agents give each applicant a chance of a loan by group and score, see `Lender`. Those that know the true scores of
+the groups are bounds, no policies that anybody could use. The optimum of a threshold for each group under equal
+opportunity lies at a corner of one group's receiver operating characteristic, so all corners are tried: it is exact.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.baselines.designed import Logistic
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.rollouts import Agent, VectorEnv
+from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.core import check_count
+from fair_envs.envs.lending.params import GROUPS
+from fair_envs.envs.lending.rules import Lending
+from fair_envs.parameters import checked
+from fair_envs.weights import Floats
+
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+Source = Literal["true", "initial", "window"]
+"""Of the groups' scores: as they are, which nobody knows; as the episode began; as seen in the window."""
+
+
+# Thresholds -----------------------------------------------------------------------------------------------------------
+
+
+class Thresholds(NamedTuple):
+    """A randomised threshold on the score for each group: from it on, loans are given.
+
+    Attributes:
+        strict: The higher threshold, shape (..., groups).
+        lax: The lower one, shape (..., groups).
+        strictness: How often the higher one holds, shape (..., groups).
+        opportunity: The true positive rate that the groups then have, shape (...,).
+        profit: Expected of an applicant, groups being equally large, shape (...,).
+    """
+
+    strict: Codes
+    lax: Codes
+    strictness: Floats
+    opportunity: Floats
+    profit: Floats
+
+    def acceptance(self, scores: int) -> Floats:
+        """Return the chance of a loan at each of so many scores, shape (..., groups, scores)."""
+        score = np.arange(scores)
+        above, between = (score >= limit[..., np.newaxis] for limit in (self.strict, self.lax))
+        return np.where(above, 1.0, between * (1 - self.strictness[..., np.newaxis]))
+
+
+def equal_opportunity(distributions: ArrayLike, repayment: ArrayLike, *, interest: float = 1.0) -> Thresholds:
+    """Return the thresholds that earn the most among those with the same true positive rate in each group.
+
+    Args:
+        distributions: Share of each score in each group, shape (..., groups, scores).
+        repayment: Probability to repay at each score, shape (scores,) or (..., scores).
+        interest: Earned with a loan of 1 that is repaid; one that is not is lost.
+
+    Example:
+        >>> first = equal_opportunity([[0, 0.1, 0.9], [0.5, 0.5, 0]], [0.2, 0.6, 0.8])
+        >>> first.strict.tolist(), first.lax.tolist(), first.strictness.round(3).tolist()
+        ([1, 1], [1, 0], [1.0, 0.0])
+
+    References:
+        Hardt, Price and Srebro, "Equality of opportunity in supervised learning", NeurIPS 2016.
+    """
+    given = np.asarray(distributions, np.float64)
+    *batch, groups, scores = given.shape
+    shares = np.ascontiguousarray(given.reshape(-1, groups, scores))
+    chances = np.broadcast_to(np.asarray(repayment, np.float64), (*batch, scores)).reshape(-1, scores)
+    limits, numbers = np.empty((len(shares), groups, 2), np.int64), np.empty((len(shares), groups + 2))
+    rates, earned = np.empty((2, groups, scores + 1))
+    kernels()["solve"](shares, np.ascontiguousarray(chances), float(interest), rates, earned, limits, numbers)
+    limits, numbers = limits.reshape(*batch, groups, 2), numbers.reshape(*batch, groups + 2)
+    return Thresholds(limits[..., 0], limits[..., 1], numbers[..., 2:], numbers[..., 0], numbers[..., 1])
+
+
+def profitable(repayment: ArrayLike, *, interest: float = 1.0) -> Flags:
+    """Return at which scores a loan of 1 is expected to earn something: the shape of ``repayment``."""
+    chance = np.asarray(repayment, np.float64)
+    return np.asarray(chance * interest > 1 - chance)
+
+
+@rule
+def fill_corners(shares, repayment, interest, rates, earned):  # type: ignore[no-untyped-def]
+    """Write what follows from each threshold, 0 to ``scores``: the true positive rate, and what an applicant earns.
+
+    The rates of a group of which nobody repays are 0.
+    """
+    scores = shares.shape[0]
+    rates[scores], earned[scores] = 0.0, 0.0
+    for score in range(scores - 1, -1, -1):
+        rates[score] = rates[score + 1] + shares[score] * repayment[score]
+        earned[score] = earned[score + 1] + shares[score] * (repayment[score] * (1.0 + interest) - 1.0)
+    whole = rates[0]
+    for score in range(scores + 1):
+        rates[score] = rates[score] / whole if whole > 0.0 else 0.0
+
+
+@rule
+def threshold_for(rates, wanted):  # type: ignore[no-untyped-def]
+    """Return the highest threshold that reaches a true positive rate, and how often one more is needed to meet it.
+
+    A group of which nobody repays gets no loans.
+    """
+    threshold = rates.shape[0] - 1
+    if wanted <= 0.0 or rates[0] <= 0.0:
+        return threshold, 0.0
+    while rates[threshold] < wanted:
+        threshold -= 1
+    return threshold, (rates[threshold] - wanted) / (rates[threshold] - rates[threshold + 1])
+
+
+@rule
+def profit_at(rates, earned, wanted):  # type: ignore[no-untyped-def]
+    """Return the mean over groups of what an applicant earns at a true positive rate."""
+    profit = 0.0
+    for group in range(rates.shape[0]):
+        threshold, strictness = threshold_for(rates[group], wanted)
+        profit += earned[group, threshold]
+        if strictness > 0.0:
+            profit += strictness * (earned[group, threshold + 1] - earned[group, threshold])
+    return profit / rates.shape[0]
+
+
+@functools.cache
+def kernels() -> Mapping[str, Kernel]:
+    """Return the compiled search."""
+
+    def solve(shares, repayment, interest, rates, earned, limits, numbers):  # type: ignore[no-untyped-def]
+        """Write the thresholds of each entry to ``limits``, and rate, profit and strictness to ``numbers``."""
+        groups = shares.shape[1]
+        for b in range(shares.shape[0]):
+            for group in range(groups):
+                fill_corners(shares[b, group], repayment[b], interest, rates[group], earned[group])
+            numbers[b, 1] = -np.inf
+            for wanted in rates.flat:
+                profit = profit_at(rates, earned, wanted)
+                if profit > numbers[b, 1]:
+                    numbers[b, 0], numbers[b, 1] = wanted, profit
+            for group in range(groups):
+                threshold, strictness = threshold_for(rates[group], numbers[b, 0])
+                limits[b, group, 0], limits[b, group, 1] = threshold + (strictness > 0.0), threshold
+                numbers[b, 2 + group] = strictness if strictness > 0.0 else 1.0
+
+    return compile_kernels(Lender, solve)
+
+
+# Agents ---------------------------------------------------------------------------------------------------------------
+
+
+class Lender(Agent):
+    """Gives loans by group and score; subclasses say how often.
+
+    Args:
+        env: B lanes of FairLending.
+
+    Raises:
+        ValueError: Another environment.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        self.env, self.rules = env, rules_of(env)
+        self.interest = self.rules.params.interest_rate
+        self._lanes = np.arange(env.num_envs)
+
+    def acceptance(self, observation: NDArray[Any]) -> Floats:
+        """Return the chance of a loan, of shape (B, groups, scores) or one that fits it."""
+        raise NotImplementedError
+
+    def __call__(self, observation: NDArray[Any]) -> Floats:
+        """Return the probabilities of rejecting and accepting, shape (B, 2)."""
+        group, score = applicants(self.rules, observation)
+        everybody = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
+        chance = everybody[self._lanes, group, score]
+        return np.stack([1 - chance, chance], axis=1)
+
+
+class MaxReward(Lender):
+    """Lends where a loan is expected to pay, whoever asks: what earns the most in the next step."""
+
+    def acceptance(self, observation: NDArray[Any]) -> Floats:
+        """Return 1 for scores that pay."""
+        return profitable(self.rules.repayment, interest=self.interest).astype(np.float64)
+
+
+class EqualOpportunityLender(Lender):
+    """Lends with the same true positive rate in each group, at the rate that earns the most, see `equal_opportunity`.
+
+    The chance to repay is known, the scores of the groups are known or estimated. Before somebody of each group was
+    seen it lends where a loan is expected to pay.
+
+    Args:
+        env: B lanes.
+        distributions: The groups' scores: ``"true"``, of each lane at each step, which nobody knows; ``"initial"``;
+            ``"window"``, as observed.
+
+    Raises:
+        ValueError: Another environment, or ``"window"`` and an observation that does not tell it.
+    """
+
+    def __init__(self, env: VectorEnv, *, distributions: Source = "true") -> None:
+        super().__init__(env)
+        self._source = checked("distributions", distributions, Source)
+        self._first_share = place_of(self.rules, "share_0_advantaged") if distributions == "window" else 0
+
+    def acceptance(self, observation: NDArray[Any]) -> Floats:
+        """Return what the thresholds say."""
+        return self._acceptance(self._distributions(observation), self.rules.repayment)
+
+    def _distributions(self, observation: NDArray[Any]) -> Floats:
+        if self._source == "initial":
+            return self.rules.distributions
+        if self._source == "true":
+            return np.asarray(self.env.unwrapped.oracle()["distribution"])
+        return shares_in(observation, self._first_share, scores=len(self.rules.repayment))
+
+    def _acceptance(self, distributions: Floats, repayment: Floats) -> Floats:
+        fair = equal_opportunity(distributions, repayment, interest=self.interest)
+        greedy = profitable(repayment, interest=self.interest)[..., np.newaxis, :]
+        both_seen = (distributions.sum(axis=-1) > 0).all(axis=-1)[..., np.newaxis, np.newaxis]
+        return np.where(both_seen, fair.acceptance(repayment.shape[-1]), greedy)
+
+
+class LogisticLender(EqualOpportunityLender):
+    """Learns who repays from the loans that it gives, each lane for itself, and lends by what it has learnt.
+
+    It accepts everybody at first. Then a logistic regression of repaid loans on the score stands for the chance to
+    repay: at scores that it stops lending at it learns nothing more.
+
+    Args:
+        env: B lanes; the interest rate is above 0.
+        goal: ``"reward"``, as `MaxReward`, or ``"equal_opportunity"`` on the observed window.
+        burn_in: Decisions in which everybody is accepted.
+        refit: Decisions between two regressions.
+
+    Attributes:
+        repayment: The learnt chance to repay at each score, shape (B, scores); NaN during the burn-in.
+
+    Raises:
+        ValueError: Another environment, no interest, or no such number.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        *,
+        goal: Literal["reward", "equal_opportunity"] = "reward",
+        burn_in: int = 200,
+        refit: int = 100,
+    ) -> None:
+        fair = checked("goal", goal, Literal["reward", "equal_opportunity"]) == "equal_opportunity"
+        super().__init__(env, distributions="window" if fair else "initial")
+        if not self.interest > 0:
+            raise ValueError("env must have an interest_rate above 0, by which repaid loans are told, got 0")
+        check_count("burn_in", burn_in)
+        check_count("refit", refit)
+        self._fair, self._burn_in, self._refit = fair, burn_in, refit
+        scores = len(self.rules.repayment)
+        self.repayment: Floats = np.full((env.num_envs, scores), np.nan)
+        self._loans = np.zeros((env.num_envs, scores, 2), np.int64)  # lost, repaid
+        self._decisions = np.zeros(env.num_envs, np.int64)
+        self._score: Codes = np.zeros(env.num_envs, np.int64)
+
+    def begin(self, lanes: Codes, episodes: Codes) -> None:
+        """Forget what was learnt in these lanes."""
+        self.repayment[lanes], self._loans[lanes], self._decisions[lanes] = np.nan, 0, 0
+
+    def acceptance(self, observation: NDArray[Any]) -> Floats:
+        """Return what the learnt chances say; 1 during the burn-in."""
+        _, self._score = applicants(self.rules, observation)
+        learning = np.isnan(self.repayment[:, :1])
+        repayment = np.where(learning, self.rules.repayment * 0 + 0.5, self.repayment)
+        if self._fair:
+            decided = self._acceptance(self._distributions(observation), repayment)
+        else:
+            decided = profitable(repayment, interest=self.interest)[:, np.newaxis].astype(np.float64)
+        return np.where(learning[..., np.newaxis], 1.0, decided)
+
+    def rewarded(self, rewards: Floats, playing: Flags) -> None:
+        """Learn from what the loans earned."""
+        lent = playing & (rewards[:, 0] != 0)
+        np.add.at(self._loans, (self._lanes[lent], self._score[lent], (rewards[lent, 0] > 0).astype(np.int64)), 1)
+        self._decisions += playing
+        late = self._decisions - self._burn_in
+        for lane in np.flatnonzero(playing & (late >= 0) & (late % self._refit == 0)):
+            self.repayment[lane] = self._learnt(self._loans[lane])
+
+    def _learnt(self, loans: Codes) -> Floats:
+        """Return the chance to repay at each score, from loans by score, lost and repaid: shape (scores, 2)."""
+        score = np.arange(len(loans), dtype=np.float64)[:, np.newaxis]
+        repaid = np.repeat(np.tile([False, True], len(loans)), loans.ravel())
+        return Logistic(np.repeat(score, loans.sum(axis=1), axis=0), repaid)(score)
+
+
+# Massaging ------------------------------------------------------------------------------------------------------------
+
+
+class LendingMassager:
+    """Turns unsure decisions about loans around where that brings the groups' true positive rates closer together.
+
+    A decision of the probability p is unsure if threshold <= p <= 1 - threshold. The short-term measure is asked for
+    its value after the decision and after the other one; strictly less wins.
+
+    Args:
+        env: FairLending of any face, or its rules.
+        label: What is taken for whether the applicant repays: ``"estimated"``, the chance at the score; ``"known"``,
+            the hidden label, a privilege that no bank has; ``"as_coded"``, the hidden label and a tie turns the
+            decision around too, as in the published code. There, every unsure decision about somebody who will not
+            repay is turned around, since neither decision changes the measure: the label leaks into what is learnt.
+        known: Returns who will repay, shape (B,), for the latter two:
+            ``lambda: env.unwrapped.oracle()["feedback"][:, 0]``.
+        repayment: The chance to repay at each score, shape (scores,); by default the environment's.
+
+    Raises:
+        ValueError: Another environment, or ``known`` is missing or not asked for.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        label: Literal["estimated", "known", "as_coded"] = "estimated",
+        known: Callable[[], ArrayLike] | None = None,
+        repayment: ArrayLike | None = None,
+    ) -> None:
+        self.rules = rules_of(env)
+        self.label = checked("label", label, Literal["estimated", "known", "as_coded"])
+        if (known is None) != (label == "estimated"):
+            raise ValueError(f"known must be given for the labels 'known' and 'as_coded' alone, got {known!r}")
+        self._known = known
+        self.repayment = self.rules.repayment if repayment is None else np.array(repayment, np.float64)
+
+    def __call__(
+        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
+    ) -> NDArray[Any]:
+        """Return the altered actions, fresh, shape (B,); ``short`` is an `OpportunityGap` or offers its `if_taken`."""
+        group, score = applicants(self.rules, observation)
+        repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
+        kept, turned = (short.if_taken(group, decision, repays) for decision in (action, 1 - action))
+        if policy.probabilities is None:
+            raise ValueError("policy must give probabilities of discrete actions, got none")
+        chance = policy.probabilities[np.arange(len(action)), action]
+        unsure = (threshold <= chance) & (chance <= 1 - threshold)
+        fairer = turned <= kept if self.label == "as_coded" else turned < kept
+        return np.where(unsure & fairer, 1 - action, action)
+
+
+# What is observed -----------------------------------------------------------------------------------------------------
+
+
+def rules_of(env: Any) -> Lending:
+    """Return the rules of an environment of FairLending.
+
+    Raises:
+        ValueError: Another environment.
+    """
+    rules = env if isinstance(env, Lending) else getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+    if not isinstance(rules, Lending):
+        raise ValueError(f"env must be FairLending, got {env}")
+    return rules
+
+
+def place_of(rules: Lending, name: str) -> int:
+    """Return the place of an entry in an observation.
+
+    Raises:
+        ValueError: It is not observed.
+    """
+    names = rules.observed_features(rules.params)
+    if name not in names:
+        raise ValueError(f"observation must show {name}, got {rules.params.observation!r}, which does not")
+    return names.index(name)
+
+
+def applicants(rules: Lending, observation: NDArray[Any]) -> tuple[Codes, Codes]:
+    """Return group and score of those who wait, each of shape (B,)."""
+    first, scores = place_of(rules, "score_0"), len(rules.repayment)
+    score = observation[:, first : first + scores].argmax(axis=1)
+    group = observation[:, first + scores : first + scores + len(GROUPS)].argmax(axis=1)
+    return group, score
+
+
+def shares_in(observation: NDArray[Any], first: int, *, scores: int) -> Floats:
+    """Return the observed shares of the scores in each group, shape (B, groups, scores); 0 of a group not seen yet."""
+    counts = np.asarray(observation[:, first : first + len(GROUPS) * scores], np.float64)
+    counts = counts.reshape(-1, len(GROUPS), scores)
+    whole = counts.sum(axis=-1, keepdims=True)
+    return counts / np.where(whole > 0, whole, 1)
+
+
+__all__ = [
+    "EqualOpportunityLender",
+    "Lender",
+    "LendingMassager",
+    "LogisticLender",
+    "MaxReward",
+    "Thresholds",
+    "equal_opportunity",
+    "profitable",
+]

@@ -1,0 +1,264 @@
+"""Pictures of FairLending: pixels, drawn by pygame on surfaces that need no display, and text.
+
+On the left each group's scores as they are, with an outline of how they began, and the applicant above the own score;
+on the right what the bank knows of the applicant, how the groups fared, and the cash.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Rules
+from fair_envs.envs.drawing import (
+    BOLD,
+    DIM,
+    FAINT,
+    INK,
+    PAPER,
+    TRACK,
+    WHITE,
+    Lines,
+    Pen,
+    Rgb,
+    Stock,
+    mixed,
+    number,
+    percent,
+    share,
+    styled,
+)
+from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, GROUPS
+from fair_envs.envs.lending.rules import ACCEPT, POINTS
+from fair_envs.faces.window import import_pygame
+
+# Pixels
+WIDTH, HEIGHT, MARGIN = 896, 512, 24
+LEFT, RIGHT = 528, 280  # width of the columns
+PORTRAIT, STANDING = 72, 30
+BARS_HEIGHT = 104
+SMALL, NORMAL, LARGE, HUGE = 15, 18, 24, 36  # text
+MOST_LABELS = 12  # scores whose numbers fit under the bars
+
+BLUE: Rgb = (0, 114, 178)  # Okabe and Ito's palette: told apart by the colour-blind too
+ORANGE: Rgb = (230, 159, 0)
+GREEN: Rgb = (0, 128, 92)
+COLOURS = {ADVANTAGED: BLUE, DISADVANTAGED: ORANGE}
+CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # of the colours in a terminal
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+class Person(NamedTuple):
+    """Somebody of a group; those of the disadvantaged one wear a sash."""
+
+    group: int
+
+    def paint(self, pen: Pen) -> None:
+        """Draw head and body."""
+        body = ((0.18, 0.98), (0.2, 0.6), (0.32, 0.48), (0.68, 0.48), (0.8, 0.6), (0.82, 0.98))
+        pen.polygon(body, COLOURS[self.group])
+        if self.group == DISADVANTAGED:
+            pen.stroke([(0.34, 0.58), (0.68, 0.92)], 0.12, WHITE)
+        pen.stroke([*body, body[0]], 0.05, INK)
+        pen.disc(0.5, 0.25, 0.205, INK)
+        pen.disc(0.5, 0.25, 0.16, mixed(COLOURS[self.group], WHITE, 0.55))
+
+    def letters(self) -> str:
+        """Return the first letter of the group."""
+        return styled(GROUPS[self.group][0].upper() + " ", BOLD, CODES[self.group])
+
+
+class Group(NamedTuple):
+    """How a group fares."""
+
+    group: int
+    now: list[float]  # share of each score
+    first: list[float]  # when the episode began
+    asked: int  # for a loan, so far
+    accepted: int
+    would_repay: int  # of those who asked in the window
+    served: int  # of these, accepted
+
+    @property
+    def opportunity(self) -> float:
+        """The share of those in the window who would repay and were accepted; NaN of nobody."""
+        return share(self.served, self.would_repay)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """The mean score when the episode began, and now."""
+        scores = range(len(self.now))
+        return float(np.dot(scores, self.first)), float(np.dot(scores, self.now))
+
+
+class LendingRenderer:
+    """Draws FairLending.
+
+    Args:
+        rules: The environment.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._params = rules.params
+        self._first: NDArray[np.float64] = rules.distributions  # type: ignore[attr-defined]
+        self._repayment: NDArray[np.float64] = rules.repayment  # type: ignore[attr-defined]
+        self._stock = Stock(plain=False)
+        self._lines = Lines(size=NORMAL)
+
+    # ------------------------------------------------------------------------------------------------ the facts
+
+    def groups(self, lane: Any) -> list[Group]:
+        """Return how both groups fare."""
+        decisions = np.asarray(lane["window"])[: min(int(lane["time"]), self._params.window)]
+        first = self._first[::-1] if lane["flipped"][0] else self._first
+        found = []
+        for group in range(len(GROUPS)):
+            repaying = decisions[(decisions >> 2 & 1 == group) & (decisions & 1 == 1)]
+            tally = np.asarray(lane["tally"][group])
+            found.append(
+                Group(
+                    group=group,
+                    now=np.asarray(lane["chances"][group]).tolist(),
+                    first=first[group].tolist(),
+                    asked=int(tally.sum()),
+                    accepted=int(tally[:, ACCEPT].sum()),
+                    would_repay=len(repaying),
+                    served=int((repaying >> 1 & 1).sum()),
+                )
+            )
+        return found
+
+    def applicant(self, lane: Any) -> list[str]:
+        """Return who waits, and what the bank does not know."""
+        chance = percent(self._repayment[lane["score"]])
+        would = "will repay" if lane["repays"] else "will not repay"
+        return [GROUPS[lane["group"]], f"score {lane['score']}", f"repays with a chance of {chance}", f"({would})"]
+
+    def gaps(self, groups: Sequence[Group]) -> list[str]:
+        """Return how far apart the groups are now."""
+        one, other = groups
+        scores = abs(np.cumsum(one.now) - np.cumsum(other.now)).sum()
+        return [
+            f"gap in loans to those who would repay: {number(abs(one.opportunity - other.opportunity), digits=2)}",
+            f"distance between the groups' scores: {number(float(scores), digits=2)}",
+        ]
+
+    def curve(self, lane: Any) -> list[tuple[float, float]]:
+        """Return the cash so far: the share of the episode that was gone, and the cash."""
+        time, horizon = int(lane["time"]), self._params.horizon
+        stride = -(-horizon // POINTS)
+        kept = np.asarray(lane["curve"])[: lane["points"]].tolist()
+        points = [((k * stride + 1) / horizon, cash) for k, cash in enumerate(kept)]
+        return [(0.0, self._params.starting_cash), *points, (time / horizon, float(lane["cash"]))]
+
+    # ---------------------------------------------------------------------------------------------------- text
+
+    def text(self, lane: Any) -> str:
+        """Return the lane as text with escape codes for a terminal."""
+        groups = self.groups(lane)
+        lines = [
+            styled(f"FairLending, step {lane['time']} of {self._params.horizon}", BOLD),
+            f"cash: {lane['cash']:,.1f}",
+            "asks for a loan: " + Person(int(lane["group"])).letters() + ", ".join(self.applicant(lane)),
+        ]
+        most = max(max(own.now) for own in groups)
+        for own in groups:
+            bars = "".join(BLOCKS[math.ceil(8 * value / most)] for value in own.now)
+            first, now = own.means
+            lines += [
+                f"{Person(own.group).letters()}{GROUPS[own.group]:<14}[{styled(bars, CODES[own.group])}] "
+                f"mean score {now:.2f}, first {first:.2f}",
+                f"  {own.accepted} of {own.asked} accepted, {percent(own.opportunity)} of those who would repay",
+            ]
+        return "\n".join([*lines, *(styled(gap, DIM) for gap in self.gaps(groups))])
+
+    # -------------------------------------------------------------------------------------------------- pixels
+
+    def frame(self, lane: Any) -> NDArray[np.uint8]:
+        """Return the picture of a lane, shape (height, width, 3), in fresh memory."""
+        pygame = import_pygame()
+        surface = pygame.Surface((WIDTH, HEIGHT), depth=32)
+        surface.fill(PAPER)
+        groups, right = self.groups(lane), WIDTH - MARGIN - RIGHT
+        self._draw_title(surface, lane)
+        for own in groups:
+            self._draw_scores(surface, lane, groups, own, MARGIN, 92 + 212 * own.group)
+        self._draw_applicant(surface, lane, right, 92)
+        self._draw_fares(surface, groups, right, 214)
+        self._draw_cash(surface, lane, right, 366)
+        return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
+
+    def _draw_title(self, surface: Any, lane: Any) -> None:
+        """Draw the name and how much of the episode is gone."""
+        time, horizon, width = int(lane["time"]), self._params.horizon, WIDTH - 2 * MARGIN
+        self._lines.write(surface, "FairLending", MARGIN, 34, size=HUGE)
+        self._lines.write(surface, f"step {time:,} of {horizon:,}", WIDTH - MARGIN, 38, right=True)
+        surface.fill(TRACK, (MARGIN, 58, width, 5))
+        surface.fill(INK, (MARGIN, 58, round(width * min(1.0, time / horizon)), 5))
+
+    def _draw_scores(self, surface: Any, lane: Any, groups: Sequence[Group], own: Group, x: int, y: int) -> None:
+        """Draw a group's shares of scores as bars, how they began as outlines, and the applicant if one of them."""
+        pygame, colour, count = import_pygame(), COLOURS[own.group], len(own.now)
+        first, now = own.means
+        self._lines.write(surface, f"the {GROUPS[own.group]} group", x, y, size=LARGE)
+        self._lines.write(
+            surface, f"mean score {now:.2f}, at the start {first:.2f}", x + LEFT, y, colour=FAINT, right=True
+        )
+        bottom, most = y + 32 + STANDING + BARS_HEIGHT, max(max(each.now + each.first) for each in groups)
+        surface.fill(FAINT, (x, bottom, LEFT, 1))
+        for score in range(count):
+            left, width = x + LEFT * score / count, max(1, round(0.8 * LEFT / count))
+            tall, was = (round(BARS_HEIGHT * value / most) for value in (own.now[score], own.first[score]))
+            surface.fill(mixed(colour, WHITE, 0.25), (round(left), bottom - tall, width, tall))
+            if width > 8 and was:
+                pygame.draw.rect(surface, INK, (round(left), bottom - was, width, was + 1), 2)
+            if count <= MOST_LABELS:
+                self._lines.write(surface, str(score), round(left), bottom + 12, size=SMALL)
+                self._lines.write(
+                    surface, percent(own.now[score]), round(left) + width, bottom + 12, size=SMALL, colour=FAINT,
+                    right=True,
+                )  # fmt: skip
+            if lane["group"] == own.group and lane["score"] == score:
+                stands = round(left + width / 2 - STANDING / 2), bottom - max(tall, was) - STANDING - 2
+                surface.blit(self._stock.tile((Person(own.group),), STANDING, PAPER), stands)
+
+    def _draw_applicant(self, surface: Any, lane: Any, x: int, y: int) -> None:
+        """Draw who waits and what is known of the person."""
+        self._lines.write(surface, "asks for a loan", x, y, colour=FAINT)
+        surface.blit(self._stock.tile((Person(int(lane["group"])),), PORTRAIT, PAPER), (x, y + 14))
+        for k, words in enumerate(self.applicant(lane)):
+            self._lines.write(surface, words, x + PORTRAIT + 12, y + 24 + 19 * k, colour=FAINT if k == 3 else INK)
+
+    def _draw_fares(self, surface: Any, groups: Sequence[Group], x: int, y: int) -> None:
+        """Draw the share of those who would repay and were accepted, of each group, and the gaps."""
+        self._lines.write(
+            surface, f"accepted of those who would repay, last {self._params.window:,}", x, y, size=SMALL, colour=FAINT
+        )
+        for own in groups:
+            top, value = y + 16 + 40 * own.group, own.opportunity
+            surface.blit(self._stock.tile((Person(own.group),), 28, PAPER), (x, top))
+            self._lines.write(surface, f"{own.served} of {own.would_repay}", x + 36, top + 8, size=SMALL)
+            self._lines.write(surface, percent(value), x + RIGHT, top + 8, right=True)
+            surface.fill(TRACK, (x + 36, top + 18, RIGHT - 36, 10))
+            if not math.isnan(value):
+                surface.fill(COLOURS[own.group], (x + 36, top + 18, round((RIGHT - 36) * value), 10))
+        for k, gap in enumerate(self.gaps(groups)):
+            self._lines.write(surface, gap, x, y + 104 + 18 * k, size=SMALL)
+
+    def _draw_cash(self, surface: Any, lane: Any, x: int, y: int) -> None:
+        """Draw the cash as a curve around what the bank began with."""
+        pygame, height = import_pygame(), 96
+        self._lines.write(surface, "cash", x, y, colour=FAINT)
+        self._lines.write(surface, f"{lane['cash']:,.1f}", x + RIGHT, y, size=LARGE, right=True)
+        points, began = self.curve(lane), self._params.starting_cash
+        reach = max(10 * self._params.loan_amount, *(abs(cash - began) for _, cash in points))
+        middle = y + 18 + height // 2
+        surface.fill(mixed(TRACK, PAPER, 0.5), (x, y + 18, RIGHT, height))
+        surface.fill(FAINT, (x, middle, RIGHT, 1))
+        drawn = [(x + RIGHT * gone, middle - 0.92 * (cash - began) / reach * height / 2) for gone, cash in points]
+        pygame.draw.lines(surface, GREEN, False, drawn, 3)
+        self._lines.write(
+            surface, f"{began + reach:,.0f}", x + 4, y + 26, size=SMALL, colour=FAINT, ground=mixed(TRACK, PAPER, 0.5)
+        )

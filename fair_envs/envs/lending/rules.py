@@ -1,0 +1,471 @@
+"""The rules of FairLending on one lane, in the order in which they are played."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs import feedback
+from fair_envs.chance import share, words
+from fair_envs.compilation import one_layout, readable
+from fair_envs.core import Rules, rule
+from fair_envs.envs.lending.params import (
+    AUTHORS,
+    DISTRIBUTIONS,
+    GROUPS,
+    GYM,
+    KNOWN,
+    OWN,
+    PROFILES,
+    REPAYMENTS,
+    TERMINATE,
+    LendingParams,
+    checked_distributions,
+    checked_repayment,
+    is_known,
+)
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import encode
+from fair_envs.weights import Floats
+
+REJECT, ACCEPT = range(2)
+ACTION_NAMES = ("reject", "accept")
+APPLICANT = 0  # the only site of chance
+
+UNITS = 2**40  # of expected repayments: sums of integers, so that what leaves the window leaves no trace
+POINTS = 96  # of the curve of the cash that the picture shows
+
+
+class LendingCode(NamedTuple):
+    """What compiled rules are given."""
+
+    horizon: int
+    bank: NDArray[np.void]  # (1,) parameters and tables; one array, since each costs time at every call
+
+
+# ------------------------------------------------------------------------------------------- the applicants
+
+
+@rule
+def start(lane, params):
+    """Give the bank its cash and the groups their scores; let the first applicant come."""
+    bank = params.bank[0]
+    lane.cash = bank.starting_cash
+    for group in range(lane.chances.shape[0]):
+        for score in range(lane.chances.shape[1]):
+            lane.chances[group, score] = bank.chances[group, score]
+    meet(lane, bank, words(lane.key, 0, APPLICANT, 0))
+
+
+@rule
+def meet(lane, bank, luck):
+    """Let the applicant come to whom these words of chance belong."""
+    draw(lane, bank, share(luck[0]), share(luck[1]), share(luck[2]))
+
+
+@rule
+def draw(lane, bank, group_level, score_level, label_level):
+    """Draw group, score and whether the applicant will repay, in this order, each from a number in [0, 1)."""
+    lane.group = (group_level >= bank.advantaged_share) ^ (lane.flipped[0] != 0)
+    lane.score = score_at(lane.chances[lane.group], score_level)
+    lane.repays = label_level >= 1.0 - bank.repay[lane.score]
+
+
+@rule
+def score_at(chances, level):
+    """Return the first score of a distribution at which its cumulative share is above the level."""
+    score, reached = 0, chances[0]
+    while reached <= level and score < chances.shape[0] - 1:
+        score += 1
+        reached += chances[score]
+    return score
+
+
+# --------------------------------------------------------------------------------------------------- a step
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Decide on the applicant, shift the group's scores, let the next applicant come; return whether it terminates."""
+    bank = params.bank[0]
+    luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next one: here, the rest need not wait for it
+    accepted = action[0] == ACCEPT
+    facts.action[0] = accepted
+    feedback.reveal(lane, bank, facts, lane.repays)
+    if accepted:
+        reward[0] = pay(lane, bank)
+        facts.outcome[0] = shift(lane, bank)
+    remember(lane, bank, accepted)
+    meet(lane, bank, luck)
+    return lane.cash < bank.loan_amount or (bank.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
+
+
+@rule
+def pay(lane, bank):
+    """Lend to the applicant, and return what the bank earns."""
+    earned = bank.loan_amount * bank.interest_rate if lane.repays else -bank.loan_amount
+    lane.cash = min(lane.cash + earned, bank.max_cash)
+    return earned
+
+
+@rule
+def shift(lane, bank):
+    """Move some of the group from the applicant's score to the next one, up or down; return how far it is."""
+    chances, score = lane.chances[lane.group], np.int64(lane.score)
+    moved_to = min(score + 1, chances.shape[0] - 1) if lane.repays else max(score - 1, 0)
+    mass = min(bank.mass_shift, chances[score])
+    chances[score] -= mass
+    chances[moved_to] += mass
+    return moved_to - score
+
+
+# ------------------------------------------------------------------------------- what the bank remembers
+
+
+@rule
+def remember(lane, bank, accepted):
+    """Note the decision, forget the one that leaves the window, and note the cash for the picture."""
+    lane.tally[lane.group, lane.repays, np.int64(accepted)] += 1
+    place = lane.time % lane.window.shape[0]
+    if lane.time >= lane.window.shape[0]:
+        count(lane, bank, lane.window[place], -1)
+    lane.window[place] = packed(lane.score, lane.group, accepted, lane.repays)
+    count(lane, bank, lane.window[place], 1)
+    if lane.time == bank.stride * lane.points and lane.points < POINTS:
+        lane.curve[lane.points] = lane.cash
+        lane.points += 1
+
+
+@rule
+def packed(score, group, accepted, repays):
+    """Return a decision as one number."""
+    return 8 * np.int64(score) + 4 * np.int64(group) + 2 * np.int64(accepted) + np.int64(repays)
+
+
+@rule
+def count(lane, bank, decision, sign):
+    """Add a decision to the sums over the window that are observed, or take it out."""
+    score, group, accepted, repays = decision >> 3, decision >> 2 & 1, decision >> 1 & 1, decision & 1
+    lane.members[group] += sign
+    lane.seen[group, score] += sign
+    if bank.observation == AUTHORS:
+        lane.repaying[group, accepted] += sign * repays
+    else:
+        expected = sign * bank.expected[score]
+        lane.hoped[group] += expected
+        lane.granted[group] += accepted * expected
+
+
+# ----------------------------------------------------------------------------------- what is seen and told
+
+
+@rule
+def observe(lane, params, observation):
+    """Write the applicant, and what the bank has seen of both groups."""
+    bank, out = params.bank[0], observation[0]
+    if bank.observation == GYM:
+        out[0] = lane.cash
+        write_applicant(lane, out, 1)
+        return
+    scores = lane.chances.shape[1]
+    write_applicant(lane, out, 0)
+    if bank.observation == AUTHORS:
+        write_known_opportunity(lane, out, scores + 2)
+        write_seen(lane, 0, min(lane.time, lane.window.shape[0]) + 1, out, scores + 4)
+        write_seen(lane, 1, min(lane.time, lane.window.shape[0]) + 1, out, 2 * scores + 4)
+    else:
+        write_estimated_opportunity(lane, out, scores + 2)
+        write_seen(lane, 0, lane.members[0], out, scores + 4)
+        write_seen(lane, 1, lane.members[1], out, 2 * scores + 4)
+
+
+@rule
+def write_applicant(lane, out, first):
+    """Write score and group from an entry on, each as a vector with one 1."""
+    scores = lane.chances.shape[1]
+    for k in range(scores + 2):
+        out[first + k] = 0.0
+    out[first + lane.score] = 1.0
+    out[first + scores + lane.group] = 1.0
+
+
+@rule
+def write_estimated_opportunity(lane, out, first):
+    """Write each group's expected true positive rate in the window; 0 of nobody."""
+    for group in range(2):
+        out[first + group] = lane.granted[group] / max(lane.hoped[group], 1)
+
+
+@rule
+def write_known_opportunity(lane, out, first):
+    """Write each group's true positive rate in the window, from hidden labels; 0 of nobody."""
+    for group in range(2):
+        accepted, rejected = lane.repaying[group, ACCEPT], lane.repaying[group, REJECT]
+        out[first + group] = accepted / max(accepted + rejected, 1)
+
+
+@rule
+def write_seen(lane, group, whole, out, first):
+    """Write how many of a group in the window had each score, as shares of a whole; 0 of nobody."""
+    scale = 1.0 / max(whole, 1)
+    for score in range(lane.seen.shape[1]):
+        out[first + score] = lane.seen[group, score] * scale
+
+
+@rule
+def describe(lane, params, facts):
+    """Write who the applicant is."""
+    facts.individual[0] = lane.time
+    facts.sensitive[0, 0] = lane.group
+    facts.legitimate[0, 0] = lane.score
+    facts.group[0] = lane.group
+    facts.features[0, 0] = lane.score / (lane.chances.shape[1] - 1)
+    facts.features[0, 1] = lane.group
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+
+class Lending(Rules):
+    """A bank that lends to one applicant after another, after Hu, Lear and Zhang (2024).
+
+    **Description.** In each step somebody asks for a loan: somebody of one of two groups, with a credit score from 0 to
+    6. The bank accepts or rejects. A loan that is repaid earns interest and raises the applicant's score by one; a loan
+    that is not repaid is lost and lowers it. Since the applicants of a group are drawn from the scores that the group
+    has, each loan moves a little of the distribution: decisions of today make the applicants of tomorrow.
+
+    **Who decides and who is affected.** The bank decides (one agent); the applicants are affected, one a step. Not to
+    get a loan that one would have repaid is one harm; to get one that one cannot repay is another, for the score falls.
+    What can be read off: how much less often those who would repay are accepted in one group (equal opportunity, from
+    ``fair_feedback``, which by default is told of the accepted alone), how often a group is accepted (statistical
+    parity), and, over time, how far apart the groups' scores are (the oracle's ``"distribution"``). Nothing is said
+    about those who never apply, nor about what a loan does to a person beyond the score.
+
+    **Scores.** 7 scores by default, 0 the lowest. The advantaged group begins with shares of 0, .1, .1, .2, .3, .3, 0
+    and the disadvantaged one with .1, .1, .2, .3, .3, 0, 0: the same one score lower, so that their 1-Wasserstein
+    distance is 1. Whoever has a score repays with a chance of .1, .2, .45, .6, .65, .7, .7, in both groups alike: at
+    the default interest of 1 a loan pays from a score of 3 on. ``distributions``: ``"delayed_impact"``, these;
+    ``"equal"``, both groups have the advantaged one's; or a table of your own, weights of shape (2, scores).
+    ``repayment``: ``"delayed_impact"``, these; or a table of your own, shape (scores,).
+
+    **Sensitive attribute and legitimate factors.** ``group`` (advantaged, disadvantaged), by ``advantaged_share`` of
+    the applicants. Legitimate factor: ``score``.
+
+    **Action space.** ``Discrete(2)``: 0 reject, 1 accept.
+
+    **Observation space.** ``Box`` of 25 numbers between 0 and 1 at 7 scores:
+
+    * the applicant's score (7) and group (2), each as a vector with one 1;
+    * of each group (2) the expected true positive rate in the window of the last 300 applicants: with s(x) the chance
+      to repay at a score x, the sum of s(x) over the accepted by that over all; 0 of nobody. It takes no label;
+    * of each group (7 + 7) the shares of the scores in the window; 0 of nobody.
+
+    ``observation="authors"`` has the 25 numbers of the published code. Its true positive rates are those of the hidden
+    labels: the bank sees whether those whom it rejected would have repaid. Its counts of scores are divided by the
+    window's applicants of both groups plus one. ``"ml-fairness-gym"``: cash, score (7), group (2).
+
+    **Rewards.** What the decision earns: ``loan_amount`` times ``interest_rate`` if an accepted applicant repays,
+    minus ``loan_amount`` if not, 0 if rejected.
+
+    **Interactions.** One individual a step: the applicant decided on, with the number of the step. ``fair_features``:
+    score (divided by the highest) and group. ``fair_action``: 1 a loan. ``fair_feedback``: 1 if the applicant repays,
+    of the accepted, of all, of all but later, or of nobody (``feedback``). ``fair_outcome``: how the applicant's score
+    changes (-1, 0, 1). The oracle knows who will repay (``"feedback"``), with what chance (``"score"``), and each
+    group's true shares of scores (``"distribution"``).
+
+    **Starting state.** The bank has ``starting_cash``, the groups their first scores, and the first applicant waits.
+
+    **Episode end.** Termination when the cash is below ``loan_amount``; truncation after ``horizon`` steps.
+
+    **Order of a step.** The decision; cash; if accepted, ``mass_shift`` of the group (or what is left there) moves from
+    the applicant's score to the next one, up if the loan is repaid, else down; at the lowest and the highest score it
+    stays. Then the next applicant comes: group, score and whether the loan will be repaid are drawn, in this order.
+    Whether the next one repays is thus known before the decision, by the oracle alone.
+
+    **Counterfactual twins.** Everybody has the other group: the groups exchange their names, and every applicant has
+    the score, the chance and the luck of the factual one. A policy that does not look at the group decides alike.
+
+    **Arguments.** The fields of `LendingParams`, each with its default and source. ``profile``: ``"paper"``;
+    ``"authors"``, the published code's training; ``"ml-fairness-gym"``, that package's own defaults (its experiments
+    have an interest rate of 1 and begin with 100 to 10,000).
+
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on (together:
+    ``profile="authors"``):
+
+    * True positive rates in the observation are expectations; in the code they give hidden labels away:
+      ``observation="authors"``. A group of which nobody repays has the rate 0 there and here; measures say NaN.
+    * The code's training takes the true positive rates over 301 applicants, its histograms over 300: both are over
+      ``window`` here.
+    * Shares of scores are within each group; the code divides both groups' counts by the same total plus one.
+    * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``. It trains with
+      2,000 steps and evaluates with 10,000.
+    * Observations are bounded; the code declares a space from infinity to infinity.
+    * ml-fairness-gym bounds observed cash by ``max_cash`` and lets the cash go on; here the bank keeps no more.
+
+    **References.** Y. Hu, J. Lear, L. Zhang, "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement
+    Learning", arXiv 2401.06318, 2024. A. D'Amour et al., "Fairness is not static", FAT* 2020 (ml-fairness-gym). L. Liu,
+    S. Dean, E. Rolf, M. Simchowitz, M. Hardt, "Delayed impact of fair machine learning", ICML 2018.
+
+    **Version history.** v0: first version.
+    """
+
+    name: ClassVar[str] = "lending"
+    Params: ClassVar[type] = LendingParams
+    presets = PROFILES
+    sensitive_field: ClassVar[str] = "flipped"
+    sensitive_features: ClassVar[tuple[str, ...]] = GROUPS
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def __init__(self, **given: Any) -> None:
+        own = {name: given[name] for name in KNOWN.keys() & given.keys() if not is_known(name, given[name])}
+        self.distributions, self.repayment = tables(given, own)
+        super().__init__(**{**given, **dict.fromkeys(own, OWN)})
+
+    def check(self, params: LendingParams) -> None:
+        """Raise ValueError if the bank could not give its first loan."""
+        if not params.loan_amount <= params.starting_cash <= params.max_cash:
+            raise ValueError(
+                f"starting_cash must be between loan_amount ({params.loan_amount:g}) and max_cash "
+                f"({params.max_cash:g}), got {params.starting_cash:g}"
+            )
+
+    def encoded(self, params: LendingParams) -> Any:
+        """Return the parameters as numbers, and the tables, in one record."""
+        return LendingCode(params.horizon, bank_of(params, self.distributions, self.repayment))
+
+    def lane(self, params: LendingParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane."""
+        scores = len(self.repayment)
+        return [
+            ("cash", np.float64),
+            ("group", np.uint8),  # of the applicant
+            ("score", np.uint16),  # of the applicant
+            ("repays", np.uint8),  # 1: the applicant would repay
+            ("flipped", np.int8, (1,)),  # 1: every applicant has the other group, as in a counterfactual twin
+            ("chances", np.float64, (2, scores)),  # share of each score in each group
+            # Sums over the window
+            ("members", np.int32, 2),  # applicants by group
+            ("seen", np.int32, (2, scores)),  # applicants by group and score
+            ("hoped", np.int64, 2),  # expected repayments by group, in UNITS; 0 if the authors' observation is shown
+            ("granted", np.int64, 2),  # those of the accepted
+            ("repaying", np.int32, (2, 2)),  # who would repay, by group, rejected or accepted; 0 unless that is shown
+            ("window", np.int16, params.window),  # the last decisions, `packed`
+            # For the picture
+            ("tally", np.int32, (2, 2, 2)),  # applicants so far by group, would repay or not, accepted or not
+            ("points", np.uint16),  # of the curve, so far
+            ("curve", np.float32, POINTS),  # the cash after every `stride` steps
+            *feedback.fields(params),
+        ]
+
+    def fair_spec(self, params: LendingParams) -> FairSpec:
+        """Return who is affected: the applicants."""
+        return FairSpec(
+            individuals=1,
+            actions=len(ACTION_NAMES),
+            features=("score", "group"),
+            nominal_features=("group",),
+            sensitive_features=("group",),
+            sensitive={"group": GROUPS},
+            legitimate={"score": tuple(map(str, range(len(self.repayment))))},
+            groups=GROUPS,
+            favourable_action=ACCEPT,
+            feedback=params.feedback,
+            delay=params.delay if params.feedback == "delayed" else 0,
+        )
+
+    def observation_space(self, params: LendingParams) -> gym.spaces.Box:
+        """Return the bounds: shares between 0 and 1, and of the cash."""
+        high = np.ones(len(self.observed_features(params)), np.float32)
+        if params.observation == "ml-fairness-gym":
+            high[0] = params.max_cash
+        return gym.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
+
+    def observed_features(self, params: LendingParams) -> tuple[str, ...]:
+        """Return the names of all entries of an observation."""
+        scores = range(len(self.repayment))
+        applicant = (*(f"score_{score}" for score in scores), *GROUPS)
+        if params.observation == "ml-fairness-gym":
+            return ("cash", *applicant)
+        opportunities = (f"opportunity_{group}" for group in GROUPS)
+        return (*applicant, *opportunities, *(f"share_{score}_{group}" for group in GROUPS for score in scores))
+
+    def action_space(self, params: LendingParams) -> gym.spaces.Discrete:
+        """Return reject and accept."""
+        return gym.spaces.Discrete(len(ACTION_NAMES))
+
+    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+        """Give everybody the other group, in place: those waiting, those to come and those in the window.
+
+        The groups exchange their names and nothing else: each keeps its scores, and the luck stays the same.
+
+        Args:
+            records: Lanes, shape (B,).
+            who: Whether a lane is flipped, shape (B, 1).
+        """
+        lanes = who[:, 0]
+        records["flipped"] ^= who.astype(np.int8)
+        records["group"] ^= lanes.astype(np.uint8)
+        records["window"] ^= np.int16(packed(0, 1, 0, 0)) * lanes[:, np.newaxis].astype(np.int16)
+        for name in ("chances", "members", "seen", "hoped", "granted", "repaying", "tally"):
+            records[name][lanes] = records[name][lanes][:, ::-1]
+
+    def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
+        """Give the applicants that group, all else equal, in place: their scores, and whether they will repay."""
+        if attribute != "group":
+            raise ValueError(f"attribute must be 'group', got {attribute!r}")
+        if code not in (0, 1):
+            raise ValueError(f"code must be 0 or 1, got {code!r}")
+        records["group"] = code
+
+    def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+        """Return who will repay and how likely it was, shape (B, 1), and the groups' true scores.
+
+        Returns:
+            ``"feedback"``: 1 will repay. ``"score"``: the probability to repay. ``"distribution"``: share of each score
+            in each group, shape (B, 2, scores).
+        """
+        return {
+            "feedback": records["repays"][:, np.newaxis].astype(np.int64),
+            "score": self.repayment[records["score"]][:, np.newaxis],
+            "distribution": np.array(records["chances"]),
+        }
+
+    def renderer(self) -> Any:
+        """Return what draws the bank."""
+        from fair_envs.envs.lending.render import LendingRenderer
+
+        return LendingRenderer(self)
+
+
+def tables(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Return the shares of the scores, (2, scores), and the probabilities to repay, (scores,).
+
+    Args:
+        given: Keywords of the constructor.
+        own: Those among them that are the user's tables.
+    """
+    defaults = LendingParams()
+    known = {name: given.get(name, getattr(defaults, name)) for name in KNOWN.keys() - own.keys()}
+    shares = checked_distributions(
+        own["distributions"] if "distributions" in own else DISTRIBUTIONS[known["distributions"]]
+    )
+    curve = own["repayment"] if "repayment" in own else REPAYMENTS[known["repayment"]]
+    return shares, checked_repayment(curve, scores=shares.shape[1])
+
+
+def bank_of(params: LendingParams, distributions: Floats, repayment: Floats) -> NDArray[np.void]:
+    """Return all that compiled rules look up as one record, shape (1,)."""
+    columns: dict[str, NDArray[Any]] = {
+        "chances": distributions,  # (2, scores)
+        "repay": repayment,  # (scores,)
+        "expected": np.round(repayment * UNITS).astype(np.int64),  # (scores,)
+        "stride": np.array(-(-params.horizon // POINTS)),  # steps from point to point of the curve
+    }
+    columns |= {name: np.array(value) for name, value in encode(params)._asdict().items()}
+    fields = [(name, column.dtype, column.shape) for name, column in columns.items()]
+    bank = np.zeros(1, one_layout(np.dtype(fields, align=True)))
+    for name, column in columns.items():
+        bank[name] = column
+    return readable(bank)

@@ -1,0 +1,402 @@
+"""Thresholds for lending against known values and against search, agents, and whom the massager turns around."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+
+from fair_envs.baselines.designed import Always, EqualOpportunity, gather
+from fair_envs.baselines.lending import (
+    EqualOpportunityLender,
+    LendingMassager,
+    LogisticLender,
+    MaxReward,
+    Thresholds,
+    equal_opportunity,
+    profitable,
+)
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.envs.lending import Vector
+from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
+from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
+from fair_envs.metrics.long_term import Measure
+
+Floats = NDArray[np.float64]
+
+FIRST = np.array(DISTRIBUTIONS["delayed_impact"])
+REPAY = np.array(REPAYMENTS["delayed_impact"])
+
+
+def rates(distributions: Floats, repayment: Floats, acceptance: Floats) -> Floats:
+    """Return each group's true positive rate, NaN of a group of which nobody repays."""
+    wanted = distributions * repayment
+    with np.errstate(invalid="ignore"):
+        return np.asarray((wanted * acceptance).sum(axis=-1) / wanted.sum(axis=-1))
+
+
+def profit(distributions: Floats, repayment: Floats, acceptance: Floats, *, interest: float = 1.0) -> float:
+    """Return what an applicant earns, groups being equally large."""
+    earned = repayment * interest - (1 - repayment)
+    return float((distributions * acceptance * earned).sum(axis=-1).mean())
+
+
+# ------------------------------------------------------------------------------------------------- thresholds
+
+
+def test_equal_opportunity_of_the_first_scores_is_the_known_one() -> None:
+    found = equal_opportunity(FIRST, REPAY)
+    assert found.opportunity == pytest.approx(0.8898305, abs=1e-7)
+    assert (found.strict[0], found.lax[0], found.strictness[0]) == (3, 3, 1)
+    assert (found.strict[1], found.lax[1]) == (3, 2)
+    assert found.strictness[1] == pytest.approx(0.27260, abs=5e-6)
+    assert found.profit == pytest.approx(0.19273, abs=5e-6)
+    acceptance = found.acceptance(7)
+    np.testing.assert_allclose(acceptance[1], [0, 0, 0.72740, 1, 1, 1, 1], atol=5e-6)
+    np.testing.assert_allclose(rates(FIRST, REPAY, acceptance), found.opportunity)
+    assert profit(FIRST, REPAY, acceptance) == pytest.approx(float(found.profit))
+
+
+def test_the_most_profitable_thresholds_have_the_known_gap() -> None:
+    accepted = profitable(REPAY)
+    assert accepted.tolist() == [False] * 3 + [True] * 4
+    everybody = np.broadcast_to(accepted.astype(float), FIRST.shape)
+    np.testing.assert_allclose(rates(FIRST, REPAY, everybody), [0.88983, 0.75758], atol=5e-6)
+    assert profit(FIRST, REPAY, everybody) == pytest.approx(0.2)
+
+
+def best_by_linear_programming(distributions: Floats, repayment: Floats, interest: float) -> float:
+    """Return the most that can be earned under equal opportunity, over all acceptances by group and score."""
+    groups, scores = distributions.shape
+    earned = distributions * (repayment * interest - (1 - repayment)) / groups
+    wanted = distributions * repayment / (distributions * repayment).sum(axis=1, keepdims=True)
+    equal = np.zeros((groups - 1, groups * scores))
+    for group in range(1, groups):
+        equal[group - 1, :scores], equal[group - 1, group * scores : (group + 1) * scores] = wanted[0], -wanted[group]
+    found = linprog(-earned.ravel(), A_eq=equal, b_eq=np.zeros(groups - 1), bounds=(0, 1))
+    return -float(found.fun or 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_acceptance_earns_more_under_equal_opportunity(seed: int) -> None:
+    """Where higher scores repay more often, thresholds are the best of all acceptances, and these the best of them."""
+    chance = np.random.default_rng(seed)
+    groups, scores, interest = 2 + seed % 2, 2 + seed, 0.3 + chance.random()
+    distributions = chance.dirichlet(np.ones(scores), groups)
+    distributions[0, 0] = 0.0
+    distributions /= distributions.sum(axis=1, keepdims=True)
+    repayment = np.sort(chance.random(scores))
+    found = equal_opportunity(distributions, repayment, interest=interest)
+    acceptance = found.acceptance(scores)
+    best = best_by_linear_programming(distributions, repayment, interest)
+    assert float(found.profit) == pytest.approx(best, abs=1e-9)
+    assert profit(distributions, repayment, acceptance, interest=interest) == pytest.approx(best, abs=1e-9)
+    np.testing.assert_allclose(rates(distributions, repayment, acceptance), found.opportunity, atol=1e-12)
+
+
+def test_many_worlds_are_solved_at_once_as_each_alone() -> None:
+    distributions = np.random.default_rng(0).dirichlet(np.ones(7), (5, 3, 2))
+    together = equal_opportunity(distributions, REPAY)
+    assert together.strict.shape == (5, 3, 2) and together.profit.shape == (5, 3)
+    for place in np.ndindex(5, 3):
+        alone = equal_opportunity(distributions[place], REPAY)
+        for one, other in zip(together, alone, strict=True):
+            np.testing.assert_array_equal(one[place], other)
+
+
+def test_a_group_that_never_repays_gets_no_loans_and_does_not_hinder_the_other() -> None:
+    found = equal_opportunity([[1, 0, 0], [0, 0, 1]], [0.0, 0.5, 0.9])
+    assert found.acceptance(3).tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert found.opportunity == 1
+
+
+def test_scores_that_nobody_has_or_repays_at_get_no_loans() -> None:
+    found = equal_opportunity([[0.5, 0.5, 0, 0], [0.2, 0, 0.8, 0]], [0.0, 0.9, 0.9, 0.9])
+    assert found.acceptance(4)[:, 0].tolist() == [0, 0]
+
+
+def test_nobody_gets_a_loan_where_loans_never_pay() -> None:
+    found = equal_opportunity(FIRST, REPAY, interest=0.0)
+    assert not found.acceptance(7).any() and found.profit == 0
+
+
+def test_a_randomised_threshold_is_strict_as_often_as_it_says() -> None:
+    halves = Thresholds(
+        strict=np.array([2]), lax=np.array([1]), strictness=np.array([0.25]), opportunity=np.array(0.0),
+        profit=np.array(0.0),
+    )  # fmt: skip
+    assert halves.acceptance(4).tolist() == [[0, 0.75, 1, 1]]
+
+
+# ------------------------------------------------------------------------------------------------- agents
+
+
+def lending(lanes: int = 3, **parameters: Any) -> Vector:
+    return Vector(lanes, **{"horizon": 300, **parameters})
+
+
+def played(env: Any, agent: Agent, *, episodes: int = 3) -> list[Any]:
+    return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
+
+
+def group_and_score(observations: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return observations[:, 7:9].argmax(axis=1), observations[:, :7].argmax(axis=1)
+
+
+@pytest.mark.parametrize("profile", ["paper", "authors"])
+def test_max_reward_accepts_scores_from_3_on(profile: str) -> None:
+    env = lending(profile=profile)
+    for episode in played(env, MaxReward(env)):
+        _, score = group_and_score(episode.observations)
+        assert ((episode.actions == ACCEPT) == (score >= 3)).all()
+
+
+def test_max_reward_knows_the_interest_and_the_gyms_observation() -> None:
+    env = lending(profile="ml-fairness-gym")
+    for episode in played(env, MaxReward(env)):
+        assert (episode.actions == REJECT).all()  # .7 * .3 is less than .3
+
+
+def test_equal_opportunity_follows_the_true_scores_of_each_lane() -> None:
+    env = lending()
+    agent = EqualOpportunityLender(env)
+    observation, _ = env.reset(seed=0)
+    chance = np.random.default_rng(0)
+    for _ in range(200):
+        probabilities = agent(observation)
+        observation, *_ = env.step((chance.random(3) < probabilities[:, 1]).astype(np.int64))
+    true = env.oracle()["distribution"]
+    np.testing.assert_array_equal(agent.acceptance(observation), equal_opportunity(true, REPAY).acceptance(7))
+    assert len({acceptance.tobytes() for acceptance in agent.acceptance(observation)}) == 3
+
+
+def test_equal_opportunity_of_the_first_scores_stays_as_it_is() -> None:
+    env = lending()
+    agent = EqualOpportunityLender(env, distributions="initial")
+    observation, _ = env.reset(seed=0)
+    expected = equal_opportunity(FIRST, REPAY).acceptance(7)
+    for _ in range(20):
+        group, score = group_and_score(observation)
+        np.testing.assert_allclose(agent(observation)[:, 1], expected[group, score])
+        observation, *_ = env.step(np.ones(3, np.int64))
+
+
+@pytest.mark.parametrize("observation", ["estimated", "authors"])
+def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str) -> None:
+    env = lending(observation=observation)
+    agent = EqualOpportunityLender(env, distributions="window")
+    seen, _ = env.reset(seed=0)
+    np.testing.assert_array_equal(agent.acceptance(seen)[0], np.tile(profitable(REPAY), (2, 1)))  # nobody seen yet
+    for _ in range(50):
+        seen, *_ = env.step(np.ones(3, np.int64))
+    counts = env.lanes.records["seen"]
+    expected = equal_opportunity(counts / counts.sum(axis=-1, keepdims=True), REPAY)
+    found = agent.acceptance(seen)
+    np.testing.assert_allclose(found, expected.acceptance(7), atol=1e-5)
+
+
+def test_a_learner_accepts_all_then_learns_who_repays() -> None:
+    env = lending(8, horizon=1500)
+    agent = LogisticLender(env, burn_in=400, refit=100)
+    episodes = played(env, agent, episodes=8)
+    for episode in episodes:
+        assert (episode.actions[:400] == ACCEPT).all()
+        _, score = group_and_score(episode.observations[1000:])
+        assert (episode.actions[1000:][score >= 5] == ACCEPT).mean() > 0.9
+        assert (episode.actions[1000:][score <= 1] == ACCEPT).mean() < 0.1
+    assert np.mean([episode.returns[0] for episode in episodes]) > np.mean(
+        [episode.returns[0] for episode in played(env, Always(env), episodes=8)]
+    )
+
+
+def test_a_learner_begins_each_episode_without_knowledge() -> None:
+    env = lending(2, horizon=60)
+    agent = LogisticLender(env, burn_in=30, refit=10)
+    for episode in played(env, agent, episodes=6):
+        assert (episode.actions[:30] == ACCEPT).all()
+    agent.begin(np.array([1]), np.array([9]))
+    assert np.isnan(agent.repayment[1]).all() and not np.isnan(agent.repayment[0]).any()
+
+
+def test_a_learner_reads_loans_and_no_labels() -> None:
+    """Hidden labels of the rejected do not change what it learns."""
+    env = lending(1, feedback="none", observation="ml-fairness-gym", interest_rate=1.0)
+    agent = LogisticLender(env, burn_in=4, refit=1)
+    agent.begin(np.array([0]), np.array([0]))
+    seen = np.zeros((1, 10), np.float32)
+    for score, reward in ((6, 1.0), (6, 1.0), (0, -1.0), (3, 0.0)):  # the last one was rejected
+        seen[:, 1:8] = np.eye(7)[score]
+        agent(seen)
+        agent.rewarded(np.array([[reward]]), np.array([True]))
+    assert agent._loans.sum() == 3
+    learnt = agent.repayment[0]
+    assert (np.diff(learnt) > 0).all() and learnt[6] > 0.9 and learnt[0] < 0.1
+
+
+def test_a_learner_can_aim_at_equal_opportunity() -> None:
+    env = lending(4, horizon=800)
+    agent = LogisticLender(env, goal="equal_opportunity", burn_in=300, refit=100)
+    played(env, agent, episodes=4)
+    seen, _ = env.reset(seed=1)
+    for _ in range(100):
+        seen, *_ = env.step(np.ones(4, np.int64))
+    counts = env.lanes.records["seen"]
+    expected = equal_opportunity(counts / counts.sum(axis=-1, keepdims=True), agent.repayment)
+    np.testing.assert_allclose(agent.acceptance(seen), expected.acceptance(7), atol=1e-5)
+
+
+def test_the_general_agents_play_too() -> None:
+    env = lending()
+    agent = EqualOpportunity(env, gather(env, steps=300), group="disadvantaged")
+    assert set(agent.thresholds) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MaxReward(gym.make_vec("FairHiring-v0", num_envs=1)), "env must be FairLending, got"),
+        (lambda: LendingMassager(gym.make("FairHiring-v0")), "env must be FairLending, got"),
+        (
+            lambda: EqualOpportunityLender(lending(observation="ml-fairness-gym"), distributions="window"),
+            "observation must show share_0_advantaged, got 'ml-fairness-gym', which does not",
+        ),
+        (
+            lambda: EqualOpportunityLender(lending(), distributions="past"),  # type: ignore[arg-type]
+            "distributions must be one of 'true', 'initial', 'window', got 'past'",
+        ),
+        (lambda: LogisticLender(lending(interest_rate=0)), "env must have an interest_rate above 0"),
+        (lambda: LogisticLender(lending(), burn_in=0), "burn_in must be an integer of at least 1, got 0"),
+        (lambda: LendingMassager(Lending(), label="as_coded"), "known must be given for the labels"),
+        (lambda: LendingMassager(Lending(), known=lambda: [1]), "known must be given for the labels"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# ------------------------------------------------------------------------------------------------- massaging
+
+
+class Rates(Measure):
+    """The gap of true positive rates, from counts that a test sets; it says what one decision more makes of them."""
+
+    def __init__(self, served: ArrayLike, refused: ArrayLike) -> None:
+        self.served, self.refused = np.atleast_2d(np.array(served, float)), np.atleast_2d(np.array(refused, float))
+        super().__init__(len(self.served))
+
+    def if_taken(self, group: Any, action: Any, qualified: Any) -> Floats:
+        """Return the gap with one decision more."""
+        served, refused = self.served.copy(), self.refused.copy()
+        lanes = np.arange(self.lanes)
+        served[lanes, group] += qualified * action
+        refused[lanes, group] += qualified * (1 - action)
+        with np.errstate(invalid="ignore"):
+            found = served / (served + refused)
+        return np.asarray(np.abs(found[:, 0] - found[:, 1]))
+
+
+KNOWN_WINDOW = Rates((40, 20), (10, 20))
+FACTOR, TAU = 0.985, 0.5  # of the published schedule, from iteration 17 on
+
+
+def seen(group: int, score: int, lanes: int = 1) -> NDArray[np.float32]:
+    """Return an observation of this applicant."""
+    found = np.zeros((lanes, 25), np.float32)
+    found[:, score] = found[:, 7 + group] = 1
+    return found
+
+
+def massaged(
+    massager: LendingMassager, action: int, probability: float, *, group: int = DISADVANTAGED, threshold: float,
+    short: Rates = KNOWN_WINDOW, score: int = 3,
+) -> int:  # fmt: skip
+    """Return what becomes of an action that the policy takes with this probability."""
+    policy = np.zeros((1, 2))
+    policy[0, [action, 1 - action]] = probability, 1 - probability
+    given = np.array([action])
+    altered = massager(seen(group, score), given, PolicyOutput(probabilities=policy), short, threshold=threshold)
+    assert given.tolist() == [action] and altered.dtype == given.dtype
+    return int(altered[0])
+
+
+def massager(label: Any, *, repays: int = 1) -> LendingMassager:
+    return LendingMassager(Lending(), label=label, known=None if label == "estimated" else lambda: np.array([repays]))
+
+
+ITERATION_60 = TAU * FACTOR ** (60 - 17)
+
+
+def test_the_gap_that_each_decision_would_leave_is_the_known_one() -> None:
+    gaps = [KNOWN_WINDOW.if_taken(np.array([1]), np.array([action]), np.array([1]))[0] for action in (REJECT, ACCEPT)]
+    np.testing.assert_allclose(gaps, [0.3122, 0.2878], atol=5e-5)
+    assert pytest.approx(0.2611, abs=5e-5) == ITERATION_60 and math.log(1 - 0.55) == pytest.approx(-0.7985, abs=5e-5)
+
+
+@pytest.mark.parametrize("label", ["estimated", "known", "as_coded"])
+def test_an_unsure_rejection_of_somebody_who_would_repay_is_turned_around(label: str) -> None:
+    assert massaged(massager(label), REJECT, 0.55, threshold=ITERATION_60) == ACCEPT
+
+
+@pytest.mark.parametrize("label", ["known", "as_coded"])
+def test_only_the_published_rule_turns_a_tie_around_and_gives_defaulters_loans(label: str) -> None:
+    turned = massaged(massager(label, repays=0), REJECT, 0.55, threshold=ITERATION_60) == ACCEPT
+    assert turned == (label == "as_coded")
+
+
+def test_by_default_no_label_is_read() -> None:
+    """Two worlds that differ in hidden labels alone are massaged alike; in the published rule they are not."""
+    env = lending(64)
+    observation, _ = env.reset(seed=0)
+    short = Rates(np.tile((40, 20), (64, 1)), np.tile((10, 20), (64, 1)))
+    policy = PolicyOutput(probabilities=np.full((64, 2), 0.5))
+    found: Mapping[str, list[bytes]] = {"estimated": [], "as_coded": []}
+    for repays in (0, 1):
+        env.lanes.records["repays"] = repays
+        for label, altered in found.items():
+            known = None if label == "estimated" else lambda: env.oracle()["feedback"][:, 0]
+            turn: Any = LendingMassager(env, label=label, known=known)  # type: ignore[arg-type]
+            altered.append(turn(observation, np.zeros(64, np.int64), policy, short, threshold=0.1).tobytes())
+    assert found["estimated"][0] == found["estimated"][1]
+    assert found["as_coded"][0] != found["as_coded"][1]
+
+
+@pytest.mark.parametrize("action", [REJECT, ACCEPT])
+def test_a_tie_keeps_the_decision(action: int) -> None:
+    nobody_repays = LendingMassager(Lending(), repayment=np.zeros(7))  # so that no decision changes the gap
+    for keeps in (nobody_repays, massager("known", repays=0)):
+        assert massaged(keeps, action, 0.5, threshold=0.1) == action
+
+
+def test_a_decision_that_makes_the_gap_smaller_is_kept() -> None:
+    assert massaged(massager("estimated"), ACCEPT, 0.55, threshold=0.1) == ACCEPT
+    assert massaged(massager("estimated"), REJECT, 0.55, threshold=0.1, group=ADVANTAGED) == REJECT
+
+
+def test_an_unsure_loan_to_the_group_that_is_ahead_is_turned_around() -> None:
+    assert massaged(massager("estimated"), ACCEPT, 0.55, threshold=0.1, group=ADVANTAGED) == REJECT
+
+
+@pytest.mark.parametrize(
+    ("probability", "threshold", "turned"),
+    [(0.8, ITERATION_60, False), (0.2, ITERATION_60, False), (0.75, 0.25, True), (0.25, 0.25, True), (0.55, 0.5, False),
+     (0.5, 0.5, True), (0.5, 0.6, False)],
+)  # fmt: skip
+def test_only_unsure_decisions_are_turned_around(probability: float, threshold: float, turned: bool) -> None:
+    assert (massaged(massager("estimated"), REJECT, probability, threshold=threshold) == ACCEPT) == turned
+
+
+def test_nothing_is_turned_around_while_the_gap_is_undefined() -> None:
+    nobody = Rates((0, 5), (0, 5))
+    assert massaged(massager("estimated"), REJECT, 0.5, threshold=0.1, short=nobody) == REJECT
+
+
+def test_a_policy_without_probabilities_is_refused() -> None:
+    with pytest.raises(ValueError, match="policy must give probabilities of discrete actions, got none"):
+        massager("estimated")(seen(1, 3), np.array([0]), PolicyOutput(), KNOWN_WINDOW, threshold=0.1)
