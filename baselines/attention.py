@@ -411,6 +411,10 @@ class AttentionMassager:
         locations: How many there are (K).
         units: How many there are (N).
         action: The environment's parameter.
+
+    Attributes:
+        alters_one_entry: Whether one entry of an action is altered at most, so that it can be told how probable what is
+            executed is.
     """
 
     def __init__(self, *, locations: int = 5, units: int = 6, action: Literal["units", "logits"] = "units") -> None:
@@ -418,6 +422,7 @@ class AttentionMassager:
         check_count("units", units)
         self.locations, self.units = locations, units
         self.action = checked("action", action, Literal["units", "logits"])
+        self.alters_one_entry = action == "units"
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float

@@ -18,7 +18,9 @@ from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.core import check_count
 from fair_envs.envs.lending.params import GROUPS
-from fair_envs.envs.lending.rules import Lending
+from fair_envs.envs.lending.rules import ACCEPT, Lending
+from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.populations import wasserstein
 from fair_envs.parameters import checked
 from fair_envs.weights import Floats
 
@@ -354,6 +356,54 @@ class LendingMassager:
         return np.where(unsure & fairer, 1 - action, action)
 
 
+# What loans do to the groups ------------------------------------------------------------------------------------------
+
+
+class ScoreDistance(Measure):
+    """The 1-Wasserstein distance of the groups' scores, as a bank keeps it in its books.
+
+    It is the true distance: the bank knows the scores that the groups began with, and each loan moves ``mass_shift`` of
+    them by ``fair_outcome``. Unlike the distance of those who came to its door lately, it tells what a decision itself
+    has changed. 0 is fair; at most the number of scores - 1.
+
+    Args:
+        env: FairLending of any face, or its rules.
+        lanes: How many lanes (B).
+
+    Attributes:
+        distributions: Share of each score in each group, shape (B, 2, scores).
+
+    Raises:
+        ValueError: Another environment.
+    """
+
+    def __init__(self, env: Any, lanes: int) -> None:
+        super().__init__(lanes)
+        rules = rules_of(env)
+        self._first, self._shift = rules.distributions, rules.params.mass_shift
+        self._lanes = np.arange(self.lanes)
+        self.distributions: Floats = np.empty((self.lanes, *self._first.shape))
+        self.restart(np.ones(self.lanes, bool))
+
+    def measured(self, info: Mapping[str, NDArray[Any]]) -> Floats:
+        """Take in a step and return the distance after it."""
+        group, moved = info["fair_group"], info["fair_outcome"].astype(np.int64)
+        score = np.rint(info["fair_features"][:, 0] * (self._first.shape[1] - 1)).astype(np.int64)
+        at = self._lanes, group, score
+        mass = np.where(info["fair_action"] == ACCEPT, np.minimum(self._shift, self.distributions[at]), 0.0)
+        self.distributions[at] -= mass
+        self.distributions[self._lanes, group, score + moved] += mass
+        return self._distance()
+
+    def forget(self, mask: Flags) -> None:
+        """Begin with the first distributions in the masked lanes."""
+        self.distributions[mask] = self._first
+        self.value = np.where(mask, self._distance(), self.value)
+
+    def _distance(self) -> Floats:
+        return np.asarray(wasserstein(self.distributions[:, 0], self.distributions[:, 1]))
+
+
 # What is observed -----------------------------------------------------------------------------------------------------
 
 
@@ -403,6 +453,7 @@ __all__ = [
     "LendingMassager",
     "LogisticLender",
     "MaxReward",
+    "ScoreDistance",
     "Thresholds",
     "equal_opportunity",
     "profitable",

@@ -357,7 +357,8 @@ def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> Train
 
 def is_long_term(words: Sequence[str]) -> bool:
     """Return whether words name an algorithm for long-term fairness, or PPO on an environment that has its study."""
-    from fair_envs.baselines.long_term_training import STUDIES, LongTermAlgorithm
+    from fair_envs.baselines.long_term_training import LongTermAlgorithm
+    from fair_envs.baselines.studies import STUDIES
 
     named = set(get_args(LongTermAlgorithm)) & set(words)
     return bool(named - {"ppo"} or (named and set(STUDIES) & set(words)))

@@ -104,7 +104,7 @@ class LearnedCell(Job):
         arrays = {**self.test(model, shield=False), **{TRAINING + name: v for name, v in record.arrays().items()}}
         if model.massager is not None and self.training.signals != "as_coded":  # there it reads hidden labels
             arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}
-        np.savez_compressed(part / "arrays.npz", **arrays)
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds}
 
     def test(self, model: Any, *, shield: bool) -> dict[str, NDArray[Any]]:

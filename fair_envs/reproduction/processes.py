@@ -202,7 +202,7 @@ def watch_attention(env: Any, played: Iterator[Step], steps: int) -> dict[str, N
     """
     times = times_of(steps, every=5)
     units, rates, rewards = [], [], []
-    sent = incidents = discovered = 0
+    sent, incidents, discovered = np.zeros((3, env.num_envs, env.unwrapped.fair_spec.individuals))
     for step in played:
         sent = sent + step.info["fair_action"]
         incidents = incidents + step.info["fair_feedback"]
@@ -216,8 +216,8 @@ def watch_attention(env: Any, played: Iterator[Step], steps: int) -> dict[str, N
         "units": np.stack(units),
         "rates": np.stack(rates),
         "reward": np.stack(rewards),
-        "incidents": np.asarray(incidents),
-        "discovered": np.asarray(discovered),
+        "incidents": incidents,
+        "discovered": discovered,
     }
 
 

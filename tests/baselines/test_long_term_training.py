@@ -10,13 +10,12 @@ import pytest
 import torch as th
 
 from fair_envs import cli
-from fair_envs.baselines import long_term_training
+from fair_envs.baselines import studies
 from fair_envs.baselines.lagrangian import PPOLagrangian
 from fair_envs.baselines.long_term_evaluation import evaluate_long_term, play_long_term
 from fair_envs.baselines.long_term_training import (
     LongTermAlgorithm,
     LongTermTraining,
-    Study,
     load_long_term,
     long_term_settings,
     make_long_term,
@@ -24,6 +23,7 @@ from fair_envs.baselines.long_term_training import (
 )
 from fair_envs.baselines.massaging import MassagingSchedule
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised
+from fair_envs.baselines.studies import Study
 from fair_envs.core import Rules
 from tests.baselines.loans import HIRING, Accept, Age, Granted, hiring
 from tests.baselines.small import policy_weights
@@ -45,7 +45,7 @@ def long(rules: Rules, lanes: int) -> Age:
     return Age(lanes)
 
 
-def massager(rules: Rules) -> Accept:
+def massager(env: Any) -> Accept:
     """Return what alters actions."""
     return Accept()
 
@@ -63,7 +63,7 @@ STUDY = Study(
 @pytest.fixture(autouse=True)
 def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let job interviews have a study."""
-    monkeypatch.setitem(long_term_training.STUDIES, HIRING, STUDY)
+    monkeypatch.setitem(studies.STUDIES, HIRING, STUDY)
     yield
 
 
@@ -244,7 +244,7 @@ def test_bad_settings_are_refused(changes: Any, message: str) -> None:
 
 
 def test_massaging_alone_needs_a_massager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(long_term_training.STUDIES, HIRING, Study(short=short, long=long))
+    monkeypatch.setitem(studies.STUDIES, HIRING, Study(short=short, long=long))
     with pytest.raises(ValueError, match=f"algorithm must not be 'f-ppo-s' on {HIRING}, which has no massager"):
         config(algorithm="f-ppo-s")
 

@@ -34,6 +34,9 @@ UTILITY: Mapping[World, str] = {
     "attention": "reward a step, smoothed",
     "epidemic": "share of people who are not infected",
 }
+TEST: Mapping[World, tuple[int, int]] = {"lending": (10, 10_000), "attention": (10, 1000), "epidemic": (200, 20)}
+"""Test episodes of each cell, and their steps."""
+
 LEARNERS: Mapping[Label, Mapping[str, Any]] = {
     "PPO": {"algorithm": "ppo"},
     "A-PPO": {"algorithm": "a-ppo"},
@@ -59,6 +62,14 @@ TRIED: Mapping[Label, Mapping[str, Any]] = {
         "gated": False,
         "weight": 5.0,
         "bonus_weight": 5.0,
+    },
+    "F-PPO, known, ungated, weight 5, whole episodes": {
+        "algorithm": "f-ppo",
+        "signals": "known",
+        "gated": False,
+        "weight": 5.0,
+        "bonus_weight": 5.0,
+        "parameters": {"horizon": TEST["lending"][1]},
     },
 }
 """What else was tried in lending: larger weights, and the distance of the distributions as the bank's books have it."""
@@ -88,8 +99,6 @@ DRAWN: Mapping[World, Sequence[Label]] = {
 
 PUBLISHED_ROLLOUTS: Mapping[World, int] = {"lending": 350, "attention": 977, "epidemic": 245}
 TRAINING_HORIZON: Mapping[World, int] = {"lending": 2000, "attention": 1000, "epidemic": 20}
-TEST: Mapping[World, tuple[int, int]] = {"lending": (10, 10_000), "attention": (10, 1000), "epidemic": (200, 20)}
-"""Test episodes of each cell, and their steps."""
 
 
 class Summary(NamedTuple):
