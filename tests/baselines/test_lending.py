@@ -274,7 +274,7 @@ def test_the_general_agents_play_too() -> None:
         (lambda: LendingMassager(Lending(), label="as_coded"), "known must be given for the labels"),
         (lambda: LendingMassager(Lending(), known=lambda: [1]), "known must be given for the labels"),
     ],
-    ids=str,
+    ids=range(8),
 )
 def test_what_does_not_fit_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
