@@ -285,16 +285,22 @@ def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
 
 
 def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
-    """Return the reward, the deviation of the units' shares and the spread of the rates, (P,)."""
+    """Return the reward, the deviation of the units' shares and the spread of the rates, (P,).
+
+    The figures take the shares of all units sent so far; of those of the last 300 steps is the short term.
+    """
     from scipy.ndimage import gaussian_filter1d
 
-    rates = arrays["rates"]
+    rates, times, sent = arrays["rates"], arrays["times"], arrays["units"]
+    first = np.searchsorted(times, times - WINDOW, side="right") - 1  # the last look before the window
+    lately = sent - np.where(first[:, np.newaxis, np.newaxis] >= 0, sent[np.maximum(first, 0)], 0)
     smooth = gaussian_filter1d(arrays["reward"].mean(axis=1), SMOOTHING)
     return {
-        "short": populations.share_deviation(arrays["units"]).mean(axis=1),
+        "short, as plotted": populations.share_deviation(sent).mean(axis=1),
+        "short": populations.share_deviation(lately).mean(axis=1),
         "long, as plotted": populations.absolute_deviation(rates).mean(axis=1),
         "long": _nanmean(populations.total_variation_of_shares(rates, np.ones_like(rates))),
-        "utility": smooth[arrays["times"]],
+        "utility": smooth[times],
         "mean rate": rates.mean(axis=(1, 2)),
     }
 
