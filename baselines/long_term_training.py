@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
+import numpy as np
+from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import nn
 
@@ -210,3 +213,25 @@ def load_long_term(run: str | Path) -> tuple[BaseAlgorithm, LongTermTraining]:
         FileNotFoundError: The folder holds no run.
     """
     return load_as(run, LongTermTraining, make_long_term)
+
+
+class DisparityCurve(BaseCallback):
+    """Keeps the short-term disparity in each rollout of a training, and how many actions were altered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[tuple[float, ...]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        recorded = self.model.recorded  # type: ignore[attr-defined]
+        known = recorded.short[~np.isnan(recorded.short)]
+        found = (np.nan, np.nan) if not len(known) else (float(known.mean()), float(known.std()))
+        self.rows.append((float(self.num_timesteps), *found, float(recorded.altered.mean())))
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the steps, the mean and standard deviation of the disparity, and the share of altered actions."""
+        names = ("steps", "short", "deviation", "altered")
+        return dict(zip(names, np.array(self.rows, np.float64).reshape(-1, 4).T, strict=True))

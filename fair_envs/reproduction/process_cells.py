@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import BaseCallback
 
 from fair_envs.baselines import attention, epidemic, lending
 from fair_envs.baselines.designed import Always
-from fair_envs.baselines.long_term_training import LongTermTraining, train_long_term
+from fair_envs.baselines.long_term_training import DisparityCurve, LongTermTraining, train_long_term
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.baselines.training import own_chance
 from fair_envs.reproduction.experiment import TEST_SEEDS, Job
@@ -98,10 +97,10 @@ class LearnedCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write what was kept of the tests and of the training, and return how long the training took."""
-        started, record = time.perf_counter(), Record()
-        model: Any = train_long_term(self.training, callback=record)
+        started, course = time.perf_counter(), DisparityCurve()
+        model: Any = train_long_term(self.training, callback=course)
         seconds = time.perf_counter() - started
-        arrays = {**self.test(model, shield=False), **{TRAINING + name: v for name, v in record.arrays().items()}}
+        arrays = {**self.test(model, shield=False), **{TRAINING + name: v for name, v in course.arrays().items()}}
         if model.massager is not None and self.training.signals != "as_coded":  # there it reads hidden labels
             arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
@@ -125,28 +124,6 @@ class LearnedCell(Job):
                 seed=TEST_SEEDS + SEEDS_EACH * self.training.seed,
                 parameters=self.training.parameters,
             )
-
-
-class Record(BaseCallback):
-    """Keeps the short-term disparity in the course of a training."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[tuple[float, ...]] = []
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_end(self) -> None:
-        recorded = self.model.recorded  # type: ignore[attr-defined]
-        known = recorded.short[~np.isnan(recorded.short)]
-        found = (np.nan, np.nan) if not len(known) else (float(known.mean()), float(known.std()))
-        self.rows.append((float(self.num_timesteps), *found, float(recorded.altered.mean())))
-
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return the steps, the mean and standard deviation of the disparity, and the share of altered actions."""
-        names = ("steps", "short", "deviation", "altered")
-        return dict(zip(names, np.array(self.rows, np.float64).reshape(-1, 4).T, strict=True))
 
 
 class ProcessResult(NamedTuple):
