@@ -35,6 +35,8 @@ from fair_envs.loads import Load
 
 ENV_ID = "FairHarvest-v0"
 DECISIONS = {"hiring": "FairHiring-v0", "fraud": "FairFraud-v0"}
+PROCESSES = {"lending": "FairLending-v0", "attention": "FairAttention-v0", "epidemic": "FairEpidemic-v0"}
+FASTEST = {"lending": 5_000_000, "attention": 2_000_000, "epidemic": 1_000_000}  # steps/s of the rules
 WORLD: dict[str, Any] = {}  # parameters of the environment
 BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
 ROLLOUT = 64  # steps of each lane in a rollout
@@ -315,6 +317,18 @@ def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[],
     return repeat
 
 
+def against(seconds: float, *, loads: Callable[[], tuple[Load, Load]]) -> Callable[[], Sample]:
+    """Return what measures how many times as fast the first load is as the second, in turn."""
+    one, other = loads()
+    times = repeats_lasting(other, seconds / 2)
+
+    def repeat() -> Sample:
+        watch = Stopwatch()
+        return watch.sample(value=clocked(other, times) / clocked(one, times))
+
+    return repeat
+
+
 def machine_gain(seconds: float) -> Callable[[], Sample]:
     """Return what measures how much more two threads do than one where nothing is shared: the most a program gains."""
     given = gain_of_arithmetic(seconds / LOOKS)
@@ -550,6 +564,61 @@ ROWS: tuple[Row, ...] = (
         partial(pcn_race, fronts=True),
         slow=True,
         summed=True,
+    ),
+    *(
+        Row(
+            f"{name} rules",
+            f"{env_id}, rules and observations, {loads.LANES} lanes",
+            RATE,
+            FASTEST[name],
+            partial(rate, load=partial(loads.batch, env_id)),
+        )
+        for name, env_id in PROCESSES.items()
+    ),
+    *(
+        Row(
+            f"{name} vector",
+            f"{env_id}, gym.make_vec, {loads.LANES} lanes, info included",
+            RATE,
+            600_000,
+            partial(rate, load=partial(loads.vector, env_id)),
+        )
+        for name, env_id in PROCESSES.items()
+    ),
+    *(
+        Row(f"{name} single", f"{env_id}, gym.make", RATE, 50_000, partial(rate, load=partial(loads.single, env_id)))
+        for name, env_id in PROCESSES.items()
+    ),
+    Row(
+        "equal opportunity",
+        "exact thresholds of equal opportunity, 2 groups, 7 scores",
+        DURATION,
+        5,
+        partial(duration, load=loads.equal_opportunity),
+        at_least=False,
+    ),
+    *(
+        Row(
+            f"{name} measures, {lanes}",
+            f"short-term and long-term measure of {env_id} after a step, {lanes} lane{'s' * (lanes > 1)}",
+            DURATION,
+            3 if lanes > 1 else None,
+            partial(duration, load=partial(loads.measures, env_id, lanes=lanes)),
+            at_least=False,
+        )
+        for name, env_id in PROCESSES.items()
+        for lanes in (loads.LANES, 1)
+    ),
+    *(
+        Row(
+            f"{name} f-ppo, {lanes}",
+            f"F-PPO with massaging against Stable-Baselines3's PPO, {env_id}, {lanes} lane{'s' * (lanes > 1)}, 64x64",
+            "times",
+            0.8,
+            partial(against, loads=partial(loads.learners, env_id, lanes=lanes)),
+        )
+        for name, env_id in PROCESSES.items()
+        for lanes in (8, 1)
     ),
     Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
     Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),

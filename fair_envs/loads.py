@@ -19,6 +19,9 @@ DRAWN = 64  # sets of actions drawn beforehand and played in turn
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "CSP")
 EIGHT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")  # and the reward
 TRADE_OFF = ("SP", "IF")
+WORLDS = 1000  # that thresholds are found for at a time
+SAMPLES = 2048  # of a rollout
+UNSURE = 0.1  # the threshold of massaging
 ITERATIONS = 10  # of a training that is measured, after its random episodes
 
 
@@ -147,6 +150,74 @@ def _infos(lanes: int) -> tuple[list[dict[str, Any]], FairSpec]:
         env.unwrapped.report_action_probs(np.stack([1 - hire, hire], axis=1))
         infos.append(env.step((rng.random(lanes) < hire).astype(np.int64))[4])
     return infos, env.unwrapped.fair_spec
+
+
+def equal_opportunity() -> Load:
+    """Return the exact thresholds of equal opportunity for two groups and seven scores, a thousand worlds at a time."""
+    from fair_envs.baselines.lending import equal_opportunity as solve
+    from fair_envs.envs.lending.params import REPAYMENTS
+
+    worlds = np.random.default_rng(0).dirichlet(np.ones(7), (WORLDS, 2))
+
+    def run(times: int) -> None:
+        for _ in range(times):
+            solve(worlds, REPAYMENTS["delayed_impact"])
+
+    return Load(run, WORLDS)
+
+
+def measures(env_id: str, *, lanes: int) -> Load:
+    """Return the short-term and the long-term measure of an environment's study after each step, of what was played."""
+    from fair_envs.baselines.studies import study_of
+
+    env: Any = gym.make_vec(env_id, num_envs=lanes)
+    drawn = _drawn(env.single_action_space, (lanes,))
+    env.reset(seed=0)
+    infos = [env.step(drawn[k % DRAWN])[4] for k in range(300)]
+    study, rules = study_of(env_id), env.unwrapped.lanes.rules
+    both = study.short(rules, lanes), study.long(rules, lanes)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            for measure in both:
+                measure.update(infos[k % len(infos)])
+
+    run(len(infos))
+    return Load(run, lanes)
+
+
+def learners(env_id: str, *, lanes: int) -> tuple[Load, Load]:
+    """Return the trainings of F-PPO, which massages from the first rollout on, and of Stable-Baselines3's PPO.
+
+    They have the same environment, network and settings.
+    """
+    import stable_baselines3 as sb3
+
+    from fair_envs.baselines.regularised import FPPO
+    from fair_envs.baselines.studies import study_of
+
+    shared: dict[str, Any] = {"n_steps": SAMPLES // lanes, "batch_size": 64, "device": "cpu", "seed": 0}
+    plain, played = (fair_envs.make_sb3(env_id, n_envs=lanes, rows="lanes") for _ in range(2))
+    study, rules = study_of(env_id), fair_envs.make_rules(env_id)
+    assert study.massager is not None
+    fair = FPPO(
+        "MlpPolicy",
+        played,
+        short=partial(study.short, rules),
+        long=partial(study.long, rules),
+        massager=study.massager(played),  # type: ignore[arg-type]
+        massaging_schedule=UNSURE,
+        **shared,
+    )
+    return _learning(fair), _learning(sb3.PPO("MlpPolicy", plain, **shared))
+
+
+def _learning(model: Any) -> Load:
+    def run(times: int) -> None:
+        model.learn(times * SAMPLES)
+
+    run(1)
+    return Load(run, SAMPLES)
 
 
 def trade_offs() -> Load:

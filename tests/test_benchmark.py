@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fair_envs import benchmark, make_rules
+from fair_envs import benchmark, loads, make_rules
 from fair_envs.benchmark import QUICK, ROWS, Result, Row, Sample, find_row
 from fair_envs.loads import Load
 
@@ -116,12 +116,32 @@ def test_every_promise_has_a_row_of_its_own() -> None:
         "pcn": 2_000,
         "pcn race": 2.5,
         "pcn front": 0,
+        "lending rules": 5_000_000,
+        "attention rules": 2_000_000,
+        "epidemic rules": 1_000_000,
+        "lending vector": 600_000,
+        "attention vector": 600_000,
+        "epidemic vector": 600_000,
+        "lending single": 50_000,
+        "attention single": 50_000,
+        "epidemic single": 50_000,
+        "equal opportunity": 5,
+        "lending measures, 64": 3,
+        "attention measures, 64": 3,
+        "epidemic measures, 64": 3,
+        "lending f-ppo, 8": 0.8,
+        "lending f-ppo, 1": 0.8,
+        "attention f-ppo, 8": 0.8,
+        "attention f-ppo, 1": 0.8,
+        "epidemic f-ppo, 8": 0.8,
+        "epidemic f-ppo, 1": 0.8,
         "memory": 4096,
         "import": 0.5,
         "compilation": 10,
     }
-    limits = {"memory", "import", "compilation", "cached"}
-    assert {row.name for row in ROWS if not row.at_least and "notions" not in row.name} == limits
+    limits = {"memory", "import", "compilation", "cached", "equal opportunity"}
+    others = [row.name for row in ROWS if "notions" not in row.name and "measures" not in row.name]
+    assert {name for name in others if not find_row(name).at_least} == limits
 
 
 def test_fronts_that_only_the_other_found_are_not_hidden_by_a_median() -> None:
@@ -198,6 +218,36 @@ def test_learning_loads_count_the_steps_of_all_agents(monkeypatch: pytest.Monkey
         load = make()
         load.run(1)
         assert load.steps == 64 * 2 * 8
+
+
+@pytest.mark.parametrize("env_id", benchmark.PROCESSES.values())
+def test_loads_of_processes_run(env_id: str) -> None:
+    pytest.importorskip("stable_baselines3")
+    played = (loads.batch(env_id), loads.vector(env_id), loads.single(env_id), loads.measures(env_id, lanes=1))
+    for load, steps in zip(played, (64, 64, 1, 1), strict=True):
+        load.run(3)
+        assert load.steps == steps
+
+
+def test_thresholds_are_found_for_many_worlds_at_a_time() -> None:
+    pytest.importorskip("stable_baselines3")
+    load = loads.equal_opportunity()
+    load.run(1)
+    assert load.steps == 1000
+
+
+def test_the_first_of_two_loads_is_compared_with_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "repeats_lasting", lambda load, seconds: 1)
+    monkeypatch.setattr(benchmark, "clocked", lambda load, times: {"one": 4.0, "other": 2.0}[load.run(times)])
+    both = Load(lambda times: "one", 1), Load(lambda times: "other", 1)
+    assert benchmark.against(1.0, loads=lambda: both)().value == 0.5
+
+
+def test_f_ppo_and_ppo_learn_from_as_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    monkeypatch.setattr(loads, "SAMPLES", 64)
+    one, other = loads.learners("FairLending-v0", lanes=4)
+    assert one.steps == other.steps == 64
 
 
 def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
