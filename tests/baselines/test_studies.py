@@ -1,0 +1,145 @@
+"""What each environment's long-term fairness is measured and mitigated with."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as th
+
+import fair_envs
+from fair_envs.baselines.lending import LendingMassager, ScoreDistance
+from fair_envs.baselines.long_term_training import long_term_settings, make_long_term, train_long_term
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.regularised import FPPO, Changes
+from fair_envs.baselines.studies import STUDIES, study_of
+from fair_envs.faces.sb3 import LanesVecEnv
+from fair_envs.interactions import columns
+from fair_envs.metrics import wasserstein
+
+LENDING, ATTENTION, EPIDEMIC = "FairLending-v0", "FairAttention-v0", "FairEpidemic-v0"
+SMALL: dict[str, Any] = {"steps": 64, "lanes": 4, "n_steps": 8, "batch_size": 16, "pi": (4,), "vf": (4,)}
+
+
+def rows(env_id: str, lanes: int = 5, **parameters: Any) -> LanesVecEnv:
+    """Return rows of lanes that have begun."""
+    env: Any = fair_envs.make_sb3(env_id, n_envs=lanes, rows="lanes", seed=3, **parameters)
+    env.reset()
+    return env  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("env_id", STUDIES)
+@pytest.mark.parametrize("signals", ["sound", "as_coded"])
+def test_each_study_trains_with_its_massager_at_work(env_id: str, signals: Any) -> None:
+    parameters: dict[str, Any] = {"horizon": 7, "feedback": "full"} if env_id == LENDING else {"horizon": 7}
+    settings = long_term_settings(env_id, signals=signals, massaging_pace=1000, parameters=parameters, **SMALL)
+    model: Any = train_long_term(settings)
+    assert np.isfinite(model.recorded.short).any() and np.isfinite(model.recorded.long).any()
+    assert model.massaging_schedule(2) is not None and model.recorded.altered.shape == (8, 4)
+
+
+def test_a_study_without_such_signals_is_refused() -> None:
+    with pytest.raises(ValueError, match="signals must be one of sound, as_coded, got 'known'"):
+        long_term_settings(EPIDEMIC, signals="known")
+
+
+def test_the_published_settings_are_those_of_the_published_code() -> None:
+    lending, attention, epidemic = (long_term_settings(env_id, preset="published") for env_id in STUDIES)
+    assert [s.steps for s in (lending, attention, epidemic)] == [700_000, 2_000_000, 500_000]
+    assert [s.n_steps for s in (lending, attention, epidemic)] == [2000, 2048, 2048]
+    assert [s.delta for s in (lending, attention, epidemic)] == [0.005, 0.1, 0.05]
+    assert [(s.weight, s.bonus_weight) for s in (lending, attention, epidemic)] == [
+        (1.12, 1),
+        (0.15, 0.15),
+        (0.25, 0.25),
+    ]
+    assert [(s.shared, s.pi, s.vf) for s in (lending, attention, epidemic)] == [
+        ((256, 256), (256, 128), (256, 128)),
+        ((128, 128), (128, 64), (128, 64)),
+        ((512, 512), (512, 256), (512, 256)),
+    ]
+    weights = [long_term_settings(env_id, preset="published", algorithm="a-ppo") for env_id in STUDIES]
+    assert [(s.value_weight, s.decrease_weight) for s in weights] == [(0.25, 0.25), (0.15, 0.15), (0.1, 0.1)]
+    assert [s.delta for s in weights] == [0.005, 0.05, 0.05]
+    for settings in (lending, attention, epidemic, *weights):
+        assert (settings.scaling, settings.signals, settings.learning_rate) == ("as_coded", "as_coded", 1e-5)
+        assert (settings.batch_size, settings.n_epochs, settings.lanes, settings.gamma) == (64, 10, 1, 0.99)
+
+
+def test_the_thresholds_are_those_of_the_published_code() -> None:
+    lending, attention, epidemic = (study_of(env_id).thresholds for env_id in STUDIES)
+    assert lending is not None and attention is not None and epidemic is not None
+    assert [lending(i) for i in (17, 18)] == [None, 0.4925]
+    assert [round(lending(i) or 0, 4) for i in (20, 40, 60, 100, 150, 200, 349)] == [
+        0.4778,
+        0.3532,
+        0.2611,
+        0.1426,
+        0.067,
+        0.0315,
+        0.0033,
+    ]
+    assert [attention(i) for i in (15, 16, 900)] == [None, 0.08, 0.08]
+    assert [epidemic(50), *(round(epidemic(i) or 0, 4) for i in (51, 55, 60, 65, 69, 70, 200))] == [
+        None,
+        0.012,
+        0.0249,
+        0.0619,
+        0.1541,
+        0.3195,
+        0.35,
+        0.35,
+    ]
+
+
+def test_the_books_of_a_bank_hold_the_true_distance_of_the_scores() -> None:
+    env = rows(LENDING, horizon=60)
+    books, chance = ScoreDistance(env, 5), np.random.default_rng(0)
+    assert books.value == pytest.approx(1.0)
+    for _ in range(100):
+        env.step(chance.integers(0, 2, 5))
+        over = env.lanes.records["time"] == 0
+        books.update(columns(env.fair_spec, env.interactions, None))
+        books.restart(over)
+        true = env.oracle()["distribution"]
+        assert books.value == pytest.approx(wasserstein(true[:, 0], true[:, 1]), abs=1e-12)
+        assert books.distributions == pytest.approx(true, abs=1e-12)
+    assert (books.value != 1).any() and not over.any()
+
+
+def turned(massager: LendingMassager, env: LanesVecEnv) -> Any:
+    """Return which rejections are turned around where all are unsure and one group is ahead."""
+    short = STUDIES[LENDING].short(env.lanes.rules, env.num_envs)
+    short.counts[:, 0], short.counts[:, 1] = (10.0, 40.0), (20.0, 20.0)  # type: ignore[attr-defined]
+    even = PolicyOutput(probabilities=np.full((env.num_envs, 2), 0.5))
+    seen = env.lanes.show().observation[:, 0]
+    return massager(seen, np.zeros(env.num_envs, np.int64), even, short, threshold=0.2)
+
+
+def test_massaging_is_blind_to_hidden_labels_and_the_published_codes_is_not() -> None:
+    env = rows(LENDING, lanes=50)
+    label = env.lanes.records["repays"].copy()
+    sound, coded = (STUDIES[LENDING].of(signals).massager for signals in ("sound", "as_coded"))
+    assert sound is not None and coded is not None
+    before = turned(sound(env), env), turned(coded(env), env)  # type: ignore[arg-type]
+    env.lanes.records["repays"] = 1 - label
+    after = turned(sound(env), env), turned(coded(env), env)  # type: ignore[arg-type]
+    assert (before[0] == after[0]).all() and before[0].any() and not before[0].all()
+    assert (before[1] != after[1]).any()
+
+
+def test_the_published_code_turns_around_decisions_that_make_no_difference() -> None:
+    env = rows(LENDING, lanes=50)
+    env.lanes.records["repays"] = 0  # neither decision changes a true positive rate
+    coded = STUDIES[LENDING].of("as_coded").massager
+    assert coded is not None
+    assert turned(coded(env), env).all()  # type: ignore[arg-type]
+    known = LendingMassager(env, label="known", known=lambda: env.oracle()["feedback"][:, 0])
+    assert not turned(known, env).any()
+
+
+def test_ungated_what_counts_is_the_change_whatever_the_short_term_disparity() -> None:
+    model: Any = make_long_term(long_term_settings(LENDING, gated=False, **SMALL))
+    assert isinstance(model, FPPO) and not model.gated
+    change = th.tensor([0.3, -0.2, 0.1, -0.1])
+    terms = model.terms(Changes(th.tensor([0.2, 0.04, 0.02, 0.1]), th.zeros(4), change))
+    assert th.allclose(terms.sum(dim=-1), -change)

@@ -1,0 +1,151 @@
+"""What the study on long-term fairness keeps of an episode, and what it makes of it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fair_envs.baselines.designed import Always
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.reproduction import processes
+from fair_envs.reproduction.papers.hu2024 import SUMMARIES
+from fair_envs.reproduction.process_cells import AGENTS
+from fair_envs.reproduction.processes import Designed, Learned, World, series, times_of, watch
+
+
+def watched(world: World, agent: str, *, episodes: int, steps: int) -> dict[str, NDArray[Any]]:
+    """Return what is kept of a designed agent's test."""
+    chance = np.random.default_rng(0)
+    return watch(
+        world,
+        lambda env: Designed(AGENTS[world][agent](env), chance),
+        episodes=episodes,
+        steps=steps,
+        seed=5,
+        parameters={},
+    )
+
+
+def test_an_episode_is_looked_at_now_and_then_and_before_its_last_step() -> None:
+    assert times_of(11, every=5).tolist() == [0, 5, 10]
+    assert times_of(10, every=4).tolist() == [0, 4, 8, 9]
+    assert times_of(2, every=5).tolist() == [0, 1]
+
+
+def test_lending_begins_with_the_known_distances_and_all_its_cash() -> None:
+    arrays = watched("lending", "accept all", episodes=6, steps=120)
+    assert arrays["times"].tolist() == [0, 50, 100, 119]
+    found = series("lending", arrays)
+    assert found["long"].values[0] == pytest.approx(1.0)
+    assert found["long, as plotted"].values[0] == pytest.approx(np.sqrt(0.12))
+    assert found["utility"].values[0] == 10_000 and found["mean score, advantaged"].values[0] == pytest.approx(3.6)
+    assert np.nan_to_num(found["short"].values[1:]) == pytest.approx(0)  # everybody qualified gets a loan
+    assert (arrays["granted_ever"] == arrays["applied_ever"]).all() and arrays["applied_ever"].sum() == 6 * 120
+    earned = arrays["last_cash"] - 10_000
+    assert np.abs(earned).max() <= 120 and (earned % 2 == 0).all()  # as many wins and losses of 1 as steps
+
+
+def test_what_is_looked_at_is_of_before_the_step_but_for_decisions() -> None:
+    arrays = watched("lending", "accept all", episodes=3, steps=4)
+    assert arrays["qualified"][0].sum(axis=1).max() <= 1  # the first applicant's decision is in the first window
+    assert arrays["cash"][0].tolist() == [10_000] * 3 and (arrays["cash"][1] != arrays["last_cash"]).any()
+
+
+def test_the_gap_of_the_published_figure_is_that_of_mean_rates() -> None:
+    """Two episodes whose gaps of 0.5 have opposite signs, and a group of which nobody would have repaid."""
+    arrays = {
+        "times": np.array([0, 1]),
+        "qualified": np.array([[[4, 4], [4, 4]], [[0, 4], [4, 4]]]),
+        "granted": np.array([[[4, 2], [2, 4]], [[0, 2], [2, 4]]]),
+        "shares": np.full((2, 2, 2, 3), 1 / 3),
+        "cash": np.zeros((2, 2)),
+    }
+    found = series("lending", arrays)
+    assert found["short, as plotted"].values == pytest.approx([0.0, 0.5])  # 0 / 0 is 0 there
+    assert found["short"].values == pytest.approx([0.5, 0.5])  # undefined episodes are left out
+
+
+def test_attention_begins_with_the_known_spread_of_rates() -> None:
+    arrays = watched("attention", "round-robin", episodes=4, steps=40)
+    found = series("attention", arrays)
+    assert found["long, as plotted"].values[0] == 3.5
+    assert found["long"].values[0] == pytest.approx(0.2222, abs=1e-4)
+    assert arrays["reward"].shape == (40, 4) and (arrays["discovered"] <= arrays["incidents"]).all()
+    assert arrays["units"][-1].sum(axis=-1).tolist() == [40 * 6] * 4
+    assert found["short, as plotted"].values[-1] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_short_term_of_attention_forgets_what_was_long_ago() -> None:
+    times = np.array([0, 100, 299, 300, 350])
+    sent = np.zeros((5, 1, 2))
+    sent[:, 0, 0] = [1, 101, 300, 300, 300]  # all units to the first place for 300 steps, then to the second
+    sent[:, 0, 1] = [0, 0, 0, 1, 51]
+    arrays = {"times": times, "units": sent, "rates": np.ones((5, 1, 2)), "reward": np.zeros((351, 1))}
+    found = series("attention", arrays)
+    assert found["short, as plotted"].values == pytest.approx([0.5, 0.5, 0.5, 300 / 301 - 0.5, 300 / 351 - 0.5])
+    assert found["short"].values[-2:] == pytest.approx([299 / 300 - 0.5, 299 / 350 - 0.5])
+
+
+def test_the_epidemic_begins_with_the_known_distance_and_counts_everybody() -> None:
+    arrays = watched("epidemic", "nobody", episodes=400, steps=20)
+    assert (arrays["heads"].sum(axis=-1) == [15, 19]).all()
+    found = series("epidemic", arrays)
+    assert found["long, as plotted"].values[0] == pytest.approx(11.6, abs=0.5)
+    assert (found["short"].values == 0).all() and (found["short, as plotted"].values == 0).all()
+    assert (np.diff(arrays["infected"], axis=0) >= 0).all()
+    sick = arrays["heads"][1:, ..., 1].sum(axis=-1)
+    assert found["utility"].values[:-1] == pytest.approx(1 - sick.mean(axis=1) / 34, abs=1e-5)  # after the step
+
+
+def test_vaccines_without_effect_count_in_the_published_gap_alone() -> None:
+    arrays = watched("epidemic", "Max", episodes=50, steps=20)
+    assert (arrays["given"] >= arrays["effective"]).all() and (arrays["given"][-1].sum(axis=1) == 20).all()
+    found = series("epidemic", arrays)
+    assert found["short, as plotted"].values[-1] > found["short"].values[-1]
+
+
+@pytest.mark.parametrize("world", SUMMARIES)
+def test_every_column_of_the_tables_is_measured(world: World) -> None:
+    names = set(series(world, watched(world, next(iter(AGENTS[world])), episodes=2, steps=12)))
+    assert {summary.series for summary in SUMMARIES[world].values()} <= names
+
+
+class Sure:
+    """A policy that says no with a probability of 0.6."""
+
+    def __call__(self, observation: NDArray[Any]) -> PolicyOutput:
+        return PolicyOutput(probabilities=np.tile([0.6, 0.4], (len(observation), 1)))
+
+
+def test_behind_the_shield_actions_are_massaged_and_its_measure_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gymnasium as gym
+
+    from fair_envs.metrics import OpportunityGap
+
+    monkeypatch.setattr(processes, "speaker_of", lambda policy: policy)
+    asked: list[float] = []
+
+    def grant(observation: Any, action: Any, policy: Any, short: Any, *, threshold: float) -> Any:
+        asked.append(threshold)
+        return np.ones_like(action)
+
+    env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=30)
+    short, chance = OpportunityGap(3, qualified=env.unwrapped.lanes.rules.repayment), np.random.default_rng(0)
+    player = Learned(Sure(), env, chance, massager=grant, threshold=0.25, short=short)
+    for step in processes.steps_of(env, player, steps=20, seed=0):
+        assert (step.info["fair_action"] == 1).all()
+    assert asked == [0.25] * 20 and short.counts[..., 0].sum() == 0 and short.counts[..., 1].sum() > 0
+    alone = Learned(Sure(), env, chance, short=short)
+    said = np.concatenate([step.info["fair_action"] for step in processes.steps_of(env, alone, steps=20, seed=0)])
+    assert 0 < said.mean() < 1
+
+
+def test_an_agent_that_accepts_everybody_is_a_player() -> None:
+    import gymnasium as gym
+
+    env: Any = gym.make_vec("FairLending-v0", num_envs=3)
+    observation, info = env.reset(seed=0)
+    player = Designed(Always(env), np.random.default_rng(0))
+    assert player(observation).tolist() == [1, 1, 1]
+    player.told(info)
