@@ -11,9 +11,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.following import FollowMeasures
 from fair_envs.baselines.long_term_training import LongTermTraining
-from fair_envs.baselines.massaging import ShieldActions
+from fair_envs.baselines.massaging import ShieldActions, drawn, policy_output, speaker_of
 from fair_envs.baselines.regularised import Regularised
 from fair_envs.baselines.training import own_chance
+from fair_envs.core import Lanes, Rules, Step, draws
 from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.registration import make_sb3
 
@@ -51,6 +52,32 @@ class LongTermEpisodes:
             "massaged": self.massaged,
         }
         return {name: mean_interval(values, undefined="omit") for name, values in told.items()}
+
+
+class LongTermPlayer:
+    """What was trained for long-term fairness, as who plays lanes; its luck is that of the first lane.
+
+    Args:
+        model: What was trained.
+        rules: The environment that is played.
+
+    Raises:
+        ValueError: The model takes other observations or actions than the environment has.
+    """
+
+    def __init__(self, model: Any, rules: Rules) -> None:
+        seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
+        if model.observation_space.shape != seen.shape or model.action_space != acted:
+            raise ValueError(
+                f"model must take observations of shape {seen.shape} and choose from {acted}, got "
+                f"{model.observation_space.shape} and {model.action_space}"
+            )
+        self._space, self._speak = acted, speaker_of(model.policy)
+
+    def __call__(self, lanes: Lanes, step: Step) -> NDArray[Any]:
+        """Return actions, shape (B, 1, ...)."""
+        chance = np.random.default_rng(int(draws(lanes)[0, 0] * 2**53))
+        return drawn(policy_output(self._speak(step.observation[:, 0])), self._space, chance)[:, np.newaxis]
 
 
 def shielded(model: Regularised, env: VecEnv) -> ShieldActions:

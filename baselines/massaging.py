@@ -25,6 +25,7 @@ from fair_envs.baselines.following import FollowMeasures, MeasureOf
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import Positive, Weight, checked
+from fair_envs.wrappers.twin import choose
 
 Floats = NDArray[np.float64]
 
@@ -133,6 +134,16 @@ def policy_output(said: PolicyOutput | Distribution) -> PolicyOutput:
         return PolicyOutput(mean=_array(inner.mean), std=_array(inner.stddev))
     expected = "categorical, several categorical of one size, or Gaussian"
     raise ValueError(f"policy must choose actions that are {expected}, got {type(said).__name__}")
+
+
+def drawn(said: PolicyOutput, space: gym.Space[Any], chance: np.random.Generator) -> NDArray[Any]:
+    """Return actions drawn from what a policy says, shape (B, ...), within their space."""
+    if said.probabilities is not None:
+        return choose(said.probabilities, chance.random(said.probabilities.shape[:-1]))
+    if said.mean is None or said.std is None or not isinstance(space, gym.spaces.Box):
+        raise ValueError(f"policy must give probabilities, or mean and std of actions in a Box, got {space}")
+    numbers = said.mean + said.std * chance.standard_normal(said.mean.shape)
+    return np.clip(numbers, space.low, space.high).astype(space.dtype)
 
 
 def _array(tensor: th.Tensor) -> Floats:

@@ -259,14 +259,24 @@ def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -
     if policy == "random":
         rules = make_rules(env_id, **environment_parameters(env_id, param))
         return rules, playing.random_policy(rules)
-    from fair_envs.baselines.evaluation import Player
-    from fair_envs.baselines.training import load
-
-    model, config = load(policy)
+    model, config, player = loaded_player(Path(policy))
     if config.env_id != env_id:
         raise ValueError(f"id must be that of the run, {config.env_id}, got {env_id!r}")
     rules = make_rules(env_id, **environment_parameters(env_id, param, base=config.parameters))
-    return rules, Player(model, rules)
+    return rules, player(model, rules)
+
+
+def loaded_player(run: Path) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
+    """Return a run's model and settings, and what makes a player of the model."""
+    if training_kind([], out=run) == "long-term":
+        from fair_envs.baselines.long_term_evaluation import LongTermPlayer
+        from fair_envs.baselines.long_term_training import load_long_term
+
+        return *load_long_term(run), LongTermPlayer
+    from fair_envs.baselines.evaluation import Player
+    from fair_envs.baselines.training import load
+
+    return *load(run), Player
 
 
 # ---------------------------------------------------------------------------------------------------- train

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
-from fair_envs.baselines.massaging import Massager, PolicyOutput, policy_output, speaker_of
+from fair_envs.baselines.massaging import Massager, drawn, policy_output, speaker_of
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.metrics import long_term, populations
 from fair_envs.metrics.long_term import Measure
@@ -92,7 +92,7 @@ class Learned:
     def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return drawn actions, massaged by the shield."""
         said = policy_output(self._said(observation))
-        action = self._drawn(said)
+        action = drawn(said, self.space, self.chance)
         if self.massager is None or self.short is None:
             return action
         return self.massager(observation, action, said, self.short, threshold=self.threshold)
@@ -101,13 +101,6 @@ class Learned:
         """Let the shield's measure follow."""
         if self.short is not None:
             self.short.update(info)
-
-    def _drawn(self, said: PolicyOutput) -> NDArray[Any]:
-        if said.probabilities is not None:
-            return choose(said.probabilities, self.chance.random(said.probabilities.shape[:-1]))
-        assert said.mean is not None and said.std is not None and isinstance(self.space, gym.spaces.Box)
-        drawn = said.mean + said.std * self.chance.standard_normal(said.mean.shape)
-        return np.clip(drawn, self.space.low, self.space.high).astype(self.space.dtype)
 
 
 class Step(NamedTuple):
