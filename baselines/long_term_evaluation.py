@@ -11,8 +11,9 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.following import FollowMeasures
 from fair_envs.baselines.long_term_training import LongTermTraining
-from fair_envs.baselines.massaging import ShieldActions, drawn, policy_output, speaker_of
+from fair_envs.baselines.massaging import Massager, ShieldActions, drawn, policy_output, speaker_of
 from fair_envs.baselines.regularised import Regularised
+from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
 from fair_envs.core import Lanes, Rules, Step, draws
 from fair_envs.metrics.intervals import Estimate, mean_interval
@@ -80,24 +81,34 @@ class LongTermPlayer:
         return drawn(policy_output(self._speak(step.observation[:, 0])), self._space, chance)[:, np.newaxis]
 
 
-def shielded(model: Regularised, env: VecEnv) -> ShieldActions:
+def shielded(model: Regularised, env: VecEnv, *, massager: Massager | None = None) -> ShieldActions:
     """Return an environment behind the shield of a model, with the threshold of its last rollout.
+
+    Args:
+        model: What was trained.
+        env: What is played.
+        massager: One made for that environment, in place of the model's own.
 
     Raises:
         ValueError: The model has no massager.
     """
-    if model.massager is None or model.short is None:
+    own = massager or model.massager
+    if own is None or model.short is None:
         raise ValueError("model must have a massager, got none")
     others = () if model.long is None else (model.long,)
-    shield = ShieldActions(
-        env, model.massager, model.policy, short=model.short, threshold=model.massaging_schedule, others=others
-    )
+    shield = ShieldActions(env, own, model.policy, short=model.short, threshold=model.massaging_schedule, others=others)
     shield.rollout = max(0, model.rollouts - 1)
     return shield
 
 
 def play_long_term(
-    model: Regularised, env: VecEnv, *, shield: bool = False, deterministic: bool = False, seed: int = 0
+    model: Regularised,
+    env: VecEnv,
+    *,
+    shield: bool = False,
+    deterministic: bool = False,
+    seed: int = 0,
+    massager: Massager | None = None,
 ) -> LongTermEpisodes:
     """Play the first episode of every row of an environment.
 
@@ -107,12 +118,13 @@ def play_long_term(
         shield: Whether actions are massaged as in the last rollout of the training; else the policy plays by itself.
         deterministic: Whether the likeliest action is taken instead of a drawn one.
         seed: Of the draws of actions.
+        massager: One made for that environment, in place of the model's own.
 
     Raises:
         ValueError: There is no massager to shield with.
     """
     makers = [maker for maker in (model.short, model.long) if maker is not None]
-    followed = shielded(model, env) if shield else FollowMeasures(env, makers)
+    followed = shielded(model, env, massager=massager) if shield else FollowMeasures(env, makers)
     with own_chance(th.get_num_threads()):
         th.manual_seed(seed)
         return _played(model, followed, deterministic=deterministic)
@@ -158,8 +170,9 @@ def evaluate_long_term(
         parameters: Of the environment; None: those of the training.
     """
     given = config.parameters if parameters is None else parameters
-    found = {}
+    make, found = study_of(config.env_id).of(config.signals).massager, {}
     for name in ("unshielded", "shielded")[: 1 if model.massager is None else 2]:
-        env = make_sb3(config.env_id, n_envs=episodes, rows="lanes", seed=seed, threads=config.threads, **given)
-        found[name] = play_long_term(model, env, shield=name == "shielded", seed=seed)
+        env: Any = make_sb3(config.env_id, n_envs=episodes, rows="lanes", seed=seed, threads=config.threads, **given)
+        own = None if make is None else make(env)  # one may look into the environment
+        found[name] = play_long_term(model, env, shield=name == "shielded", seed=seed, massager=own)
     return found

@@ -5,6 +5,7 @@ What an environment's long-term fairness is measured and mitigated with is its `
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +76,7 @@ class LongTermTraining:
     gated: bool = True  # F-PPO: whether being above delta says which of the two counts
     # Massaging
     massaging: Massaging = "as_paper"  # what is learnt from altered actions
-    massaging_pace: Positive = 1.0  # rollouts of the published schedule that pass in one rollout
+    massaging_pace: Weight = 0.0  # rollouts of the published schedule that pass in one; 0: all of them in the training
     # PPO under a limit
     limit: Weight = 0.05  # of the mean short-term disparity
     multiplier_rate: Positive = 0.05
@@ -94,6 +95,10 @@ class LongTermTraining:
             elif name not in ("env_id", "parameters"):
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        if missing := study.without(self.parameters):
+            raise ValueError(
+                f"parameters must have {missing} for signals {self.signals!r}, got {dict(self.parameters)!r}"
+            )
         if self.algorithm == "f-ppo-s" and study.massager is None:
             raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
 
@@ -102,6 +107,9 @@ class LongTermTraining:
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return plain
 
+
+BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}
+"""PPO's settings in the published code, where an environment's study has no others."""
 
 Preset = Literal["recommended", "published"]
 """Settings that stand in for those that are not given: this package's, or the published code's."""
@@ -116,15 +124,20 @@ def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     checked("preset", preset, Preset)
     study = study_of(given["env_id"])
     if preset == "recommended":
-        return dict(study.settings)
-    backbone = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5, "scaling": "as_coded"}
-    return {**backbone, **study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
+        values = dict(study.settings)
+    else:
+        own = {**study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
+        values = {**BACKBONE, "scaling": "as_coded", **own}
+    if "parameters" in given:  # one of them does not throw away the others
+        values["parameters"] = {**values.get("parameters", {}), **given["parameters"]}
+    return values
 
 
 def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> LongTermTraining:
     """Return the settings of a training on an environment, with what its study says in place of what is not given."""
     given = {"env_id": env_id, "algorithm": "f-ppo", **given}
-    return LongTermTraining(**{**long_term_preset(preset, given), **given})
+    values = long_term_preset(preset, given)
+    return LongTermTraining(**{**values, **given, "parameters": values.get("parameters", {})})
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -170,7 +183,10 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     sizes = {name: list(getattr(config, name)) for name in ("shared", "pi", "vf")}
     settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
     kind, own = learner_of(config, env)
-    model = kind(SharedTrunkPolicy, env, **settings, **own)
+    with warnings.catch_warnings():
+        # A last minibatch that is smaller than the others does no harm.
+        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+        model = kind(SharedTrunkPolicy, env, **settings, **own)
     env.seed(first)  # the model has seeded it with its own seed
     return model
 
@@ -187,11 +203,19 @@ def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], d
     if config.algorithm == "a-ppo":
         return APPO, {**shared, "value_weight": config.value_weight, "decrease_weight": config.decrease_weight}
     if config.algorithm != "f-ppo-l" and study.massager is not None and study.thresholds is not None:
-        schedule = Paced(study.thresholds, config.massaging_pace)
+        schedule = Paced(study.thresholds, pace_of(config))
         shared |= {"massager": study.massager(env), "massaging_schedule": schedule, "massaging": config.massaging}
     regularised = config.algorithm != "f-ppo-s"
     weights = {"weight": config.weight * regularised, "bonus_weight": config.bonus_weight * regularised}
     return FPPO, {**shared, **weights, "gated": config.gated}
+
+
+def pace_of(config: LongTermTraining) -> float:
+    """Return how many rollouts of the published schedule pass in one of a training."""
+    if config.massaging_pace > 0:
+        return config.massaging_pace
+    rollouts = -(-config.steps // (config.lanes * config.n_steps))
+    return study_of(config.env_id).rollouts / rollouts
 
 
 def train_long_term(

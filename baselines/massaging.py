@@ -146,6 +146,15 @@ def drawn(said: PolicyOutput, space: gym.Space[Any], chance: np.random.Generator
     return np.clip(numbers, space.low, space.high).astype(space.dtype)
 
 
+def likeliest(said: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
+    """Return the likeliest actions, shape (B, ...), within their space; of equally likely ones the first."""
+    if said.probabilities is not None:
+        return np.asarray(said.probabilities.argmax(axis=-1), np.int64)
+    if said.mean is None or not isinstance(space, gym.spaces.Box):
+        raise ValueError(f"policy must give probabilities, or the mean of actions in a Box, got {space}")
+    return np.clip(said.mean, space.low, space.high).astype(space.dtype)
+
+
 def _array(tensor: th.Tensor) -> Floats:
     return tensor.detach().cpu().numpy().astype(np.float64)
 
@@ -184,6 +193,7 @@ class ShieldActions(FollowMeasures):
         threshold: What the massager calls unsure; a number, or a schedule of which `rollout` is the place; None:
             nothing is altered.
         others: What makes further measures to be followed.
+        max_importance: What `importance` is at most; None: it is not computed.
 
     Attributes:
         sampled: The last actions as they came, shape (B, ...).
@@ -191,6 +201,8 @@ class ShieldActions(FollowMeasures):
         altered: Which rows' differ, shape (B,).
         log_prob: The logarithms of the policy's probabilities of what was executed, shape (B,); None where nothing was
             altered, or a policy says arrays only.
+        importance: How much more probable the policy makes what was executed than it is executed, shape (B,):
+            ``min(max_importance, pi(a'|s) / mu(a'|s))`` with mu the law of what is executed; 1: as much.
         rollout: Counts rollouts, for a schedule.
 
     Raises:
@@ -212,6 +224,7 @@ class ShieldActions(FollowMeasures):
         short: MeasureOf,
         threshold: float | Schedule | None,
         others: Sequence[MeasureOf] = (),
+        max_importance: float | None = None,
     ) -> None:
         super().__init__(venv, (short, *others))
         if isinstance(self._source, AgentsVecEnv):
@@ -226,6 +239,8 @@ class ShieldActions(FollowMeasures):
         self.altered = np.zeros(self.num_envs, bool)
         self.log_prob: th.Tensor | None = None
         self.output: PolicyOutput | None = None
+        self.max_importance = max_importance
+        self.importance: Floats = np.ones(self.num_envs)
 
     @property
     def short(self) -> Measure:
@@ -259,6 +274,7 @@ class ShieldActions(FollowMeasures):
         self.sampled = self.executed = actions
         self.altered = np.zeros(self.num_envs, bool)
         self.output = self.log_prob = None
+        self.importance = np.ones(self.num_envs)
         if (threshold := self.threshold) is not None:
             self._massage(actions, threshold)
         self.venv.step_async(self.executed)
@@ -277,27 +293,31 @@ class ShieldActions(FollowMeasures):
             raise ValueError(f"massager must return actions of shape {actions.shape}, got {executed.shape}")
         self.executed = executed
         self.altered = ~same_rows(executed, actions)
+        if self.max_importance is not None:  # here, while the measure and what is seen are those of the decision
+            self.importance = self._importance(self.output, threshold, highest=self.max_importance)
         if isinstance(said, Distribution) and self.altered.any():
             inner: Any = said.distribution[0] if isinstance(said.distribution, list) else said.distribution
             device = (inner.mean if isinstance(said, DiagGaussianDistribution) else inner.logits).device
             with th.no_grad():
                 self.log_prob = said.log_prob(th.as_tensor(executed, device=device))
 
-    def executed_probability(self) -> Floats:
-        """Return the probability with which what was executed is executed there, shape (B,).
+    def _importance(self, said: PolicyOutput, threshold: float, *, highest: float) -> Floats:
+        """Return how much more probable the policy makes what is executed than it is executed, shape (B,).
 
-        It is the sum of the policy's probabilities of all actions that the massager turns into it.
+        The probability with which something is executed is the sum of the policy's probabilities of all actions that
+        the massager turns into it.
 
         Raises:
             ValueError: See `candidates`.
         """
-        if self.output is None or self.output.probabilities is None:
+        if said.probabilities is None:
             raise ValueError("action_space must be Discrete or MultiDiscrete to know how probable executed actions are")
         total = np.zeros(self.num_envs)
         for action in candidates(self.executed, self.action_space, self.massager):
-            landed = self.massager(self.seen, action, self.output, self.short, threshold=self.threshold or 0.0)
-            total += same_rows(landed, self.executed) * probability(self.output.probabilities, action)
-        return total
+            landed = self.massager(self.seen, action, said, self.short, threshold=threshold)
+            total += same_rows(landed, self.executed) * probability(said.probabilities, action)
+        of_policy = probability(said.probabilities, self.executed)
+        return np.minimum(highest, of_policy / np.maximum(total, np.finfo(float).tiny))
 
 
 def same_rows(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
@@ -338,18 +358,6 @@ def candidates(executed: NDArray[Any], space: gym.Space[Any], massager: Any) -> 
             action = executed.copy()
             action[:, entry] = (executed[:, entry] + shift) % options
             yield action
-
-
-def importance(shield: ShieldActions, *, highest: float) -> Floats:
-    """Return how much more probable the policy makes what was executed than it is executed, shape (B,); 1: as much.
-
-    ``min(highest, pi(a'|s) / mu(a'|s))`` with mu the law of what is executed.
-    """
-    if shield.output is None:
-        return np.ones(shield.num_envs)
-    executed = shield.executed_probability()
-    of_policy = probability(shield.output.probabilities, shield.executed)  # type: ignore[arg-type]
-    return np.minimum(highest, of_policy / np.maximum(executed, np.finfo(float).tiny))
 
 
 Massaging = Literal["as_paper", "shield", "corrected"]

@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.fair_modes import Memory
 from fair_envs.baselines.following import FollowMeasures, MeasureOf, restore, snapshot
-from fair_envs.baselines.massaging import Massager, Massaging, Schedule, ShieldActions, importance
+from fair_envs.baselines.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo import PPO, Minibatch
 from fair_envs.parameters import Positive, Weight, checked
 
@@ -136,7 +136,8 @@ class Regularised(PPO):
 
     A saved model keeps the measures' and the massager's makers, its multipliers and how many rollouts it has seen;
     episodes that were under way are not continued where it is loaded, so the measures begin anew with them. What a
-    massager itself remembers is its own to keep; those of this package remember nothing.
+    massager itself remembers is its own to keep; those of this package remember nothing, but for a `LendingMassager`
+    that knows labels, which goes on to read those of the environment that it was made for.
 
     Args:
         args: As for `stable_baselines3.PPO`. The environment is `fair_envs.make_sb3`, or any other whose infos hold
@@ -168,7 +169,10 @@ class Regularised(PPO):
         if short is None and kwargs.get("_init_setup_model", True):  # a model that is loaded gets it later
             raise ValueError("short must make a measure, got None")
         if (massager is None) != (massaging_schedule is None):
-            raise ValueError("massager and massaging_schedule must be given together, got one of them")
+            raise ValueError(
+                f"massager and massaging_schedule must be given together, got massager={massager!r} and "
+                f"massaging_schedule={massaging_schedule!r}"
+            )
         self.short, self.long, self.massager = short, long, massager
         self.massaging_schedule = massaging_schedule
         self.massaging, self.max_importance = massaging, float(checked("max_importance", max_importance, Positive))
@@ -215,6 +219,7 @@ class Regularised(PPO):
                     short=short,
                     threshold=self.massaging_schedule,
                     others=makers[1:],
+                    max_importance=self.max_importance if self.massaging == "corrected" else None,
                 )
         return self._following
 
@@ -245,7 +250,7 @@ class Regularised(PPO):
         if self.massaging == "shield":
             return action, log_prob
         if self.massaging == "corrected":
-            self.recorded.weight[step] = importance(shield, highest=self.max_importance)
+            self.recorded.weight[step] = shield.importance
         if shield.log_prob is None:
             return action, log_prob
         altered = shield.altered

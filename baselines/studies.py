@@ -10,7 +10,13 @@ from typing import Any, Literal
 from fair_envs.baselines.attention import AttentionMassager
 from fair_envs.baselines.epidemic import EpidemicMassager
 from fair_envs.baselines.lending import LendingMassager, ScoreDistance
-from fair_envs.baselines.massaging import Massager, MassagingSchedule, Schedule
+from fair_envs.baselines.massaging import (
+    ATTENTION_SCHEDULE,
+    EPIDEMIC_SCHEDULE,
+    LENDING_SCHEDULE,
+    Massager,
+    Schedule,
+)
 from fair_envs.core import Rules
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.metrics.long_term import (
@@ -36,7 +42,9 @@ class Study:
         short: Makes the short-term measure of so many lanes, from the environment's rules.
         long: Makes the long-term measure.
         massager: Makes what alters unsure actions, from the environment that is trained on; None: there is none.
-        thresholds: What it calls unsure, by rollout.
+        thresholds: What it calls unsure, by rollout of the published training.
+        rollouts: How many of them there are.
+        needs: Parameters of the environment without which the measures make no sense.
         settings: Fields of `LongTermTraining` whose defaults do not suit the environment.
         published: Fields as in the published study, by algorithm; under ``"all"`` for all of them.
         others: Other signals, each with the fields of a study that it has instead; ``"sound"`` is the study itself.
@@ -46,9 +54,17 @@ class Study:
     long: Callable[[Rules, int], Measure]
     massager: Callable[[LanesVecEnv], Massager] | None = None
     thresholds: Schedule | None = None
+    rollouts: int = 1
+    needs: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     others: Mapping[Signals, Mapping[str, Any]] = field(default_factory=dict)
+
+    def without(self, parameters: Mapping[str, Any]) -> str:
+        """Return which of the needed parameters are not as they must be, in words; nothing if all are."""
+        return ", ".join(
+            f"{name}={value!r}" for name, value in self.needs.items() if parameters.get(name, None) != value
+        )
 
     def of(self, signals: Signals) -> "Study":
         """Return the study that follows other signals.
@@ -82,9 +98,12 @@ def study_of(env_id: str) -> Study:
 # ---------------------------------------------------------------------------------------------------------- lending
 
 
+FEWEST = 10  # people who would repay, as expected, from which on a group's rate is told
+
+
 def expected_opportunity(rules: Any, lanes: int) -> OpportunityGap:
     """Return the gap of the true positive rates that a bank expects, which knows how often each score repays."""
-    return OpportunityGap(lanes, window=rules.params.window, qualified=rules.repayment)
+    return OpportunityGap(lanes, window=rules.params.window, qualified=rules.repayment, minimum=FEWEST)
 
 
 def known_opportunity(rules: Any, lanes: int) -> OpportunityGap:
@@ -112,11 +131,12 @@ STUDIES["FairLending-v0"] = Study(
     short=expected_opportunity,
     long=scores_in_window,
     massager=LendingMassager,
-    thresholds=MassagingSchedule(first=0.5, factor=0.985, after=17),
+    thresholds=LENDING_SCHEDULE,
+    rollouts=350,
     settings={"parameters": {"horizon": 2000}},
     published={
         "all": {
-            "parameters": {"horizon": 2000, "observation": "authors", "feedback": "full"},
+            "parameters": {"profile": "authors", "feedback": "full"},
             "signals": "as_coded",
             "n_steps": 2000,
             "steps": 700_000,
@@ -136,6 +156,7 @@ STUDIES["FairLending-v0"] = Study(
             "short": known_opportunity,
             "long": counts_in_window,
             "massager": published_lending_massager,
+            "needs": {"feedback": "full"},
         },
     },
 )
@@ -170,7 +191,8 @@ STUDIES["FairAttention-v0"] = Study(
     short=shares_of_units,
     long=incidents_in_window,
     massager=attention_massager,
-    thresholds=MassagingSchedule(first=0.08, after=15),
+    thresholds=ATTENTION_SCHEDULE,
+    rollouts=977,
     settings={"delta": 0.1},
     published={
         "all": {
@@ -229,7 +251,8 @@ STUDIES["FairEpidemic-v0"] = Study(
     short=effective_vaccinations,
     long=health,
     massager=epidemic_massager,
-    thresholds=MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35),
+    thresholds=EPIDEMIC_SCHEDULE,
+    rollouts=245,
     published={
         "all": {
             "parameters": {"profile": "authors"},

@@ -338,7 +338,8 @@ def start_training(
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
     if preset_values is not None and (preset is not None or not resume):
-        given = preset_values(preset or "recommended", given) | given
+        values = preset_values(preset or "recommended", given)
+        given = values | given | {name: values[name] for name in ("parameters",) if name in values}
     config = kind(**given)
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
     with resumable(f"fair-envs train --out {folder} --resume", begun=folder / "config.json"):

@@ -203,7 +203,8 @@ def course_plot(
             low, high = [e.low for e in estimates], [e.high for e in estimates]
             axis.fill_between(curve.times, low, high, color=colours[name], alpha=0.15)
         for name, read in points.get(title, {}).items():
-            axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY))
+            own = None if name in colours else f"{name} (paper)"
+            axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY), label=own)
         axis.set(title=title, xlabel="step")
     grid[0][0].legend(fontsize="small")
     _save(figure, path)

@@ -15,12 +15,14 @@ from fair_envs.baselines import attention, epidemic, lending
 from fair_envs.baselines.designed import Always
 from fair_envs.baselines.long_term_training import DisparityCurve, LongTermTraining, train_long_term
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
+from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
 from fair_envs.reproduction.experiment import TEST_SEEDS, Job
 from fair_envs.reproduction.processes import Designed, Learned, World, watch
 
 SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next
 BEHIND = "shielded/"  # before the names of what was kept of the test behind the shield
+LIKELIEST = "likeliest/"  # of that with the likeliest actions
 TRAINING = "training/"  # and of what was recorded in the course of the training
 
 AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Agent]]] = {
@@ -38,7 +40,7 @@ AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Agent]]] = {
     },
     "epidemic": {
         "Max": partial(epidemic.MostNeighbours, otherwise="hub"),
-        "Max, infected neighbours": epidemic.MostInfectedNeighbours,
+        "Max, infected neighbours": partial(epidemic.MostInfectedNeighbours, otherwise="hub"),
         "random": Random,
         "nobody": epidemic.Nobody,
     },
@@ -88,32 +90,38 @@ class LearnedCell(Job):
         training: What is trained, and how.
         episodes: Test episodes.
         steps: Of each.
+        likeliest: Whether it is also tested with its likeliest actions.
     """
 
     world: World
     training: LongTermTraining
     episodes: int
     steps: int
+    likeliest: bool = False
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write what was kept of the tests and of the training, and return how long the training took."""
         started, course = time.perf_counter(), DisparityCurve()
         model: Any = train_long_term(self.training, callback=course)
         seconds = time.perf_counter() - started
-        arrays = {**self.test(model, shield=False), **{TRAINING + name: v for name, v in course.arrays().items()}}
-        if model.massager is not None and self.training.signals != "as_coded":  # there it reads hidden labels
+        arrays = {**self.test(model), **{TRAINING + name: value for name, value in course.arrays().items()}}
+        if model.massager is not None:
             arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}
+        if self.likeliest:
+            arrays |= {LIKELIEST + name: value for name, value in self.test(model, likeliest=True).items()}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds}
 
-    def test(self, model: Any, *, shield: bool) -> dict[str, NDArray[Any]]:
-        """Return what is kept of the test episodes."""
-        chance = np.random.default_rng(self.training.seed)
+    def test(self, model: Any, *, shield: bool = False, likeliest: bool = False) -> dict[str, NDArray[Any]]:
+        """Return what is kept of the test episodes; a shield is that of the training's last rollout."""
+        chance, study = np.random.default_rng(self.training.seed), study_of(self.training.env_id)
         last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
 
         def player(env: VectorEnv) -> Learned:
-            behind = {} if last is None else {"massager": model.massager, "threshold": last}
-            return Learned(model.policy, env, chance, short=model.short(env.num_envs), **behind)
+            behind: dict[str, Any] = {"short": model.short(env.num_envs), "likeliest": likeliest}
+            if last is not None:  # made for this environment: one may look into it
+                behind |= {"massager": study.of(self.training.signals).massager(env), "threshold": last}  # type: ignore
+            return Learned(model.policy, env, chance, **behind)
 
         with own_chance(1):
             return watch(
@@ -131,6 +139,7 @@ class ProcessResult(NamedTuple):
 
     open: Mapping[str, NDArray[Any]]  # of the test
     shielded: Mapping[str, NDArray[Any]]  # of the test behind the shield; nothing if there is none
+    likeliest: Mapping[str, NDArray[Any]]  # of that with the likeliest actions; nothing if there was none
     training: Mapping[str, NDArray[Any]]
     seconds: float
 
@@ -142,7 +151,7 @@ def read_process(folder: Path) -> ProcessResult:
         arrays = {name: stored[name] for name in stored.files}
     parts = {
         prefix: {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
-        for prefix in (BEHIND, TRAINING)
+        for prefix in (BEHIND, LIKELIEST, TRAINING)
     }
     plain = {name: value for name, value in arrays.items() if "/" not in name}
-    return ProcessResult(plain, parts[BEHIND], parts[TRAINING], seconds)
+    return ProcessResult(plain, parts[BEHIND], parts[LIKELIEST], parts[TRAINING], seconds)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
-from fair_envs.baselines.massaging import Massager, drawn, policy_output, speaker_of
+from fair_envs.baselines.massaging import Massager, drawn, likeliest, policy_output, speaker_of
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.metrics import long_term, populations
 from fair_envs.metrics.long_term import Measure
@@ -29,6 +29,7 @@ ENV_IDS: Mapping[World, str] = {
 }
 TESTS: Mapping[World, Mapping[str, Any]] = {"lending": {"feedback": "full"}, "attention": {}, "epidemic": {}}
 """Parameters of the tests alone: measures are told who of the rejected would have repaid; no agent sees it."""
+FEWEST = 10  # people who would repay, from which on a group's rate counts; the published figure counts all
 WINDOW = 300  # applicants, or steps of allocations, that short-term measures look back on
 SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
 
@@ -73,6 +74,7 @@ class Learned:
         massager: The shield, or None.
         threshold: What the shield calls unsure.
         short: The measure that it asks, of the environment's lanes.
+        likeliest: Whether the likeliest action is taken instead of a drawn one.
     """
 
     def __init__(
@@ -84,7 +86,9 @@ class Learned:
         massager: Massager | None = None,
         threshold: float = 0.0,
         short: Measure | None = None,
+        likeliest: bool = False,
     ) -> None:
+        self.likeliest = likeliest
         self.chance, self.space = chance, env.single_action_space
         self.massager, self.threshold, self.short = massager, threshold, short
         self._said = speaker_of(policy)
@@ -92,7 +96,7 @@ class Learned:
     def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return drawn actions, massaged by the shield."""
         said = policy_output(self._said(observation))
-        action = drawn(said, self.space, self.chance)
+        action = likeliest(said, self.space) if self.likeliest else drawn(said, self.space, self.chance)
         if self.massager is None or self.short is None:
             return action
         return self.massager(observation, action, said, self.short, threshold=self.threshold)
@@ -264,8 +268,9 @@ def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,)."""
     qualified, granted, shares = arrays["qualified"], arrays["granted"], arrays["shares"]
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = granted / qualified  # NaN: nobody qualified in the window
+        rates = granted / qualified
     coded = np.where(qualified > 0, rates, 0).mean(axis=1)
+    rates = np.where(qualified >= FEWEST, rates, np.nan)
     return {
         "short, as plotted": np.abs(coded[:, 0] - coded[:, 1]),
         "short": _nanmean(np.abs(rates[..., 0] - rates[..., 1])),
@@ -295,6 +300,7 @@ def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
         "long": _nanmean(populations.total_variation_of_shares(rates, np.ones_like(rates))),
         "utility": smooth[times],
         "mean rate": rates.mean(axis=(1, 2)),
+        "incidents left": (rates > 0).any(axis=2).mean(axis=1),  # where none are, nothing is shared
     }
 
 

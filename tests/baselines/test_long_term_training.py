@@ -55,6 +55,7 @@ STUDY = Study(
     long=long,
     massager=massager,
     thresholds=MassagingSchedule(first=0.2, after=1),
+    rollouts=2,
     settings={"n_epochs": 3},
     published={"all": {"shared": (16,), "pi": (8,), "vf": (8,)}, "f-ppo": {"weight": 1.12}},
 )

@@ -30,11 +30,59 @@ def rows(env_id: str, lanes: int = 5, **parameters: Any) -> LanesVecEnv:
 @pytest.mark.parametrize("env_id", STUDIES)
 @pytest.mark.parametrize("signals", ["sound", "as_coded"])
 def test_each_study_trains_with_its_massager_at_work(env_id: str, signals: Any) -> None:
-    parameters: dict[str, Any] = {"horizon": 7, "feedback": "full"} if env_id == LENDING else {"horizon": 7}
-    settings = long_term_settings(env_id, signals=signals, massaging_pace=1000, parameters=parameters, **SMALL)
+    parameters: dict[str, Any] = {"horizon": 80, "feedback": "full"} if env_id == LENDING else {"horizon": 7}
+    small = {**SMALL, "n_steps": 80, "steps": 640} if env_id == LENDING else SMALL
+    settings = long_term_settings(env_id, signals=signals, massaging_pace=1000, parameters=parameters, **small)
     model: Any = train_long_term(settings)
     assert np.isfinite(model.recorded.short).any() and np.isfinite(model.recorded.long).any()
-    assert model.massaging_schedule(2) is not None and model.recorded.altered.shape == (8, 4)
+    assert model.massaging_schedule(2) is not None and model.recorded.altered.shape == (settings.n_steps, 4)
+
+
+def test_the_massaging_schedule_of_the_whole_published_training_passes() -> None:
+    usual: Any = make_long_term(long_term_settings(LENDING, **{**SMALL, "steps": 320}))  # in 10 rollouts
+    assert [usual.massaging_schedule(k) is None for k in range(3)] == [True, False, False]  # 35 pass in each
+    assert usual.massaging_schedule(9) == pytest.approx(0.5 * 0.985 ** (9 * 35 - 17))
+    given: Any = make_long_term(long_term_settings(LENDING, massaging_pace=1, **{**SMALL, "steps": 320}))
+    assert [given.massaging_schedule(k) for k in (9, 18)] == [None, 0.4925]
+
+
+def test_one_parameter_of_the_environment_does_not_throw_away_the_presets_others() -> None:
+    settings = long_term_settings(LENDING, preset="published", parameters={"horizon": 100})
+    assert settings.parameters == {"profile": "authors", "feedback": "full", "horizon": 100}
+    assert long_term_settings(LENDING, parameters={"window": 100}).parameters == {"horizon": 2000, "window": 100}
+    assert long_term_settings(LENDING, parameters={"horizon": 100}).parameters == {"horizon": 100}
+
+
+def test_measures_of_hidden_labels_need_them() -> None:
+    with pytest.raises(ValueError, match="parameters must have feedback='full' for signals 'as_coded', got"):
+        long_term_settings(LENDING, signals="as_coded")
+
+
+@pytest.mark.parametrize("env_id", STUDIES)
+def test_corrected_weights_are_those_of_the_decision_not_of_what_came_after(env_id: str) -> None:
+    n_steps = 80 if env_id == LENDING else 8  # a bank tells rates of ten people at least
+    settings = {**SMALL, "n_steps": n_steps, "massaging": "corrected", "parameters": {"horizon": 100}}
+    model: Any = make_long_term(long_term_settings(env_id, **settings))
+    seen: list[tuple[Any, ...]] = []
+    inner = model.massager
+
+    class Spy:
+        alters_one_entry = getattr(inner, "alters_one_entry", False)
+
+        def __call__(self, observation: Any, action: Any, policy: Any, short: Any, *, threshold: float) -> Any:
+            seen.append((observation.copy(), short.value.copy(), policy))
+            return inner(observation, action, policy, short, threshold=threshold)
+
+    model.massager, model.massaging_schedule = Spy(), 0.4
+    model.learn(4 * n_steps)
+    count = {LENDING: 2, ATTENTION: 1 + 6 * 4, EPIDEMIC: 35}[env_id]  # actions that may have become the executed one
+    steps = [seen[k : k + count + 1] for k in range(0, len(seen), count + 1)]
+    assert len(steps) == n_steps
+    for calls in steps:
+        for observation, value, policy in calls:
+            assert np.array_equal(observation, calls[0][0]) and policy is calls[0][2]
+            assert np.array_equal(value, calls[0][1], equal_nan=True)
+    assert model.recorded.weight.max() <= 1.05 and model.recorded.weight.min() < 1
 
 
 def test_a_study_without_such_signals_is_refused() -> None:

@@ -52,20 +52,33 @@ def test_what_is_tried_differs_from_f_ppo_in_what_its_name_says() -> None:
     assert training("F-PPO, weight 20") == replace(usual, weight=20.0, bonus_weight=20.0)
     assert training("F-PPO, known, ungated") == replace(usual, signals="known", gated=False)
     longer = training("F-PPO, 3 times the steps")
-    assert longer == replace(usual, steps=3 * usual.steps, massaging_pace=longer.massaging_pace)
-    assert longer.massaging_pace == pytest.approx(usual.massaging_pace / 3, rel=0.02)
+    assert longer == replace(usual, steps=3 * usual.steps)
 
 
-def test_the_massaging_schedule_of_the_whole_published_training_passes() -> None:
-    settings = training("F-PPO", "epidemic")
-    rollouts = -(-settings.steps // (settings.lanes * settings.n_steps))
-    assert settings.massaging_pace * rollouts == pytest.approx(245)
+@pytest.mark.parametrize("scale", SCALES)
+def test_agents_follow_this_packages_measures_but_for_those_as_coded(scale: str) -> None:
+    for (world, name), group in cells(SCALES[scale]).items():
+        for cell in group:
+            if not isinstance(cell, LearnedCell):
+                continue
+            settings, coded = cell.training, name.endswith(", as coded")
+            assert (settings.signals == "as_coded", settings.scaling == "as_coded") == (coded, coded)
+            assert ("profile" in settings.parameters) == coded
+            assert settings.delta == 0.05 or world == "attention" or coded
+            if coded and world == "lending":
+                assert settings.parameters["feedback"] == "full"
 
 
-def test_the_published_protocol_has_the_published_settings() -> None:
+def test_agents_as_coded_have_the_published_weights_and_tolerances() -> None:
+    fair, regularised = (training(name, "attention") for name in ("F-PPO, as coded", "A-PPO, as coded"))
+    assert (fair.weight, fair.bonus_weight, fair.delta) == (0.15, 0.15, 0.1)
+    assert (regularised.value_weight, regularised.decrease_weight, regularised.delta) == (0.15, 0.15, 0.05)
+
+
+def test_the_full_scale_has_the_published_networks_and_step_sizes() -> None:
     settings = training("F-PPO", "lending", "full")
     assert (settings.lanes, settings.n_steps, settings.learning_rate, settings.steps) == (1, 2000, 1e-5, 700_000)
-    assert settings.massaging_pace == 1 and settings.shared == (256, 256)
+    assert (settings.shared, settings.batch_size, settings.delta) == ((256, 256), 64, 0.05)
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -75,7 +88,7 @@ def test_cells_run_and_are_read(world: World, tmp_path: Path) -> None:
     )
     shared: dict[str, Any] = {"world": world, "episodes": 3, "steps": 10}
     name = next(iter(AGENTS[world]))
-    learned = LearnedCell(training=replace(small, massaging_pace=500.0), **shared)
+    learned = LearnedCell(training=small, likeliest=True, **shared)
     designed = DesignedCell(name=name, seed=1, **shared)
     folders = run_cells([learned, designed], tmp_path, progress=False)
     trained, told = read_process(folders[learned.key]), read_process(folders[designed.key])
@@ -83,7 +96,8 @@ def test_cells_run_and_are_read(world: World, tmp_path: Path) -> None:
     assert trained.training["altered"].shape == (2,)
     assert not told.shielded and not told.training and told.seconds == 0
     names = set(series(world, told.open))
-    assert set(series(world, trained.open)) == set(series(world, trained.shielded)) == names
+    for test in (trained.open, trained.shielded, trained.likeliest):
+        assert set(series(world, test)) == names
 
 
 # ------------------------------------------------------------------------------------------------------ report
@@ -125,7 +139,8 @@ def verdicts(found: Report) -> dict[str, str]:
 def test_a_lower_number_is_said_to_be_lower(tmp_path: Path) -> None:
     said = verdicts(report(tmp_path, **{"F-PPO": {"long": 0.5}}))
     lower = [verdict for text, verdict in said.items() if "long-term unfairness than PPO" in text]
-    assert len(lower) == 3 and set(lower) == {"Holds (as plotted); Holds (truly)."}
+    assert len(lower) == 6 and set(lower[:3]) == {"Holds (as plotted); Holds (truly)."}
+    assert set(lower[3:]) == {"Undecided (as plotted); Undecided (truly)."}  # those as coded
     said = verdicts(report(tmp_path, **{"A-PPO": {"long": 0.5}}))
     assert said["In lending, F-PPO has less long-term unfairness than PPO and A-PPO."].startswith("Does not hold")
 
@@ -161,6 +176,10 @@ def test_what_was_tried_is_compared_with_learners_of_as_many_steps(tmp_path: Pat
     assert f"Holds ({longer})" in said and said.count("Holds") == 1
     said = verdicts(report(tmp_path, **{longer: {"long": 0.5}, "PPO, 3 times the steps": {"long": 0.4}}))[text]
     assert f"Does not hold ({longer})" in said
+    found = report(tmp_path)
+    for name, level in ((longer + SHIELDED, 0.5), ("PPO, 3 times the steps", 0.4)):
+        found.arms["lending", name] = arm("lending", long=level)  # type: ignore[index]
+    assert f"Does not hold ({longer + SHIELDED})" in verdicts(found)[text]  # with that of as many steps
 
 
 def test_a_summary_is_the_last_number_or_the_mean_from_a_time_on() -> None:

@@ -53,17 +53,19 @@ def test_what_is_looked_at_is_of_before_the_step_but_for_decisions() -> None:
 
 
 def test_the_gap_of_the_published_figure_is_that_of_mean_rates() -> None:
-    """Two episodes whose gaps of 0.5 have opposite signs, and a group of which nobody would have repaid."""
+    """Two episodes whose gaps of 0.5 have opposite signs, and then a group of which nobody would have repaid."""
     arrays = {
         "times": np.array([0, 1]),
-        "qualified": np.array([[[4, 4], [4, 4]], [[0, 4], [4, 4]]]),
-        "granted": np.array([[[4, 2], [2, 4]], [[0, 2], [2, 4]]]),
+        "qualified": np.array([[[40, 40], [40, 40]], [[0, 40], [40, 40]]]),
+        "granted": np.array([[[40, 20], [20, 40]], [[0, 20], [20, 40]]]),
         "shares": np.full((2, 2, 2, 3), 1 / 3),
         "cash": np.zeros((2, 2)),
     }
     found = series("lending", arrays)
     assert found["short, as plotted"].values == pytest.approx([0.0, 0.5])  # 0 / 0 is 0 there
     assert found["short"].values == pytest.approx([0.5, 0.5])  # undefined episodes are left out
+    arrays["qualified"], arrays["granted"] = arrays["qualified"] // 10, arrays["granted"] // 10
+    assert np.isnan(series("lending", arrays)["short"].values).all()  # of so few no rate is told
 
 
 def test_attention_begins_with_the_known_spread_of_rates() -> None:
@@ -139,6 +141,15 @@ def test_behind_the_shield_actions_are_massaged_and_its_measure_follows(monkeypa
     alone = Learned(Sure(), env, chance, short=short)
     said = np.concatenate([step.info["fair_action"] for step in processes.steps_of(env, alone, steps=20, seed=0)])
     assert 0 < said.mean() < 1
+
+
+def test_without_a_shield_the_likeliest_actions_may_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gymnasium as gym
+
+    monkeypatch.setattr(processes, "speaker_of", lambda policy: policy)
+    env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=30)
+    player = Learned(Sure(), env, np.random.default_rng(0), likeliest=True)
+    assert all((step.info["fair_action"] == 0).all() for step in processes.steps_of(env, player, steps=9, seed=0))
 
 
 def test_an_agent_that_accepts_everybody_is_a_player() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.long_term_training import LongTermTraining, Preset, long_term_settings
+from fair_envs.baselines.long_term_training import LongTermTraining, long_term_settings
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
 from fair_envs.reproduction import figures, tables
 from fair_envs.reproduction.claims import Claim, all_of, below, verdict
@@ -66,40 +66,22 @@ TRIED: Mapping[Label, Mapping[str, Any]] = {
 }
 """What else was tried in lending: larger weights, and the distance of the distributions as the bank's books have it."""
 
-CODED: Mapping[World, Mapping[str, Any]] = {
-    "lending": {
-        "parameters": {"profile": "authors", "feedback": "full"},
-        "value_weight": 0.25,
-        "decrease_weight": 0.25,
-        "weight": 1.12,
-        "bonus_weight": 1.0,
-        "delta": 0.005,
-    },
-    "attention": {
-        "parameters": {"profile": "authors"},
-        "value_weight": 0.15,
-        "decrease_weight": 0.15,
-        "weight": 0.15,
-        "bonus_weight": 0.15,
-        "delta": 0.1,
-    },
-    "epidemic": {
-        "parameters": {"profile": "authors"},
-        "value_weight": 0.1,
-        "decrease_weight": 0.1,
-        "weight": 0.25,
-        "bonus_weight": 0.25,
-        "delta": 0.05,
-    },
-}
-"""The published code's environments, weights and tolerances; its A-PPO in attention has a tolerance of 0.05."""
+CODED = ("parameters", "signals", "scaling", "delta", "value_weight", "decrease_weight", "weight", "bonus_weight")
+"""The settings of the published code that agents "as coded" have; its networks and step sizes are the full scale's."""
+
+BACKBONE = ("lanes", "n_steps", "batch_size", "learning_rate", "shared", "pi", "vf")
+"""Those that all agents have at the full scale."""
 
 TOLERANCES: Mapping[World, Mapping[str, Any]] = {
-    "lending": {"delta": 0.05},
-    "attention": {"delta": 0.1},
-    "epidemic": {"delta": 0.05},
+    "lending": {"delta": 0.05, "limit": 0.05},
+    "attention": {"delta": 0.1, "limit": 0.1},
+    "epidemic": {"delta": 0.05, "limit": 0.05},
 }
 """The paper's, and the published code's where the paper says none."""
+
+AS_CODED = ", as coded"
+LEARNT: Sequence[Label] = ("PPO", "A-PPO", "F-PPO")
+"""The paper's learners, which are tested with their likeliest actions too."""
 
 STARTING_CASH = 10_000.0
 LITTLE = 10.0  # percent of the profit that count as little; ours, the paper names none
@@ -110,7 +92,6 @@ DRAWN: Mapping[World, Sequence[Label]] = {
 }
 """Whose courses are drawn: the paper's agents, with PPO under a limit in the place of CPO."""
 
-PUBLISHED_ROLLOUTS: Mapping[World, int] = {"lending": 350, "attention": 977, "epidemic": 245}
 TRAINING_HORIZON: Mapping[World, int] = {"lending": 2000, "attention": 1000, "epidemic": 20}
 
 
@@ -136,10 +117,11 @@ SUMMARIES: Mapping[World, Mapping[str, Summary]] = {
     "attention": {
         "short, as plotted": Summary("largest deviation of shares of units, whole episode", "short, as plotted", None),
         "short": Summary("of the last 300 steps, mean over t >= 300", "short", 300),
-        "long, as plotted": Summary("largest deviation of rates, t > 150", "long, as plotted", 150, 2),
-        "long": Summary("total variation of rates from equal shares, t > 150", "long", 150),
-        "utility": Summary("reward a step, t > 200", "utility", 200, 2),
-        "rate": Summary("mean rate, t > 200", "mean rate", 200, 2),
+        "long, as plotted": Summary("largest deviation of rates, t >= 150", "long, as plotted", 150, 2),
+        "long": Summary("total variation of rates from equal shares, t >= 150", "long", 150),
+        "utility": Summary("reward a step, t >= 200", "utility", 200, 2),
+        "rate": Summary("mean rate, t >= 200", "mean rate", 200, 2),
+        "alive": Summary("episodes with incidents left, at the end", "incidents left", None, 2),
     },
     "epidemic": {
         "short, as plotted": Summary("gap of vaccinations per infection, t = 19", "short, as plotted", None, 2),
@@ -161,7 +143,7 @@ class Scale:
         seeds: Training seeds of each cell, and sets of test episodes of designed agents.
         steps: Environment steps of a training, by process.
         tests: Test episodes of a cell and their steps, by process.
-        training: Other settings of the trainings; None: the published code's networks and settings.
+        training: Other settings of the trainings; None: the published code's networks, rollouts and step sizes.
         more: How many times as many steps the longest trainings in lending have.
     """
 
@@ -193,10 +175,10 @@ SCALES: Mapping[str, Scale] = {
 
 def learners(scale: Scale, world: World) -> dict[Label, dict[str, Any]]:
     """Return what is trained on a process, by name: settings of `LongTermTraining`."""
-    coded: dict[str, Any] = {"scaling": "as_coded", "signals": "as_coded", **CODED[world]}
     found = {name: {**TOLERANCES[world], **given} for name, given in LEARNERS.items()}
-    found["A-PPO, as coded"] = {**coded, "algorithm": "a-ppo"}
-    found["F-PPO, as coded"] = {**coded, "algorithm": "f-ppo"}
+    for name, algorithm in (("PPO", "ppo"), ("A-PPO", "a-ppo"), ("F-PPO", "f-ppo")):
+        coded = long_term_settings(ENV_IDS[world], preset="published", algorithm=algorithm)
+        found[name + AS_CODED] = {"algorithm": algorithm, **{field: getattr(coded, field) for field in CODED}}
     if world == "lending":
         found |= {name: {**TOLERANCES[world], **given} for name, given in TRIED.items()}
         for name in ("PPO", "A-PPO", "F-PPO"):
@@ -206,17 +188,20 @@ def learners(scale: Scale, world: World) -> dict[Label, dict[str, Any]]:
 
 def training_of(scale: Scale, world: World, given: Mapping[str, Any], seed: int) -> LongTermTraining:
     """Return a training of a process."""
-    preset: Preset = "published" if scale.training is None else "recommended"
     settings = {
         "steps": scale.steps[world],
         "seed": seed,
-        **(scale.training or {}),
+        **(published_backbone(world) if scale.training is None else scale.training),
         **given,
         "parameters": {"horizon": TRAINING_HORIZON[world], **given.get("parameters", {})},
     }
-    training = long_term_settings(ENV_IDS[world], preset=preset, **settings)
-    rollouts = -(-training.steps // (training.lanes * training.n_steps))
-    return replace(training, massaging_pace=PUBLISHED_ROLLOUTS[world] / rollouts)
+    return long_term_settings(ENV_IDS[world], **settings)
+
+
+def published_backbone(world: World) -> dict[str, Any]:
+    """Return the networks, rollouts and step sizes of the published code."""
+    published = long_term_settings(ENV_IDS[world], preset="published")
+    return {field: getattr(published, field) for field in BACKBONE}
 
 
 def cells(scale: Scale) -> dict[tuple[World, Label], list[Job]]:
@@ -229,7 +214,8 @@ def cells(scale: Scale) -> dict[tuple[World, Label], list[Job]]:
             found[world, name] = [DesignedCell(name=name, seed=seed, **shared) for seed in range(scale.seeds)]
         for name, given in learners(scale, world).items():
             trainings = [training_of(scale, world, given, seed) for seed in range(scale.seeds)]
-            found[world, name] = [LearnedCell(training=training, **shared) for training in trainings]
+            likeliest = name in LEARNT
+            found[world, name] = [LearnedCell(training=own, likeliest=likeliest, **shared) for own in trainings]
     return found
 
 
@@ -292,9 +278,9 @@ class Arm:
         """Return its mean over seeds."""
         return mean_interval(self.per_seed(summary))
 
-    def against(self, other: "Arm", summary: Summary) -> Estimate:
+    def against(self, other: "Arm", summary: Summary, *, level: float = 0.95) -> Estimate:
         """Return this arm's number minus the other's, paired by seed."""
-        return paired_difference(self.per_seed(summary), other.per_seed(summary))
+        return paired_difference(self.per_seed(summary), other.per_seed(summary), level=level)
 
     def curve(self, series: str) -> figures.Curve:
         """Return the course of a number."""
@@ -312,17 +298,22 @@ def summarised(course: Series, since: int | None) -> float:
 
 ABLATED = ("PPO", "F-PPO", "F-PPO-L", "F-PPO-S")
 SHIELDED = " behind its shield"
+LIKELIEST = ", likeliest actions"
 
 
 def arms_of(results: Mapping[tuple[World, Label], Sequence[ProcessResult]]) -> dict[tuple[World, Label], Arm]:
-    """Return the arms of the study; an agent behind its shield is one of its own."""
+    """Return the arms of the study; an agent behind its shield, or with its likeliest actions, is one of its own."""
     found: dict[tuple[World, Label], Arm] = {}
     for (world, name), group in results.items():
         seconds = [result.seconds for result in group]
         training = [result.training for result in group if result.training]
         found[world, name] = Arm([series(world, result.open) for result in group], training, seconds)
-        if all(result.shielded for result in group):
-            found[world, name + SHIELDED] = Arm([series(world, result.shielded) for result in group])
+        for suffix, tests in (
+            (SHIELDED, [result.shielded for result in group]),
+            (LIKELIEST, [result.likeliest for result in group]),
+        ):
+            if all(tests):
+                found[world, name + suffix] = Arm([series(world, test) for test in tests])
     return found
 
 
@@ -401,6 +392,7 @@ class Report:
             self._lower_claim("attention", "long"),
             self._lower_claim("epidemic", "long"),
             self._lower_claim("epidemic", "short", others=("PPO",)),
+            *(self._lower_claim(world, "long", suffix=AS_CODED) for world in WORLDS),
             *(self._shield_claim(world) for world in WORLDS),
             self._tried_claim(),
         ]
@@ -420,14 +412,20 @@ class Report:
             _evidence("Gap", found),
         )
 
-    def _lower_claim(self, world: World, column: str, *, others: Sequence[Label] = ("PPO", "A-PPO")) -> Claim:
+    def _lower_claim(
+        self, world: World, column: str, *, others: Sequence[Label] = ("PPO", "A-PPO"), suffix: str = ""
+    ) -> Claim:
         arms = self.of(world)
         found = {
-            way: {f"F-PPO minus {other}": arms["F-PPO"].against(arms[other], summary) for other in others}
+            way: {
+                f"F-PPO minus {other}": arms["F-PPO" + suffix].against(arms[other + suffix], summary)
+                for other in others
+            }
             for way, summary in self._pairs(world, column).items()
         }
+        which = f" (all{suffix.removeprefix(',')})" if suffix else ""
         return Claim(
-            f"In {world}, F-PPO has less {column}-term unfairness than {' and '.join(others)}.",
+            f"In {world}, F-PPO has less {column}-term unfairness than {' and '.join(others)}{which}.",
             verdict({way: all_of(below(e, 0) for e in values.values()) for way, values in found.items()}),
             _evidence("Difference", found),
         )
@@ -458,7 +456,7 @@ class Report:
 
     def _shield_claim(self, world: World) -> Claim:
         arms = self.of(world)
-        names = [name for name in arms if name + SHIELDED in arms and name in ("F-PPO", "F-PPO-S", "F-PPO, shield")]
+        names = ("F-PPO", "F-PPO-S", "F-PPO, shield")
         found = {
             way: {name: arms[name + SHIELDED].against(arms[name], summary) for name in names}
             for way, summary in self._pairs(world, "short").items()
@@ -471,15 +469,17 @@ class Report:
 
     def _tried_claim(self) -> Claim:
         arms, summary = self.of("lending"), SUMMARIES["lending"]["long"]
-        names = [name for name in arms if name.startswith("F-PPO") and name != "F-PPO"]
+        names = [name for name in arms if name.startswith("F-PPO") and AS_CODED not in name and name != "F-PPO"]
+        level = 1 - 0.05 / (2 * len(names))  # Bonferroni: all intervals together hold with 95 %
         found = {
-            name: {other: arms[name].against(arms[other + _longer(name)], summary) for other in ("PPO", "A-PPO")}
+            name: {other: arms[name].against(arms[other + _longer(name)], summary, level=level) for other in LEARNT[:2]}
             for name in names
         }
         return Claim(
             "In lending, a variant of F-PPO ends with a smaller true distance of the scores than PPO and A-PPO.",
             verdict({name: all_of(below(e, 0) for e in values.values()) for name, values in found.items()}),
-            _evidence("Difference from", found),
+            f"Intervals of {100 * level:.2f} %, for {2 * len(names)} comparisons. "
+            + _evidence("Difference from", found),
         )
 
     # ----------------------------------------------------------------------------------------- figures and text
@@ -546,7 +546,8 @@ def training_curve(arm: Arm, column: str) -> figures.Curve:
 
 def _longer(name: Label) -> Label:
     """Return what names of arms with as many steps end with."""
-    return name[name.index(", ") :] if name.endswith("times the steps") else ""
+    trained = name.removesuffix(SHIELDED)
+    return trained[trained.index(", ") :] if trained.endswith("times the steps") else ""
 
 
 def _evidence(what: str, found: Mapping[str, Mapping[str, Estimate]]) -> str:
