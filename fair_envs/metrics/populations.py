@@ -408,8 +408,8 @@ def _counts(name: str, given: ArrayLike) -> Floats:
 def ascending(name: str, given: ArrayLike | None, count: int) -> Floats:
     """Return positions on a scale, shape (count,), or raise ValueError; 0, 1, ... by default."""
     positions = np.arange(count, dtype=np.float64) if given is None else np.asarray(given, np.float64)
-    if positions.shape != (count,) or not (np.diff(positions) > 0).all():
-        raise ValueError(f"{name} must be {count} ascending numbers, got {given!r}")
+    if positions.shape != (count,) or not (np.isfinite(positions).all() and (np.diff(positions) > 0).all()):
+        raise ValueError(f"{name} must be {count} ascending finite numbers, got {given!r}")
     return positions
 
 

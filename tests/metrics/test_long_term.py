@@ -25,6 +25,7 @@ from fair_envs.metrics.long_term import (
     StateDistance,
     VaccinationGap,
     WindowDistance,
+    kernels,
 )
 from fair_envs.metrics.populations import (
     absolute_deviation,
@@ -157,7 +158,7 @@ def test_bad_arrays_are_named() -> None:
         wasserstein([-1, 1], [1, 1])
     with pytest.raises(ValueError, match="q must have as many levels as p, 2, got 3"):
         wasserstein([1, 1], [1, 1, 1])
-    with pytest.raises(ValueError, match=r"levels must be 2 ascending numbers, got \[1, 1\]"):
+    with pytest.raises(ValueError, match=r"levels must be 2 ascending finite numbers, got \[1, 1\]"):
         wasserstein([1, 1], [1, 1], levels=[1, 1])
     with pytest.raises(ValueError, match=r"counts must have shape \(..., groups, 2\), got \(3,\)"):
         opportunity_gap([1, 1, 1])
@@ -700,21 +701,88 @@ def test_what_is_no_group_or_level_is_refused_before_anything_changes() -> None:
     for measure in (gap, apart):
         measure.update(loan(0, score=1))
         counts = measure.counts.copy()
-        with pytest.raises(ValueError, match=r"fair_group must be between 0 and 1.*, got 2 in lane 0"):
+        with pytest.raises(ValueError, match=r"^fair_group must be between 0 and 1, got 2 in lane 0"):
             measure.update(loan(2))
-        with pytest.raises(ValueError, match="the level between 0 and 2"):
+        with pytest.raises(ValueError, match=r"^the level must be between 0 and 2, got 3 in lane 0"):
             measure.update(loan(0, score=3))
         assert np.array_equal(measure.counts, counts)
-    with pytest.raises(ValueError, match="fair_group must be between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match=r"^group must be between -1 and 1, got 2 in lane 0"):
         gap.if_taken([2], [0], [1])
-    with pytest.raises(ValueError, match="fair_group must be between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match=r"^group must be between -1 and 1, got 2 in lane 0"):
         VaccinationGap(1, groups=2).if_taken([2])
-    with pytest.raises(ValueError, match="fair_group must be between 0 and 1, got"):
+    with pytest.raises(ValueError, match=r"^fair_group must be between 0 and 1, got 2 in lane 0"):
         VaccinationGap(1, groups=2).update(outbreak("SSSS", group="0012"))
+    with pytest.raises(ValueError, match=r"^fair_group must be between 0 and 1, got 3 in lane 0"):
+        StateDistance(1, groups=2).update(outbreak("SSSS", group="0013"))
     nowhere = {name: np.array(column) for name, column in outbreak("SSSS").items()}
     nowhere["fair_features"][:] = 0
-    with pytest.raises(ValueError, match="one of the first 3 features 1"):
+    with pytest.raises(
+        ValueError, match=r"^fair_features must say one of the first 3 states .*, got \[0.0, 0.0, 0.0\]"
+    ):
         StateDistance(1, groups=2).update(nowhere)
+
+
+@pytest.mark.parametrize("weight", [NAN, float("inf"), -0.1, 1.5])
+def test_asking_with_what_is_no_probability_is_refused_and_changes_nothing(weight: float) -> None:
+    gap = OpportunityGap(1, window=2)
+    for group in (0, 1, 1):
+        gap.update(loan(group))
+    counts = gap.counts.copy()
+    with pytest.raises(ValueError, match="qualified must be probabilities, got"):
+        gap.if_taken([0], [0], [weight])
+    assert np.array_equal(gap.counts, counts)
+    assert gap.if_taken([-1], [0], [weight]) == pytest.approx(gap.value, nan_ok=True)  # nobody needs none
+
+
+def test_asking_reads_counts_without_writing_them() -> None:
+    gap, vaccines = OpportunityGap(1, window=2), VaccinationGap(1, groups=2)
+    for group in (0, 1, 1):
+        gap.update(loan(group))
+    gap.counts.flags.writeable = vaccines.counts.flags.writeable = False
+    source: Any = {name: getattr(loop, "py_func", loop) for name, loop in kernels().items()}
+    value = np.empty(1)
+    source["suppose_vaccine"](vaccines.counts, np.array([1]), value)
+    assert value == 1
+    source["suppose_person"](gap._state, np.array([0]), np.array([1]), np.array([1.0]), value)
+    assert value == 0
+
+
+@lasting
+@pytest.mark.parametrize("mask", [np.array([1, 0]), np.array([True]), np.array([[True, False]]), [0], True])
+def test_only_one_flag_for_each_lane_says_what_is_forgotten(case: Case, mask: Any) -> None:
+    with pytest.raises(ValueError, match=r"mask must be an array of bool of shape \(2,\), got"):
+        case.make(2).restart(mask)
+
+
+def test_groups_and_decisions_that_are_asked_about_are_integers() -> None:
+    gap = OpportunityGap(1)
+    with pytest.raises(ValueError, match=r"group must be integers, got \[0.9\]"):
+        gap.if_taken([0.9], [1], [1])
+    with pytest.raises(ValueError, match=r"action must be integers, got \[nan\]"):
+        gap.if_taken([0], [NAN], [1])
+    with pytest.raises(ValueError, match=r"group must be integers, got \[1.5\]"):
+        VaccinationGap(1, groups=2).if_taken([1.5])
+
+
+@pytest.mark.parametrize("level", [1.4, NAN])
+def test_a_function_returns_whole_levels(level: float) -> None:
+    apart = WindowDistance(2, groups=2, levels=LEVELS, level_of=lambda info: [0, level])
+    step = told(LOANS, 2, group=np.array([[0], [1]]), action=np.array([[1], [1]]))
+    with pytest.raises(ValueError, match=f"level_of must return whole numbers, got {level}"):
+        apart.update(step)
+    assert not apart.counts.any()
+    step["fair_action"] = np.array([1, -1])  # nobody is decided on there
+    apart.update(step)
+    assert apart.counts.sum() == 1
+
+
+def test_a_function_returns_a_number_for_each_person() -> None:
+    with pytest.raises(ValueError, match=r"level_of must return shape \(1,\), got \(2,\)"):
+        WindowDistance(1, groups=2, levels=2, level_of=lambda info: [0, 1]).update(loan(0))
+    with pytest.raises(ValueError, match=r"qualified must return shape \(1,\), got \(2,\)"):
+        OpportunityGap(1, qualified=lambda info: [0, 1]).update(loan(0))
+    with pytest.raises(ValueError, match=r"^the level must be between 0 and 1, got 2 in lane 0"):
+        WindowDistance(1, groups=2, levels=2, level_of=lambda info: [2]).update(loan(0))
 
 
 def test_info_of_another_shape_is_refused() -> None:
@@ -746,6 +814,13 @@ def test_info_of_another_shape_is_refused() -> None:
         ),
         (lambda: WindowDistance(1, groups=2, levels=1), "levels must be at least 2, got 1"),
         (lambda: WindowDistance(1, groups=2, levels=2, distance="l2"), "distance must be one of 'wasserstein'"),  # type: ignore[arg-type]
+        (lambda: WindowDistance(1, groups=2, levels=2, scale=NAN), "scale must be .*, got nan"),
+        (lambda: WindowDistance(1, groups=2, levels=2, scale=0), "scale must be .*, got 0"),
+        (lambda: OpportunityGap(1, qualified=[0.5, 1], scale=NAN), "scale must be .*, got nan"),
+        (
+            lambda: WindowDistance(1, groups=2, levels=2, positions=[0, np.inf]),
+            r"positions must be 2 ascending finite numbers, got \[0, inf\]",
+        ),
         (lambda: StateDistance(1, groups=2, states=2), "states must be at least 3, got 2"),
         (lambda: FunctionMeasure(1, 3), "function must be a function of info, got 3"),  # type: ignore[arg-type]
     ],
