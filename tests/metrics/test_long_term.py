@@ -154,7 +154,9 @@ def test_the_extremes_of_deviations(deviation: Callable[..., Any]) -> None:
 
 
 def test_bad_arrays_are_named() -> None:
-    with pytest.raises(ValueError, match=r"p must be numbers of at least 0 with an axis for them, got \[-1, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"p must be finite numbers of at least 0 with an axis for them, got \[-1, 1\]"
+    ):
         wasserstein([-1, 1], [1, 1])
     with pytest.raises(ValueError, match="q must have as many levels as p, 2, got 3"):
         wasserstein([1, 1], [1, 1, 1])
@@ -166,6 +168,63 @@ def test_bad_arrays_are_named() -> None:
         opportunity_gap([[1, 1]], undefined="fair")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"p and q must have one shape .*, got \(2, 3\) and \(1, 3\)"):
         cloud_distance(np.zeros((2, 3)), np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="q must be finite numbers, got nan"):
+        cloud_distance([[0, 1]], [[NAN, 1]])
+    with pytest.raises(ValueError, match="p must be finite numbers, got inf"):
+        cloud_distance([[np.inf, 1]], [[0, 1]])
+    for gap in (mean_gap, gap_of_means):
+        with pytest.raises(ValueError, match=r"rates must have shape \(episodes, ..., groups\), got \(2,\)"):
+            gap([0.5, 0.3])
+    with pytest.raises(ValueError, match=r"infected must have the shape of vaccinated, \(2,\), got \(3,\)"):
+        vaccination_gap([1, 2], [1, 2, 3])
+    with pytest.raises(ValueError, match=r"occurred must have the shape of discovered, \(2,\), got \(3,\)"):
+        coverage_gap([1, 2], [1, 2, 3])
+    with pytest.raises(
+        ValueError, match=r"whole must be finite numbers of at least 0 of shape \(2,\), got \[1, 2, 3\]"
+    ):
+        share_deviation(np.ones((2, 3)), whole=[1, 2, 3])
+
+
+PLAIN = np.array([[2.0, 3.0, 1.0], [1.0, 4.0, 2.0]])  # of two entries, each of three numbers
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "wasserstein": lambda p: wasserstein(p, PLAIN[::-1]),
+    "wasserstein, the other": lambda q: wasserstein(PLAIN[::-1], q),
+    "total variation": lambda p: total_variation_of_shares(p, PLAIN[::-1]),
+    "unlabelled": lambda p: unlabelled_distance(p, PLAIN[::-1]),
+    "unlabelled, the other": lambda q: unlabelled_distance(PLAIN[::-1], q),
+    "shares": share_deviation,
+    "shares of a whole": lambda totals: share_deviation(totals, whole=10),
+    "whole": lambda whole: share_deviation(PLAIN, whole=whole[:, 0]),
+    "relative deviation": relative_deviation,
+    "absolute deviation": absolute_deviation,
+    "opportunity": lambda for_: opportunity_gap(np.stack([PLAIN, for_], axis=-1)),
+    "opportunity, coded": lambda against: opportunity_gap(np.stack([against, PLAIN], axis=-1), undefined="zero"),
+    "vaccinations": lambda given: vaccination_gap(given, PLAIN),
+    "infections": lambda infected: vaccination_gap(PLAIN, infected),
+    "coverage": lambda found: coverage_gap(found, PLAIN),
+    "mean gap": lambda rates: mean_gap(rates[np.newaxis]),
+    "gap of means": lambda rates: gap_of_means(rates[np.newaxis]),
+}
+
+
+@nojit
+@pytest.mark.parametrize("apart", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("place", range(3))
+def test_what_depends_on_a_nan_is_nan_and_nothing_else_is(apart: Callable[[Any], Any], place: int) -> None:
+    odd = PLAIN.copy()
+    odd[0, place] = NAN
+    found, expected = apart(odd), apart(PLAIN)
+    assert np.isnan(found[0]) or (apart is FUNCTIONS["whole"] and place > 0)  # which is a number for three
+    assert found[1] == expected[1]
+
+
+@pytest.mark.parametrize("apart", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_infinite_numbers_are_refused(apart: Callable[[Any], Any], infinite: float) -> None:
+    odd = PLAIN.copy()
+    odd[0, 0] = infinite
+    with pytest.raises(ValueError, match=r"must be finite numbers"):
+        apart(odd)
 
 
 # ---------------------------------------------------------------------------------------------- against other code
@@ -748,10 +807,11 @@ def test_asking_reads_counts_without_writing_them() -> None:
 
 
 @lasting
-@pytest.mark.parametrize("mask", [np.array([1, 0]), np.array([True]), np.array([[True, False]]), [0], True])
-def test_only_one_flag_for_each_lane_says_what_is_forgotten(case: Case, mask: Any) -> None:
-    with pytest.raises(ValueError, match=r"mask must be an array of bool of shape \(2,\), got"):
-        case.make(2).restart(mask)
+def test_only_one_flag_for_each_lane_says_what_is_forgotten(case: Case) -> None:
+    masks: list[Any] = [np.array([1, 0]), np.array([True]), np.array([[True, False]]), [0], True]
+    for mask in masks:
+        with pytest.raises(ValueError, match=r"mask must be an array of bool of shape \(2,\), got"):
+            case.make(2).restart(mask)
 
 
 def test_groups_and_decisions_that_are_asked_about_are_integers() -> None:
