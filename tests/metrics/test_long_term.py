@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import wasserstein_distance
 
+import fair_envs.envs.epidemic.rules as epidemic_rules
 import fair_envs.envs.hiring as hiring
 from fair_envs.history import History, SlidingWindow
 from fair_envs.interactions import FairSpec, blank_facts, columns
+from fair_envs.metrics import long_term
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.long_term import (
     FunctionMeasure,
@@ -436,6 +438,11 @@ def test_states_after_the_step_follow_from_decisions_and_outcomes() -> None:
     assert apart.update(outbreak("SSII")) == 1
     assert apart.before == 1  # of what the decision saw, whatever was before
     assert apart.update(outbreak("SSSI", vaccinated=3)) == 0.5  # a vaccination does not heal
+
+
+def test_states_of_health_have_the_codes_of_the_environment() -> None:
+    names = ("SUSCEPTIBLE", "INFECTED", "RECOVERED")  # written twice: neither may import the other
+    assert [getattr(long_term, name) for name in names] == [getattr(epidemic_rules, name) for name in names]
 
 
 def test_states_as_coded_and_in_their_order() -> None:
