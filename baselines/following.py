@@ -96,14 +96,20 @@ def snapshot(measures: Sequence[Measure]) -> list[th.Tensor]:
 
 
 def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
-    """Put measures of the same kinds and lanes where a snapshot was taken."""
+    """Put measures of the same kinds and lanes where a snapshot was taken.
+
+    Arrays are written in place where they fit: what a measure knows under two names stays one array.
+    """
     for (owner, name, now), kept in zip(_numbers(measures), state, strict=True):
         if not isinstance(now, np.ndarray):
             setattr(owner, name, type(now)(kept.item()))
-        elif owner is None:
-            now[...] = kept.numpy()
+            continue
+        given = kept.numpy()
+        fits = now.flags.writeable and (now.shape, now.dtype) == (given.shape, given.dtype)
+        if owner is None or fits:
+            now[...] = given
         else:
-            setattr(owner, name, kept.numpy().copy())
+            setattr(owner, name, given.copy())
 
 
 def _numbers(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:

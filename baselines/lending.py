@@ -19,7 +19,7 @@ from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.core import check_count
 from fair_envs.envs.lending.params import GROUPS
 from fair_envs.envs.lending.rules import ACCEPT, Lending
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.long_term import Measure, column_names
 from fair_envs.metrics.populations import wasserstein
 from fair_envs.parameters import checked
 from fair_envs.weights import Floats
@@ -380,19 +380,26 @@ class ScoreDistance(Measure):
     def __init__(self, env: Any, lanes: int) -> None:
         super().__init__(lanes)
         rules = rules_of(env)
-        self._first, self._shift = rules.distributions, rules.params.mass_shift
-        self._lanes = np.arange(self.lanes)
+        self._names = column_names("group", "action", "features", "outcome")
+        self._first, self._shift = np.array(rules.distributions), rules.params.mass_shift
         self.distributions: Floats = np.empty((self.lanes, *self._first.shape))
         self.restart(np.ones(self.lanes, bool))
 
     def measured(self, info: Mapping[str, NDArray[Any]]) -> Floats:
         """Take in a step and return the distance after it."""
-        group, moved = info["fair_group"], info["fair_outcome"].astype(np.int64)
-        score = np.rint(info["fair_features"][:, 0] * (self._first.shape[1] - 1)).astype(np.int64)
-        at = self._lanes, group, score
-        mass = np.where(info["fair_action"] == ACCEPT, np.minimum(self._shift, self.distributions[at]), 0.0)
-        self.distributions[at] -= mass
-        self.distributions[self._lanes, group, score + moved] += mass
+        group, action, features, outcome = self._told(info)
+        if group.ndim > 1:
+            raise ValueError(f"fair_group must be of one applicant a lane, got shape {group.shape}")
+        lane = np.flatnonzero(action == ACCEPT)
+        who, scores = group[lane], self._first.shape[1]
+        score = np.rint(features[lane, 0] * (scores - 1)).astype(np.int64)
+        after = score + np.rint(outcome[lane]).astype(np.int64)
+        check_codes("fair_group", who, len(self._first))
+        check_codes("the score", score, scores)
+        check_codes("the score after the loan", after, scores)
+        mass = np.minimum(self._shift, self.distributions[lane, who, score])
+        self.distributions[lane, who, score] -= mass
+        self.distributions[lane, who, after] += mass
         return self._distance()
 
     def forget(self, mask: Flags) -> None:
@@ -417,6 +424,13 @@ def rules_of(env: Any) -> Lending:
     if not isinstance(rules, Lending):
         raise ValueError(f"env must be FairLending, got {env}")
     return rules
+
+
+def check_codes(name: str, codes: Codes, count: int) -> None:
+    """Raise ValueError unless codes are from 0 to less than so many."""
+    odd = codes[(codes < 0) | (codes >= count)]
+    if odd.size:
+        raise ValueError(f"{name} must be between 0 and {count - 1}, got {odd[0]}")
 
 
 def place_of(rules: Lending, name: str) -> int:

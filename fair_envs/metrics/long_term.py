@@ -34,7 +34,7 @@ from fair_envs.metrics.populations import (
     furthest,
     opportunity,
 )
-from fair_envs.parameters import Count, Range, Weight, checked
+from fair_envs.parameters import Count, Positive, Range, Weight, checked
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -42,6 +42,9 @@ Info = Mapping[str, NDArray[Any]]
 FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]
 Place = Annotated[int, Range(0)]
+
+NOBODY = -1
+"""The group of nobody, where it is asked what a decision would do."""
 
 FEEDBACK, BY_LEVEL, GIVEN = range(3)
 """Where compiled code finds out who is qualified."""
@@ -102,7 +105,16 @@ class Measure:
         return np.array(value)
 
     def restart(self, mask: Flags) -> None:
-        """Forget the masked lanes, shape (B,), whose next episodes begin."""
+        """Forget the masked lanes, whose next episodes begin.
+
+        Args:
+            mask: Booleans, shape (B,).
+
+        Raises:
+            ValueError: Another type, such as the lanes' numbers, or another shape.
+        """
+        if not (isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.lanes,)):
+            raise ValueError(f"mask must be an array of bool of shape {(self.lanes,)}, got {mask!r}")
         if not np.count_nonzero(mask):
             return
         self.value = np.where(mask, self.blank, self.value)
@@ -227,11 +239,10 @@ class OpportunityGap(Measure):
             "group", "action", {FEEDBACK: "feedback", BY_LEVEL: "features"}.get(source, "action")
         )
         self._last_feature = checked("feature", feature, Place) if source == BY_LEVEL else 0
-        longest = table.shape[1] - 1 if scale is None else scale
+        longest = table.shape[1] - 1 if scale is None else checked("scale", scale, Positive)
         settings = np.array(
             [checked("minimum", minimum, Weight), undefined == "zero", source, self._last_feature, longest], np.float64
         )
-        self._also = f" and the level between 0 and {table.shape[1] - 1}" if source == BY_LEVEL else ""
         self.counts: Floats = np.zeros((self.lanes, groups, 2))
         ring = np.zeros((self.lanes, room, 3))  # group, decision, weight
         self._seen = np.zeros(self.lanes, np.int64)
@@ -241,11 +252,13 @@ class OpportunityGap(Measure):
         """Take in a step and return the gap after it."""
         group, action, told = self._told(info)
         if self._qualified is not None:
-            told = _shares("qualified", self._qualified(info)).reshape(action.shape)
+            told = _shares("qualified", _said("qualified", self._qualified(info), action.shape))
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_people"](self._state, group, action, told, value)
         if odd >= 0:
-            raise _odd(odd, group, self.counts.shape[1], self._also)
+            settings, table = self._state[3:]
+            _check_groups(odd, group, action, self.counts.shape[1])
+            raise _no_level(odd, told, action, int(settings[3]), settings[4], table.shape[1])
         return value
 
     def if_taken(self, group: ArrayLike, action: ArrayLike, qualified: ArrayLike) -> Floats:
@@ -255,15 +268,19 @@ class OpportunityGap(Measure):
             group: Of the person decided on, shape (B,); -1: nobody.
             action: The decision, shape (B,).
             qualified: Whether it should be 1, or the probability, shape (B,).
+
+        Raises:
+            ValueError: Another shape, no such group, or what is no probability; NaN is none.
         """
         who, what = _entries("group", group, self.lanes), _entries("action", action, self.lanes)
         weight = np.asarray(qualified, np.float64)
         if weight.shape != (self.lanes,):
             raise ValueError(f"qualified must have shape {(self.lanes,)}, got {weight.shape}")
+        _shares("qualified", weight[who != NOBODY])
         value: Floats = np.empty(self.lanes)
         odd = kernels()["suppose_person"](self._state, who, what, weight, value)
         if odd >= 0:
-            raise _odd(odd, who, self.counts.shape[1])
+            raise _no_member(odd, who, self.counts.shape[1])
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -284,7 +301,8 @@ class WindowDistance(Measure):
         groups: How many groups, the values of ``fair_group``.
         levels: How many levels.
         window: So many people count, of all groups together; None: all since the episode's start.
-        level_of: Which feature the level is, or a function of ``info`` that returns the levels, shape (B,) or (B, M).
+        level_of: Which feature the level is, or a function of ``info`` that returns the levels, whole numbers of shape
+            (B,) or (B, M).
         scale: The level is ``rint(feature * scale)``; levels - 1 by default.
         distance: ``"wasserstein"`` of shares, in units of `positions`; ``"total_variation"`` of shares; ``"as_coded"``:
             what the published code trains on, see `unlabelled_distance`.
@@ -314,9 +332,8 @@ class WindowDistance(Measure):
         self._level_of = level_of if callable(level_of) else None
         self._names = column_names("group", "action", "action" if callable(level_of) else "features")
         self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Place)
-        longest = levels - 1 if scale is None else scale
+        longest = levels - 1 if scale is None else checked("scale", scale, Positive)
         settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
-        self._also = f" and the level between 0 and {levels - 1}"
         place = ascending("positions", positions, levels)
         self.counts = np.zeros((self.lanes, groups, levels), np.int64)
         ring = np.zeros((self.lanes, _room(window), 2), np.int64)  # group, level
@@ -327,11 +344,15 @@ class WindowDistance(Measure):
         """Take in a step and return the distance after it."""
         group, action, features = self._told(info)
         if self._level_of is not None:
-            features = np.asarray(self._level_of(info), np.float64).reshape(*action.shape, 1)
+            features = _whole("level_of", _said("level_of", self._level_of(info), action.shape), action)[
+                ..., np.newaxis
+            ]
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_levels"](self._state, group, action, features, value)
         if odd >= 0:
-            raise _odd(odd, group, self.counts.shape[1], self._also)
+            _, column, scale = self._state[3]
+            _check_groups(odd, group, action, self.counts.shape[1])
+            raise _no_level(odd, features, action, int(column), scale, self.counts.shape[2])
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -453,7 +474,9 @@ class VaccinationGap(Measure):
         lanes: How many lanes (B).
         groups: How many groups, the values of ``fair_group``.
         effective: Whether only vaccinations of susceptible people count (``fair_feedback`` 1). The published code
-            counts all; once nobody is susceptible its gap rises with every vaccination that helps nobody.
+            counts all; once nobody is susceptible its gap rises with every vaccination that helps nobody. It also
+            counts each of several doses to one person in a step, which here count as 1: ``fair_action`` tells who was
+            vaccinated, not how often.
 
     Attributes:
         counts: Vaccinations (``[..., 0]``) and newly infected (``[..., 1]``) by group, shape (B, groups, 2).
@@ -473,7 +496,7 @@ class VaccinationGap(Measure):
         value: Floats = np.empty(self.lanes)
         odd = kernels()["take_vaccines"](self.counts, self._effective, *told, value)
         if odd >= 0:
-            raise _odd(odd, told[0], self.counts.shape[1])
+            _check_groups(odd, told[0], told[1], self.counts.shape[1])
         return value
 
     def if_taken(self, group: ArrayLike) -> Floats:
@@ -486,7 +509,7 @@ class VaccinationGap(Measure):
         value: Floats = np.empty(self.lanes)
         odd = kernels()["suppose_vaccine"](self.counts, who, value)
         if odd >= 0:
-            raise _odd(odd, who, self.counts.shape[1])
+            raise _no_member(odd, who, self.counts.shape[1])
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -528,7 +551,6 @@ class StateDistance(Measure):
         groups, states = checked("groups", groups, Several), checked("states", states, Annotated[int, Range(3)])
         self._names, self._last_feature = column_names("group", "action", "features", "outcome"), states - 1
         self._positions = ascending("states", None, states)
-        self._also = f" and one of the first {states} features 1"
         self.counts = np.zeros((self.lanes, groups, states), np.int64)
         self._seen = np.zeros((groups, states), np.int64)  # room for what a lane's decision saw
 
@@ -541,7 +563,8 @@ class StateDistance(Measure):
             self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
         )
         if odd >= 0:
-            raise _odd(odd, group, counts.shape[1], self._also)
+            _check_groups(odd, group, np.zeros_like(action), counts.shape[1])  # of everybody
+            raise _no_state(odd, features, counts.shape[2])
         self.counts, self.value = counts, before  # the value becomes what was before the step
         return value
 
@@ -664,15 +687,11 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
             if g < 0:
                 value[b] = opportunity(counts[b], minimum, zero)
                 continue
-            full = window > 0 and seen[b] >= window
-            if full:
-                shift(counts[b], ring[b, seen[b] % window], -1.0)
-            added = np.rint(weight[b] / GRAIN) * GRAIN
-            counts[b, g, decision] += added
-            value[b] = opportunity(counts[b], minimum, zero)
-            counts[b, g, decision] -= added
-            if full:
-                shift(counts[b], ring[b, seen[b] % window], 1.0)
+            after = counts[b].copy()  # a question changes nothing, whatever is asked
+            if window > 0 and seen[b] >= window:
+                shift(after, ring[b, seen[b] % window], -1.0)
+            after[g, decision] += np.rint(weight[b] / GRAIN) * GRAIN
+            value[b] = opportunity(after, minimum, zero)
         return -1
 
     def take_levels(state, group, action, features, value):  # type: ignore[no-untyped-def]
@@ -750,11 +769,10 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         if odd >= 0:
             return odd
         for b in range(value.shape[0]):
+            after = counts[b].copy()
             if group[b] >= 0:
-                counts[b, group[b], 0] += 1
-            value[b] = coverage(counts[b])
-            if group[b] >= 0:
-                counts[b, group[b], 0] -= 1
+                after[group[b], 0] += 1
+            value[b] = coverage(after)
         return -1
 
     @rule
@@ -828,15 +846,56 @@ def _shares(name: str, given: ArrayLike) -> Floats:
 
 def _entries(name: str, given: ArrayLike, lanes: int) -> NDArray[np.int64]:
     """Return one integer for each lane."""
-    entries = np.asarray(given, np.int64)
+    entries = np.asarray(given)
     if entries.shape != (lanes,):
         raise ValueError(f"{name} must have shape {(lanes,)}, got {entries.shape}")
-    return entries
+    if entries.dtype.kind not in "iub":
+        raise ValueError(f"{name} must be integers, got {given!r}")
+    return entries.astype(np.int64)
 
 
-def _odd(lane: int, group: NDArray[Any], groups: int, also: str = "") -> ValueError:
-    """Return the error of a lane with somebody whose group, or what else is told, is none."""
-    return ValueError(f"fair_group must be between 0 and {groups - 1}{also}, got {group[lane]} in lane {lane}")
+def _said(function: str, said: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return what a function of ``info`` says about each person, or raise ValueError."""
+    numbers = np.asarray(said, np.float64)
+    if numbers.size != math.prod(shape):
+        raise ValueError(f"{function} must return shape {shape}, got {numbers.shape}")
+    return numbers.reshape(shape)
+
+
+def _whole(function: str, levels: Floats, action: NDArray[Any]) -> Floats:
+    """Return levels that are whole numbers wherever there is a decision, or raise ValueError."""
+    odd = levels[(action >= 0) & (levels != np.rint(levels))]  # NaN too
+    if odd.size:
+        raise ValueError(f"{function} must return whole numbers, got {odd[0]}")
+    return levels
+
+
+def _check_groups(lane: int, group: NDArray[Any], action: NDArray[Any], groups: int) -> None:
+    """Raise ValueError if somebody who is decided on in a lane is of no group."""
+    for one in np.ravel(group[lane])[np.ravel(action[lane]) >= 0]:
+        if not 0 <= one < groups:
+            raise ValueError(f"fair_group must be between 0 and {groups - 1}, got {one} in lane {lane}")
+
+
+def _no_level(
+    lane: int, features: NDArray[Any], action: NDArray[Any], feature: int, scale: float, levels: int
+) -> ValueError:
+    """Return the error of a lane in which somebody is of no level."""
+    found = np.ravel(features[lane, ..., feature]) * scale
+    odd = found[(np.ravel(action[lane]) >= 0) & ~((found > -0.5) & (found < levels - 0.5))]
+    return ValueError(f"the level must be between 0 and {levels - 1}, got {odd[0]:g} in lane {lane}")
+
+
+def _no_state(lane: int, features: NDArray[Any], states: int) -> ValueError:
+    """Return the error of a lane in which somebody is in no state."""
+    found = features[lane].reshape(-1, features.shape[-1])[:, :states]
+    odd = found[~(found > 0.5).any(axis=-1)][0].tolist()
+    return ValueError(f"fair_features must say one of the first {states} states by a 1, got {odd} in lane {lane}")
+
+
+def _no_member(lane: int, group: NDArray[np.int64], groups: int) -> ValueError:
+    """Return the error of a lane in which a group that was asked about is none."""
+    return ValueError(f"group must be between {NOBODY} and {groups - 1}, got {group[lane]} in lane {lane}")
 
 
 __all__ = [

@@ -1,5 +1,7 @@
 """How far apart groups are, from counts: functions of arrays whose leading axes are anything, and rules behind them.
 
+Where a number that a result depends on is NaN, the result is NaN; infinite ones are refused.
+
 What carries the name of published code is what the code of Hu, Lear and Zhang (2024) computes where it differs from
 their text; it is here to reproduce their figures, not to assess anything.
 """
@@ -101,7 +103,7 @@ def furthest(kind, counts, positions):  # type: ignore[no-untyped-def]
 
 @rule
 def from_equal(kind, totals, whole):  # type: ignore[no-untyped-def]
-    """Return how far totals, shape (K,), are from an equal split; NaN where there is nothing to share.
+    """Return how far totals, shape (K,), are from an equal split; NaN where there is nothing to share, or of a NaN.
 
     Args:
         kind: `SHARE`: the largest distance of a share from 1 / K; `VARIATION`: half the sum of them; `RELATIVE`: the
@@ -111,7 +113,7 @@ def from_equal(kind, totals, whole):  # type: ignore[no-untyped-def]
     """
     largest, mean = totals.max(), totals.mean()
     scale, middle = (largest, mean) if kind == RELATIVE else (whole, whole / totals.shape[0])
-    if not scale > 0:
+    if not scale > 0 or np.isnan(mean):
         return np.nan
     furthest_off, off = 0.0, 0.0
     for k in range(totals.shape[0]):
@@ -122,7 +124,7 @@ def from_equal(kind, totals, whole):  # type: ignore[no-untyped-def]
 
 @rule
 def opportunity(counts, minimum, zero):  # type: ignore[no-untyped-def]
-    """Return the largest gap between the rates of two groups; NaN unless two are defined.
+    """Return the largest gap between the rates of two groups; NaN unless two are defined, or of a NaN.
 
     Args:
         counts: Weight of qualified people by decision, shape (groups, 2).
@@ -132,6 +134,8 @@ def opportunity(counts, minimum, zero):  # type: ignore[no-untyped-def]
     low, high, rates = np.inf, -np.inf, 0
     for g in range(counts.shape[0]):
         qualified = counts[g, 0] + counts[g, 1]
+        if np.isnan(qualified):
+            return np.nan
         defined = qualified > 0 and qualified >= minimum
         if defined or zero:
             rate = counts[g, 1] / qualified if defined else 0.0
@@ -141,10 +145,16 @@ def opportunity(counts, minimum, zero):  # type: ignore[no-untyped-def]
 
 @rule
 def coverage(counts):  # type: ignore[no-untyped-def]
-    """Return the largest gap between two groups in ``counts[g, 0] / (counts[g, 1] + 1)``, shape (groups, 2)."""
+    """Return the largest gap between two groups in ``counts[g, 0] / (counts[g, 1] + 1)``; NaN of a NaN.
+
+    Args:
+        counts: Shape (groups, 2).
+    """
     low, high = np.inf, -np.inf
     for g in range(counts.shape[0]):
         rate = counts[g, 0] / (counts[g, 1] + 1.0)
+        if np.isnan(rate):
+            return np.nan
         low, high = min(low, rate), max(high, rate)
     return high - low
 
@@ -191,7 +201,7 @@ def wasserstein(p: ArrayLike, q: ArrayLike, *, levels: ArrayLike | None = None) 
         levels: Positions of the levels on their scale, ascending, shape (levels,); 0, 1, ... by default.
 
     Raises:
-        ValueError: Negative counts, other shapes, or positions that do not ascend.
+        ValueError: Negative or infinite counts, other shapes, or positions that do not ascend.
 
     Example:
         >>> advantaged, disadvantaged = [0, 0.1, 0.1, 0.2, 0.3, 0.3, 0], [0.1, 0.1, 0.2, 0.3, 0.3, 0, 0]
@@ -211,7 +221,7 @@ def total_variation_of_shares(p: ArrayLike, q: ArrayLike) -> Any:
         q: Those of the other; ones for equal shares.
 
     Raises:
-        ValueError: Negative counts, or other shapes.
+        ValueError: Negative or infinite counts, or other shapes.
     """
     return _between(TOTAL_VARIATION, p, q, None)
 
@@ -241,12 +251,18 @@ def cloud_distance(p: ArrayLike, q: ArrayLike) -> Any:
     Args:
         p: Points of one group, shape (..., episodes, numbers).
         q: Those of the other, the same shape.
+
+    Raises:
+        ValueError: Other shapes, or numbers that are not finite: without its place, no point can be paired.
     """
     from scipy.optimize import linear_sum_assignment
 
     one, other = np.asarray(p, np.float64), np.asarray(q, np.float64)
     if one.ndim < 2 or one.shape != other.shape or not one.shape[-2]:
         raise ValueError(f"p and q must have one shape (..., episodes, numbers), got {one.shape} and {other.shape}")
+    for name, points in (("p", one), ("q", other)):
+        if not np.isfinite(points).all():
+            raise ValueError(f"{name} must be finite numbers, got {points[~np.isfinite(points)][0]}")
     cost = np.linalg.norm(one[..., :, np.newaxis, :] - other[..., np.newaxis, :, :], axis=-1)
     means = [table[linear_sum_assignment(table)].mean() for table in cost.reshape(-1, *cost.shape[-2:])]
     return np.array(means).reshape(cost.shape[:-2])[()]
@@ -329,7 +345,10 @@ def vaccination_gap(vaccinated: ArrayLike, infected: ArrayLike) -> Any:
         >>> round(float(vaccination_gap([2, 3], [6, 4])), 4)
         0.3143
     """
-    counts, shape = _tables(np.stack([_counts("vaccinated", vaccinated), _counts("infected", infected)], axis=-1))
+    each, fallen = _counts("vaccinated", vaccinated), _counts("infected", infected)
+    if fallen.shape != each.shape:
+        raise ValueError(f"infected must have the shape of vaccinated, {each.shape}, got {fallen.shape}")
+    counts, shape = _tables(np.stack([each, fallen], axis=-1))
     out: Floats = np.empty(len(counts))
     kernels()["covered_apart"](counts, out)
     return out.reshape(shape)[()]
@@ -342,7 +361,10 @@ def coverage_gap(discovered: ArrayLike, occurred: ArrayLike) -> Any:
         discovered: Incidents discovered at each place since the episode's start, shape (..., K).
         occurred: Incidents that occurred there.
     """
-    return vaccination_gap(discovered, occurred)
+    found, struck = _counts("discovered", discovered), _counts("occurred", occurred)
+    if struck.shape != found.shape:
+        raise ValueError(f"occurred must have the shape of discovered, {found.shape}, got {struck.shape}")
+    return vaccination_gap(found, struck)
 
 
 def mean_gap(rates: ArrayLike) -> Any:
@@ -351,7 +373,7 @@ def mean_gap(rates: ArrayLike) -> Any:
     Args:
         rates: Shape (episodes, ..., groups).
     """
-    return _spread(rates).mean(axis=0)
+    return _spread(_episodes(rates)).mean(axis=0)
 
 
 def gap_of_means(rates: ArrayLike) -> Any:
@@ -362,12 +384,21 @@ def gap_of_means(rates: ArrayLike) -> Any:
     Args:
         rates: Shape (episodes, ..., groups).
     """
-    return _spread(np.asarray(rates, np.float64).mean(axis=0))
+    return _spread(_episodes(rates).mean(axis=0))
 
 
-def _spread(rates: ArrayLike) -> Floats:
+def _episodes(rates: ArrayLike) -> Floats:
+    """Return rates with an axis of episodes and one of groups, or raise ValueError."""
     each = np.asarray(rates, np.float64)
-    return np.asarray(each.max(axis=-1) - each.min(axis=-1))
+    if each.ndim < 2 or not each.shape[0] or not each.shape[-1]:
+        raise ValueError(f"rates must have shape (episodes, ..., groups), got {each.shape}")
+    if np.isinf(each).any():
+        raise ValueError(f"rates must be finite numbers or NaN, got {each[np.isinf(each)][0]}")
+    return each
+
+
+def _spread(rates: Floats) -> Floats:
+    return np.asarray(rates.max(axis=-1) - rates.min(axis=-1))
 
 
 def _between(kind: int, p: ArrayLike, q: ArrayLike, levels: ArrayLike | None) -> Any:
@@ -383,10 +414,18 @@ def _between(kind: int, p: ArrayLike, q: ArrayLike, levels: ArrayLike | None) ->
 
 def _split(kind: int, totals: ArrayLike, whole: ArrayLike | None) -> Any:
     each = _counts("totals", totals)
-    of = each.sum(axis=-1) if whole is None else np.full(each.shape[:-1], whole, np.float64)
+    of = each.sum(axis=-1) if whole is None else _whole(whole, each.shape[:-1])
     out: Floats = np.empty(of.size)
     kernels()["split"](kind, each.reshape(-1, each.shape[-1]), of.reshape(-1), out)
     return out.reshape(of.shape)[()]
+
+
+def _whole(given: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return what shares are of, shape (...), as a contiguous array."""
+    whole = np.asarray(given, np.float64)
+    if whole.shape not in ((), shape) or np.isinf(whole).any() or (whole < 0).any():
+        raise ValueError(f"whole must be finite numbers of at least 0 of shape {shape}, got {given!r}")
+    return np.full(shape, whole)
 
 
 def _tables(counts: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
@@ -398,18 +437,18 @@ def _tables(counts: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
 
 
 def _counts(name: str, given: ArrayLike) -> Floats:
-    """Return numbers of at least 0 with a last axis, as a contiguous array."""
+    """Return finite numbers of at least 0, or NaN, with a last axis, as a contiguous array."""
     numbers = np.ascontiguousarray(given, np.float64)
-    if not np.ndim(given) or not numbers.shape[-1] or (numbers < 0).any():
-        raise ValueError(f"{name} must be numbers of at least 0 with an axis for them, got {given!r}")
+    if not np.ndim(given) or not numbers.shape[-1] or (numbers < 0).any() or np.isinf(numbers).any():
+        raise ValueError(f"{name} must be finite numbers of at least 0 with an axis for them, got {given!r}")
     return numbers
 
 
 def ascending(name: str, given: ArrayLike | None, count: int) -> Floats:
     """Return positions on a scale, shape (count,), or raise ValueError; 0, 1, ... by default."""
     positions = np.arange(count, dtype=np.float64) if given is None else np.asarray(given, np.float64)
-    if positions.shape != (count,) or not (np.diff(positions) > 0).all():
-        raise ValueError(f"{name} must be {count} ascending numbers, got {given!r}")
+    if positions.shape != (count,) or not (np.isfinite(positions).all() and (np.diff(positions) > 0).all()):
+        raise ValueError(f"{name} must be {count} ascending finite numbers, got {given!r}")
     return positions
 
 

@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.parameters import Count, checked
+
 FloatArray = NDArray[np.float64]
 
 
@@ -46,7 +48,7 @@ def social_burden(
             whom fewer are qualified seems to bear less.
 
     Raises:
-        ValueError: An unknown ``among``.
+        ValueError: An unknown ``among``, a group that is none, or other shapes.
 
     Example:
         >>> print(social_burden([0.2, 0.4, 0.9], [1, 1, 0], [0, 1, 1], groups=2))
@@ -68,6 +70,9 @@ def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike,
         group: The groups, 0 to ``groups - 1``.
         groups: How many groups there are.
 
+    Raises:
+        ValueError: A group that is none, or other shapes.
+
     Example:
         >>> print(stratified_accuracy([1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1], groups=3))
         [0.66666667 0.                nan]
@@ -78,9 +83,15 @@ def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike,
 
 def _mean_by_group(values: ArrayLike, weight: ArrayLike, group: ArrayLike, groups: int) -> FloatArray:
     """Return the sum of the values of each group divided by its sum of weights, shape (groups,)."""
-    own = np.ravel(group)
-    sums, weights = (np.bincount(own, weights=np.ravel(part), minlength=groups) for part in (values, weight))
-    return np.asarray(np.divide(sums, weights, out=np.full(groups, np.nan), where=weights > 0))
+    own, count = np.ravel(group), int(checked("groups", groups, Count))
+    for name, part in (("values", values), ("weights", weight)):
+        if np.size(part) != own.size:
+            raise ValueError(f"group must have one entry for each of the {np.size(part)} {name}, got {own.size}")
+    odd = own[~((own >= 0) & (own < count))]
+    if odd.size:
+        raise ValueError(f"group must be between 0 and {count - 1}, got {odd[0]}")
+    sums, weights = (np.bincount(own, weights=np.ravel(part), minlength=count) for part in (values, weight))
+    return np.asarray(np.divide(sums, weights, out=np.full(count, np.nan), where=weights > 0))
 
 
 __all__ = ["burden", "social_burden", "stratified_accuracy"]

@@ -153,6 +153,23 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(algorithm: Any, t
     assert {"rollout/reward", "train/short_term", "train/long_term"} <= set(row)
 
 
+@pytest.mark.parametrize("env_id", ["FairLending-v0", "FairAttention-v0", "FairEpidemic-v0"])
+def test_a_studys_own_measures_are_resumed_within_episodes(env_id: str, tmp_path: Path) -> None:
+    parameters = {"horizon": 20, "window": 6} if env_id != "FairEpidemic-v0" else {"horizon": 20}
+    rollout = {"n_steps": 8, "batch_size": 16, "steps": 8 * 32, "massaging_pace": 200}  # 20 is no multiple of 8
+    settings = config(env_id=env_id, algorithm="f-ppo", parameters=parameters, **rollout)
+    whole: Any = train_long_term(settings, out=tmp_path / "whole")
+    for callback in (Interrupt(28), Interrupt(21)):
+        with pytest.raises(KeyboardInterrupt):
+            train_long_term(settings, out=tmp_path / "part", resume=callback.step == 21, callback=callback)
+    resumed: Any = train_long_term(settings, out=tmp_path / "part", resume=True)
+    assert rows_without_clock(tmp_path / "part") == rows_without_clock(tmp_path / "whole")
+    assert_same_state(whole, resumed)
+    for one, other in zip(whole.carried(), resumed.carried(), strict=True):
+        assert np.array_equal(one.numpy(), other.numpy(), equal_nan=True)
+    assert max(row.get("train/massaged", 0) for row in rows_without_clock(tmp_path / "whole")) > 0
+
+
 def test_equal_trainings_are_equal_and_seeds_differ() -> None:
     one, two, other = (policy_weights(train_long_term(config(seed=seed))) for seed in (1, 1, 2))
     assert np.array_equal(one, two) and not np.array_equal(one, other)

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import wasserstein_distance
 
+import fair_envs.envs.epidemic.rules as epidemic_rules
 import fair_envs.envs.hiring as hiring
 from fair_envs.history import History, SlidingWindow
 from fair_envs.interactions import FairSpec, blank_facts, columns
+from fair_envs.metrics import long_term
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.long_term import (
     FunctionMeasure,
@@ -25,6 +27,7 @@ from fair_envs.metrics.long_term import (
     StateDistance,
     VaccinationGap,
     WindowDistance,
+    kernels,
 )
 from fair_envs.metrics.populations import (
     absolute_deviation,
@@ -153,11 +156,13 @@ def test_the_extremes_of_deviations(deviation: Callable[..., Any]) -> None:
 
 
 def test_bad_arrays_are_named() -> None:
-    with pytest.raises(ValueError, match=r"p must be numbers of at least 0 with an axis for them, got \[-1, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"p must be finite numbers of at least 0 with an axis for them, got \[-1, 1\]"
+    ):
         wasserstein([-1, 1], [1, 1])
     with pytest.raises(ValueError, match="q must have as many levels as p, 2, got 3"):
         wasserstein([1, 1], [1, 1, 1])
-    with pytest.raises(ValueError, match=r"levels must be 2 ascending numbers, got \[1, 1\]"):
+    with pytest.raises(ValueError, match=r"levels must be 2 ascending finite numbers, got \[1, 1\]"):
         wasserstein([1, 1], [1, 1], levels=[1, 1])
     with pytest.raises(ValueError, match=r"counts must have shape \(..., groups, 2\), got \(3,\)"):
         opportunity_gap([1, 1, 1])
@@ -165,6 +170,63 @@ def test_bad_arrays_are_named() -> None:
         opportunity_gap([[1, 1]], undefined="fair")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"p and q must have one shape .*, got \(2, 3\) and \(1, 3\)"):
         cloud_distance(np.zeros((2, 3)), np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="q must be finite numbers, got nan"):
+        cloud_distance([[0, 1]], [[NAN, 1]])
+    with pytest.raises(ValueError, match="p must be finite numbers, got inf"):
+        cloud_distance([[np.inf, 1]], [[0, 1]])
+    for gap in (mean_gap, gap_of_means):
+        with pytest.raises(ValueError, match=r"rates must have shape \(episodes, ..., groups\), got \(2,\)"):
+            gap([0.5, 0.3])
+    with pytest.raises(ValueError, match=r"infected must have the shape of vaccinated, \(2,\), got \(3,\)"):
+        vaccination_gap([1, 2], [1, 2, 3])
+    with pytest.raises(ValueError, match=r"occurred must have the shape of discovered, \(2,\), got \(3,\)"):
+        coverage_gap([1, 2], [1, 2, 3])
+    with pytest.raises(
+        ValueError, match=r"whole must be finite numbers of at least 0 of shape \(2,\), got \[1, 2, 3\]"
+    ):
+        share_deviation(np.ones((2, 3)), whole=[1, 2, 3])
+
+
+PLAIN = np.array([[2.0, 3.0, 1.0], [1.0, 4.0, 2.0]])  # of two entries, each of three numbers
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "wasserstein": lambda p: wasserstein(p, PLAIN[::-1]),
+    "wasserstein, the other": lambda q: wasserstein(PLAIN[::-1], q),
+    "total variation": lambda p: total_variation_of_shares(p, PLAIN[::-1]),
+    "unlabelled": lambda p: unlabelled_distance(p, PLAIN[::-1]),
+    "unlabelled, the other": lambda q: unlabelled_distance(PLAIN[::-1], q),
+    "shares": share_deviation,
+    "shares of a whole": lambda totals: share_deviation(totals, whole=10),
+    "whole": lambda whole: share_deviation(PLAIN, whole=whole[:, 0]),
+    "relative deviation": relative_deviation,
+    "absolute deviation": absolute_deviation,
+    "opportunity": lambda for_: opportunity_gap(np.stack([PLAIN, for_], axis=-1)),
+    "opportunity, coded": lambda against: opportunity_gap(np.stack([against, PLAIN], axis=-1), undefined="zero"),
+    "vaccinations": lambda given: vaccination_gap(given, PLAIN),
+    "infections": lambda infected: vaccination_gap(PLAIN, infected),
+    "coverage": lambda found: coverage_gap(found, PLAIN),
+    "mean gap": lambda rates: mean_gap(rates[np.newaxis]),
+    "gap of means": lambda rates: gap_of_means(rates[np.newaxis]),
+}
+
+
+@nojit
+@pytest.mark.parametrize("apart", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("place", range(3))
+def test_what_depends_on_a_nan_is_nan_and_nothing_else_is(apart: Callable[[Any], Any], place: int) -> None:
+    odd = PLAIN.copy()
+    odd[0, place] = NAN
+    found, expected = apart(odd), apart(PLAIN)
+    assert np.isnan(found[0]) or (apart is FUNCTIONS["whole"] and place > 0)  # which is a number for three
+    assert found[1] == expected[1]
+
+
+@pytest.mark.parametrize("apart", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_infinite_numbers_are_refused(apart: Callable[[Any], Any], infinite: float) -> None:
+    odd = PLAIN.copy()
+    odd[0, 0] = infinite
+    with pytest.raises(ValueError, match=r"must be finite numbers"):
+        apart(odd)
 
 
 # ---------------------------------------------------------------------------------------------- against other code
@@ -376,6 +438,11 @@ def test_states_after_the_step_follow_from_decisions_and_outcomes() -> None:
     assert apart.update(outbreak("SSII")) == 1
     assert apart.before == 1  # of what the decision saw, whatever was before
     assert apart.update(outbreak("SSSI", vaccinated=3)) == 0.5  # a vaccination does not heal
+
+
+def test_states_of_health_have_the_codes_of_the_environment() -> None:
+    names = ("SUSCEPTIBLE", "INFECTED", "RECOVERED")  # written twice: neither may import the other
+    assert [getattr(long_term, name) for name in names] == [getattr(epidemic_rules, name) for name in names]
 
 
 def test_states_as_coded_and_in_their_order() -> None:
@@ -700,21 +767,89 @@ def test_what_is_no_group_or_level_is_refused_before_anything_changes() -> None:
     for measure in (gap, apart):
         measure.update(loan(0, score=1))
         counts = measure.counts.copy()
-        with pytest.raises(ValueError, match=r"fair_group must be between 0 and 1.*, got 2 in lane 0"):
+        with pytest.raises(ValueError, match=r"^fair_group must be between 0 and 1, got 2 in lane 0"):
             measure.update(loan(2))
-        with pytest.raises(ValueError, match="the level between 0 and 2"):
+        with pytest.raises(ValueError, match=r"^the level must be between 0 and 2, got 3 in lane 0"):
             measure.update(loan(0, score=3))
         assert np.array_equal(measure.counts, counts)
-    with pytest.raises(ValueError, match="fair_group must be between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match=r"^group must be between -1 and 1, got 2 in lane 0"):
         gap.if_taken([2], [0], [1])
-    with pytest.raises(ValueError, match="fair_group must be between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match=r"^group must be between -1 and 1, got 2 in lane 0"):
         VaccinationGap(1, groups=2).if_taken([2])
-    with pytest.raises(ValueError, match="fair_group must be between 0 and 1, got"):
+    with pytest.raises(ValueError, match=r"^fair_group must be between 0 and 1, got 2 in lane 0"):
         VaccinationGap(1, groups=2).update(outbreak("SSSS", group="0012"))
+    with pytest.raises(ValueError, match=r"^fair_group must be between 0 and 1, got 3 in lane 0"):
+        StateDistance(1, groups=2).update(outbreak("SSSS", group="0013"))
     nowhere = {name: np.array(column) for name, column in outbreak("SSSS").items()}
     nowhere["fair_features"][:] = 0
-    with pytest.raises(ValueError, match="one of the first 3 features 1"):
+    with pytest.raises(
+        ValueError, match=r"^fair_features must say one of the first 3 states .*, got \[0.0, 0.0, 0.0\]"
+    ):
         StateDistance(1, groups=2).update(nowhere)
+
+
+@pytest.mark.parametrize("weight", [NAN, float("inf"), -0.1, 1.5])
+def test_asking_with_what_is_no_probability_is_refused_and_changes_nothing(weight: float) -> None:
+    gap = OpportunityGap(1, window=2)
+    for group in (0, 1, 1):
+        gap.update(loan(group))
+    counts = gap.counts.copy()
+    with pytest.raises(ValueError, match="qualified must be probabilities, got"):
+        gap.if_taken([0], [0], [weight])
+    assert np.array_equal(gap.counts, counts)
+    assert gap.if_taken([-1], [0], [weight]) == pytest.approx(gap.value, nan_ok=True)  # nobody needs none
+
+
+def test_asking_reads_counts_without_writing_them() -> None:
+    gap, vaccines = OpportunityGap(1, window=2), VaccinationGap(1, groups=2)
+    for group in (0, 1, 1):
+        gap.update(loan(group))
+    gap.counts.flags.writeable = vaccines.counts.flags.writeable = False
+    source: Any = {name: getattr(loop, "py_func", loop) for name, loop in kernels().items()}
+    value = np.empty(1)
+    source["suppose_vaccine"](vaccines.counts, np.array([1]), value)
+    assert value == 1
+    source["suppose_person"](gap._state, np.array([0]), np.array([1]), np.array([1.0]), value)
+    assert value == 0
+
+
+@lasting
+def test_only_one_flag_for_each_lane_says_what_is_forgotten(case: Case) -> None:
+    masks: list[Any] = [np.array([1, 0]), np.array([True]), np.array([[True, False]]), [0], True]
+    for mask in masks:
+        with pytest.raises(ValueError, match=r"mask must be an array of bool of shape \(2,\), got"):
+            case.make(2).restart(mask)
+
+
+def test_groups_and_decisions_that_are_asked_about_are_integers() -> None:
+    gap = OpportunityGap(1)
+    with pytest.raises(ValueError, match=r"group must be integers, got \[0.9\]"):
+        gap.if_taken([0.9], [1], [1])
+    with pytest.raises(ValueError, match=r"action must be integers, got \[nan\]"):
+        gap.if_taken([0], [NAN], [1])
+    with pytest.raises(ValueError, match=r"group must be integers, got \[1.5\]"):
+        VaccinationGap(1, groups=2).if_taken([1.5])
+
+
+@pytest.mark.parametrize("level", [1.4, NAN])
+def test_a_function_returns_whole_levels(level: float) -> None:
+    apart = WindowDistance(2, groups=2, levels=LEVELS, level_of=lambda info: [0, level])
+    step = told(LOANS, 2, group=np.array([[0], [1]]), action=np.array([[1], [1]]))
+    with pytest.raises(ValueError, match=f"level_of must return whole numbers, got {level}"):
+        apart.update(step)
+    assert not apart.counts.any()
+    step["fair_action"] = np.array([1, -1])  # nobody is decided on there
+    apart.update(step)
+    assert apart.counts.sum() == 1
+
+
+def test_a_function_returns_a_number_for_each_person() -> None:
+    with pytest.raises(ValueError, match=r"level_of must return shape \(1,\), got \(2,\)"):
+        WindowDistance(1, groups=2, levels=2, level_of=lambda info: [0, 1]).update(loan(0))
+    with pytest.raises(ValueError, match=r"qualified must return shape \(1,\), got \(2,\)"):
+        OpportunityGap(1, qualified=lambda info: [0, 1]).update(loan(0))
+    with pytest.raises(ValueError, match=r"^the level must be between 0 and 1, got 2 in lane 0"):
+        WindowDistance(1, groups=2, levels=2, level_of=lambda info: [2]).update(loan(0))
 
 
 def test_info_of_another_shape_is_refused() -> None:
@@ -746,6 +881,13 @@ def test_info_of_another_shape_is_refused() -> None:
         ),
         (lambda: WindowDistance(1, groups=2, levels=1), "levels must be at least 2, got 1"),
         (lambda: WindowDistance(1, groups=2, levels=2, distance="l2"), "distance must be one of 'wasserstein'"),  # type: ignore[arg-type]
+        (lambda: WindowDistance(1, groups=2, levels=2, scale=NAN), "scale must be .*, got nan"),
+        (lambda: WindowDistance(1, groups=2, levels=2, scale=0), "scale must be .*, got 0"),
+        (lambda: OpportunityGap(1, qualified=[0.5, 1], scale=NAN), "scale must be .*, got nan"),
+        (
+            lambda: WindowDistance(1, groups=2, levels=2, positions=[0, np.inf]),
+            r"positions must be 2 ascending finite numbers, got \[0, inf\]",
+        ),
         (lambda: StateDistance(1, groups=2, states=2), "states must be at least 3, got 2"),
         (lambda: FunctionMeasure(1, 3), "function must be a function of info, got 3"),  # type: ignore[arg-type]
     ],

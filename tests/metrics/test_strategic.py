@@ -40,3 +40,14 @@ def test_accuracy_is_the_share_of_correct_decisions_about_each_group() -> None:
 def test_an_unknown_denominator_is_refused() -> None:
     with pytest.raises(ValueError, match="among must be 'qualified' or 'everybody', got 'all'"):
         social_burden([0.1], [1], [0], groups=1, among="all")  # type: ignore[arg-type]
+
+
+def test_bad_groups_are_named() -> None:
+    with pytest.raises(ValueError, match="group must be between 0 and 1, got 2"):
+        social_burden([0.1, 0.2], [1, 1], [0, 2], groups=2)
+    with pytest.raises(ValueError, match="group must be between 0 and 1, got -1"):
+        stratified_accuracy([1, 0], [1, 1], [0, -1], groups=2)
+    with pytest.raises(ValueError, match="group must have one entry for each of the 2 values, got 1"):
+        social_burden([0.1, 0.2], [1, 1], [0], groups=2)
+    with pytest.raises(ValueError, match="groups must be at least 1, got 0"):
+        stratified_accuracy([], [], [], groups=0)
