@@ -101,7 +101,11 @@ class MassagingSchedule:
         """Return the threshold of a rollout, or None."""
         if rollout <= self.after:
             return None
-        return float(min(self.highest, self.first * self.factor ** (rollout - max(self.after, 0))))
+        try:
+            grown = self.first * self.factor ** (rollout - max(self.after, 0))
+        except OverflowError:  # late in a training, of a threshold that grows
+            return float(self.highest)
+        return float(min(self.highest, grown))
 
 
 # Hu, Lear and Zhang (2024) print none; these are those of their code.

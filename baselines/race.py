@@ -1,4 +1,4 @@
-"""Pareto Conditioned Networks of this package and of morl-baselines on one task, for the benchmark."""
+"""Learners of this package and of others on one task, for the benchmark: PCN and morl-baselines', F-PPO and PPO."""
 
 import importlib
 import io
@@ -8,20 +8,52 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import stable_baselines3 as sb3
 import torch as th
 from numpy.typing import NDArray
 
 from fair_envs.baselines.coverage import cover
 from fair_envs.baselines.pcn import PCN, PCNSettings
+from fair_envs.baselines.regularised import FPPO
+from fair_envs.baselines.studies import study_of
 from fair_envs.metrics.pareto import hypervolume
+from fair_envs.registration import make_rules, make_sb3
 
 TREASURE = "deep-sea-treasure-v0"  # of MO-Gymnasium
 STEPS = 20_000
 CORNER = (0.0, -200.0)  # the reference of hypervolumes
 MOST = np.array([124, -1], np.float32)  # what returns are at most, as in the paper
+
+
+UNSURE = 0.1  # the threshold of massaging
+
+
+def fair_and_plain(env_id: str, *, lanes: int, n_steps: int) -> tuple[Any, Any]:
+    """Return F-PPO, which massages from the first rollout on, and Stable-Baselines3's PPO; all else is the same.
+
+    Args:
+        env_id: An environment with a study that massages.
+        lanes: Rows of the environment.
+        n_steps: Of each lane in a rollout.
+    """
+    settings: dict[str, Any] = {"n_steps": n_steps, "batch_size": 64, "device": "cpu", "seed": 0}
+    played, plain = (make_sb3(env_id, n_envs=lanes, rows="lanes") for _ in range(2))
+    study, rules = study_of(env_id), make_rules(env_id)
+    assert study.massager is not None
+    fair = FPPO(
+        "MlpPolicy",
+        played,
+        short=partial(study.short, rules),
+        long=partial(study.long, rules),
+        massager=study.massager(played),  # type: ignore[arg-type]
+        massaging_schedule=UNSURE,
+        **settings,
+    )
+    return fair, sb3.PPO("MlpPolicy", plain, **settings)
 
 
 class Found(NamedTuple):

@@ -21,7 +21,6 @@ EIGHT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")  # and the reward
 TRADE_OFF = ("SP", "IF")
 WORLDS = 1000  # that thresholds are found for at a time
 SAMPLES = 2048  # of a rollout
-UNSURE = 0.1  # the threshold of massaging
 ITERATIONS = 10  # of a training that is measured, after its random episodes
 
 
@@ -187,29 +186,11 @@ def measures(env_id: str, *, lanes: int) -> Load:
 
 
 def learners(env_id: str, *, lanes: int) -> tuple[Load, Load]:
-    """Return the trainings of F-PPO, which massages from the first rollout on, and of Stable-Baselines3's PPO.
+    """Return the trainings of F-PPO, which massages from the first rollout on, and of Stable-Baselines3's PPO."""
+    from fair_envs.baselines.race import fair_and_plain
 
-    They have the same environment, network and settings.
-    """
-    import stable_baselines3 as sb3
-
-    from fair_envs.baselines.regularised import FPPO
-    from fair_envs.baselines.studies import study_of
-
-    shared: dict[str, Any] = {"n_steps": SAMPLES // lanes, "batch_size": 64, "device": "cpu", "seed": 0}
-    plain, played = (fair_envs.make_sb3(env_id, n_envs=lanes, rows="lanes") for _ in range(2))
-    study, rules = study_of(env_id), fair_envs.make_rules(env_id)
-    assert study.massager is not None
-    fair = FPPO(
-        "MlpPolicy",
-        played,
-        short=partial(study.short, rules),
-        long=partial(study.long, rules),
-        massager=study.massager(played),  # type: ignore[arg-type]
-        massaging_schedule=UNSURE,
-        **shared,
-    )
-    return _learning(fair), _learning(sb3.PPO("MlpPolicy", plain, **shared))
+    fair, plain = fair_and_plain(env_id, lanes=lanes, n_steps=SAMPLES // lanes)
+    return _learning(fair), _learning(plain)
 
 
 def _learning(model: Any) -> Load:

@@ -289,6 +289,11 @@ def test_continuous_actions_may_be_massaged(massaging: str) -> None:
     assert (np.abs(buffer.actions).max() <= 0.5) == (massaging == "as_paper")
 
 
+def test_a_growing_threshold_stays_at_its_highest_however_long_the_training() -> None:
+    schedule = MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35)
+    assert [schedule(k) for k in (70, 10_000)] == [0.35, 0.35]
+
+
 def test_no_action_is_massaged_before_its_time() -> None:
     model = massaged("as_paper", massaging_schedule=MassagingSchedule(first=0.0, after=1))
     shares = [model.recorded.altered.mean()]
