@@ -463,7 +463,8 @@ def rules_of(env: Any) -> Lending:
     Raises:
         ValueError: Another environment.
     """
-    rules = env if isinstance(env, Lending) else getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    rules = env if isinstance(env, Lending) else getattr(lanes, "rules", None)
     if not isinstance(rules, Lending):
         raise ValueError(f"env must be FairLending, got {env}")
     return rules
