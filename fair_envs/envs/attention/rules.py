@@ -4,6 +4,7 @@ import math
 from collections import namedtuple
 from collections.abc import Mapping
 from itertools import product
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
@@ -387,15 +388,18 @@ def checked_rates(name: str, rates: Any) -> NDArray[np.float64]:
     """Return rates of one's own, shape () or (K,).
 
     Raises:
-        ValueError: Neither a number nor one for each location, or a rate below 0 or too large.
+        ValueError: Neither a number nor one for each of several locations, or a rate below 0 or too large.
     """
     try:
         given = np.array(rates, np.float64)
+        real = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in np.array(rates, object).flat)
     except (TypeError, ValueError):
-        given = np.full((1, 1), math.nan)
+        given, real = np.zeros(0), False
     named = ", ".join(map(repr, RATES[name]))
-    if given.ndim > 1 or given.size == 0:
-        raise ValueError(f"{name} must be one of {named}, a number, or one for each location, got {rates!r}")
+    if not real or given.shape in ((0,), (1,)) or given.ndim > 1:
+        raise ValueError(
+            f"{name} must be one of {named}, a number, or one for each of at least 2 locations, got {rates!r}"
+        )
     wrong = given[~((given >= 0) & (given <= LARGEST_RATE))]  # NaN too
     if wrong.size:
         raise ValueError(f"{name} must lie between 0 and {LARGEST_RATE:g}, got {wrong[0]:g}")

@@ -35,6 +35,7 @@ ACTION_NAMES = ("reject", "accept")
 APPLICANT = 0  # the only site of chance
 
 UNITS = 2**40  # of expected repayments: sums of integers, so that what leaves the window leaves no trace
+LARGEST_SHOWN = float(np.finfo(np.float32).max)
 POINTS = 96  # of the curve of the cash that the picture shows
 
 
@@ -324,12 +325,14 @@ class Lending(Rules):
         super().__init__(**{**given, **dict.fromkeys(own, OWN)})
 
     def check(self, params: LendingParams) -> None:
-        """Raise ValueError if the bank could not give its first loan."""
+        """Raise ValueError if the bank could not give its first loan, or could not be shown its cash."""
         if not params.loan_amount <= params.starting_cash <= params.max_cash:
             raise ValueError(
                 f"starting_cash must be between loan_amount ({params.loan_amount:g}) and max_cash "
                 f"({params.max_cash:g}), got {params.starting_cash:g}"
             )
+        if params.observation == "ml-fairness-gym" and params.max_cash > LARGEST_SHOWN:
+            raise ValueError(f"max_cash must be at most {LARGEST_SHOWN:g} to be observed, got {params.max_cash:g}")
 
     def encoded(self, params: LendingParams) -> Any:
         """Return the parameters as numbers, and the tables, in one record."""
