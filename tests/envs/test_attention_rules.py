@@ -233,6 +233,16 @@ def test_units_can_miss_incidents() -> None:
     assert found.max() == 6
 
 
+def test_units_with_replacement_report_no_false_incidents() -> None:
+    assert not play(50, 2, extra_probability=1.0, replacement=True)["false_alarms"].any()
+    assert play(50, 2, extra_probability=1.0)["false_alarms"].any()
+
+
+def test_shown_incidents_can_be_counted_up_to_ten_thousand() -> None:
+    incidents = np.arange(10_001)
+    assert (counted((incidents / (incidents + 6)).astype(np.float32), 6) == incidents).all()
+
+
 def test_units_with_replacement_discover_any_number() -> None:
     found = play(4000, 20, miss_probability=0.8, replacement=True)["found"][:, 0]
     assert found.mean() == pytest.approx(20 * (1 - 0.8**6), abs=0.1) and found.max() > 6

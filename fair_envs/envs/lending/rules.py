@@ -292,16 +292,17 @@ class Lending(Rules):
     ``"authors"``, the published code's training; ``"ml-fairness-gym"``, that package's own defaults (its experiments
     have an interest rate of 1 and begin with 100 to 10,000).
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on (together:
-    ``profile="authors"``):
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on, if there are any
+    (``profile="authors"`` sets all that are named here):
 
     * True positive rates in the observation are expectations; in the code they give hidden labels away:
       ``observation="authors"``. A group of which nobody repays has the rate 0 there and here; measures say NaN.
     * The code's training takes the true positive rates over 301 applicants, its histograms over 300: both are over
       ``window`` here.
-    * Shares of scores are within each group; the code divides both groups' counts by the same total plus one.
+    * Shares of scores are within each group; the code divides both groups' counts by the same total plus one:
+      ``observation="authors"``.
     * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``. It trains with
-      2,000 steps and evaluates with 10,000.
+      2,000 steps and evaluates with 10,000: ``horizon=2000``.
     * Observations are bounded; the code declares a space from infinity to infinity.
     * ml-fairness-gym bounds observed cash by ``max_cash`` and lets the cash go on; here the bank keeps no more.
 
