@@ -293,7 +293,7 @@ class Lending(Rules):
     have an interest rate of 1 and begin with 100 to 10,000).
 
     **Differences from the paper and its code**, with the switches that turn their behaviour back on, if there are any
-    (``profile="authors"`` sets all that are named here):
+    (``profile="authors"`` sets these):
 
     * True positive rates in the observation are expectations; in the code they give hidden labels away:
       ``observation="authors"``. A group of which nobody repays has the rate 0 there and here; measures say NaN.
