@@ -45,7 +45,7 @@ class Allocator(Agent):
     """
 
     def __init__(self, env: VectorEnv) -> None:
-        rules = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+        rules = getattr(getattr(getattr(env, "unwrapped", None), "lanes", None), "rules", None)
         if not isinstance(rules, Attention) or rules.params.action != "units":
             raise ValueError(f"env must be FairAttention with action='units', got {env}")
         self.env, self.params = env, rules.params
@@ -472,7 +472,8 @@ class AttentionMassager:
         """Return logits whose softmax has up to one unit's share moved from one location to another, shape (B, K)."""
         origin, target = pair
         mass = shares[:, origin] - np.maximum(SMALLEST_SHARE, shares[:, origin] - 1 / self.units)
-        whole = np.log(np.exp(logits).sum(axis=1))
+        largest = logits.max(axis=1)
+        whole = largest + np.log(np.exp(logits - largest[:, np.newaxis]).sum(axis=1))
         out: Floats = logits.copy()
         with np.errstate(divide="ignore", invalid="ignore"):  # where there is not enough to move
             out[:, origin] = whole + np.log(shares[:, origin] - mass)

@@ -3,14 +3,14 @@
 They know the network, which is public, and read health from the observation; they ask for nothing that is hidden.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.baselines.attention import DIGITS
 from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
-from fair_envs.core import Rules
 from fair_envs.envs.epidemic.networks import Network
 from fair_envs.envs.epidemic.rules import INFECTED, SUSCEPTIBLE, Epidemic
 from fair_envs.metrics.long_term import Measure
@@ -37,7 +37,7 @@ class Vaccinator(Agent):
     """
 
     def __init__(self, env: VectorEnv, *, otherwise: Literal["nobody", "hub"] = "nobody") -> None:
-        network = network_of(env.unwrapped.lanes.rules)
+        network = network_of(env)
         if otherwise not in ("nobody", "hub"):
             raise ValueError(f"otherwise must be 'nobody' or 'hub', got {otherwise!r}")
         self.adjacency: Codes = network.adjacency()
@@ -133,14 +133,18 @@ class Nobody(Vaccinator):
         return np.zeros(seen.shape[:2])
 
 
-def network_of(rules: Rules) -> Network:
-    """Return who meets whom.
+def network_of(env: Any) -> Network:
+    """Return who meets whom in an environment of FairEpidemic, of any face, or by its rules.
 
     Raises:
         ValueError: The environment is no epidemic with one vaccine a step.
     """
-    if not isinstance(rules, Epidemic) or rules.params.vaccines != 1:
-        raise ValueError(f"env must be FairEpidemic with one vaccine a step, got {rules.name} with {rules.params}")
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    rules = env if isinstance(env, Epidemic) else getattr(lanes, "rules", None)
+    if not isinstance(rules, Epidemic):
+        raise ValueError(f"env must be FairEpidemic with one vaccine a step, got {env}")
+    if rules.params.vaccines != 1:
+        raise ValueError(f"env must be FairEpidemic with one vaccine a step, got {rules.params.vaccines} vaccines")
     return rules.network
 
 
@@ -172,9 +176,10 @@ class EpidemicMassager:
     vaccinated and more people fall ill. Read the gap beside the reward.
 
     Args:
-        rules: Of FairEpidemic with one vaccine a step.
-        ties: ``"keep"``: a decision stays unless another is better; ``"first"``: the first of the best communities is
-            taken, nobody last, as in the published code, which changes decisions without a gain.
+        env: FairEpidemic of any face with one vaccine a step, or its rules.
+        ties: ``"keep"``: a decision stays unless another is better, by more than a rounding; ``"first"``: the first of
+            the best communities is taken, nobody last, as in the published code, which changes decisions without a
+            gain.
         ineffective: Whether vaccines count that have no effect, as in the published code: every community is a choice,
             and its likeliest member is vaccinated where none is susceptible. The measure should then count them too.
 
@@ -186,8 +191,8 @@ class EpidemicMassager:
         2401.06318, 2024, section 4.
     """
 
-    def __init__(self, rules: Rules, *, ties: Literal["keep", "first"] = "keep", ineffective: bool = False) -> None:
-        network = network_of(rules)
+    def __init__(self, env: Any, *, ties: Literal["keep", "first"] = "keep", ineffective: bool = False) -> None:
+        network = network_of(env)
         if ties not in ("keep", "first"):
             raise ValueError(f"ties must be 'keep' or 'first', got {ties!r}")
         self.people: int = network.people
@@ -242,7 +247,8 @@ class EpidemicMassager:
     def _best(self, own: Codes, able: Flags, short: Measure) -> Codes:
         """Return the community whose vaccination gives the smallest gap, or nobody's, shape (B,)."""
         options = [*range(self.groups), NOBODY]
-        gaps = np.stack([short.if_taken(np.full(len(own), option)) for option in options])  # type: ignore[attr-defined]
+        asked: Any = cast(Any, short).if_taken
+        gaps = np.round([asked(np.full(len(own), option)) for option in options], DIGITS)
         gaps[:-1][~(able[:, np.newaxis] & self._members).any(axis=2).T] = np.inf
         best: Codes = np.array(options)[gaps.argmin(axis=0)]
         if self.ties == "first":

@@ -12,20 +12,23 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.baselines.attention import DIGITS
 from fair_envs.baselines.designed import Logistic
 from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.core import check_count
-from fair_envs.envs.lending.params import GROUPS
+from fair_envs.envs.lending.params import GROUPS, checked_repayment
 from fair_envs.envs.lending.rules import ACCEPT, Lending
 from fair_envs.metrics.long_term import Measure, column_names
 from fair_envs.metrics.populations import wasserstein
-from fair_envs.parameters import checked
-from fair_envs.weights import Floats
+from fair_envs.parameters import Weight, checked
+from fair_envs.weights import Floats, shares_of
 
 Codes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 
 Source = Literal["true", "initial", "window"]
 """Of the groups' scores: as they are, which nobody knows; as the episode began; as seen in the window."""
@@ -42,7 +45,7 @@ class Thresholds(NamedTuple):
         lax: The lower one, shape (..., groups).
         strictness: How often the higher one holds, shape (..., groups).
         opportunity: The true positive rate that the groups then have, shape (...,).
-        profit: Expected of an applicant, groups being equally large, shape (...,).
+        profit: Expected of an applicant, shape (...,).
     """
 
     strict: Codes
@@ -58,31 +61,73 @@ class Thresholds(NamedTuple):
         return np.where(above, 1.0, between * (1 - self.strictness[..., np.newaxis]))
 
 
-def equal_opportunity(distributions: ArrayLike, repayment: ArrayLike, *, interest: float = 1.0) -> Thresholds:
+def equal_opportunity(
+    distributions: ArrayLike, repayment: ArrayLike, *, interest: float = 1.0, weights: ArrayLike | None = None
+) -> Thresholds:
     """Return the thresholds that earn the most among those with the same true positive rate in each group.
 
     Args:
-        distributions: Share of each score in each group, shape (..., groups, scores).
+        distributions: Weight of each score in each group, shape (..., groups, scores); shares are made of them. Of a
+            group whose weights are all 0 nobody is known, and it gets no loans.
         repayment: Probability to repay at each score, shape (scores,) or (..., scores).
         interest: Earned with a loan of 1 that is repaid; one that is not is lost.
+        weights: How many of the applicants belong to each group, shape (groups,); by default equally many. Shares are
+            made of them.
+
+    Raises:
+        ValueError: Other shapes, weights that are negative, not finite or, of the groups, all 0, or no probabilities.
 
     Example:
         >>> first = equal_opportunity([[0, 0.1, 0.9], [0.5, 0.5, 0]], [0.2, 0.6, 0.8])
         >>> first.strict.tolist(), first.lax.tolist(), first.strictness.round(3).tolist()
-        ([1, 1], [1, 0], [1.0, 0.0])
+        ([3, 1], [2, 1], [0.188, 1.0])
 
     References:
         Hardt, Price and Srebro, "Equality of opportunity in supervised learning", NeurIPS 2016.
     """
-    given = np.asarray(distributions, np.float64)
-    *batch, groups, scores = given.shape
-    shares = np.ascontiguousarray(given.reshape(-1, groups, scores))
-    chances = np.broadcast_to(np.asarray(repayment, np.float64), (*batch, scores)).reshape(-1, scores)
-    limits, numbers = np.empty((len(shares), groups, 2), np.int64), np.empty((len(shares), groups + 2))
+    shares = _checked_shares(distributions)
+    *batch, groups, scores = shares.shape
+    chances = _checked_chances(repayment, (*batch, scores))
+    sizes = _checked_sizes(weights, groups)
+    earns = float(checked("interest", interest, Weight))
+    limits, numbers = np.zeros((*batch, groups, 2), np.int64), np.full((*batch, groups + 2), np.nan)
     rates, earned = np.empty((2, groups, scores + 1))
-    kernels()["solve"](shares, np.ascontiguousarray(chances), float(interest), rates, earned, limits, numbers)
-    limits, numbers = limits.reshape(*batch, groups, 2), numbers.reshape(*batch, groups + 2)
+    kernels()["solve"](
+        *(shares.reshape(-1, groups, scores), chances.reshape(-1, scores), earns, sizes, rates, earned),
+        *(limits.reshape(-1, groups, 2), numbers.reshape(-1, groups + 2)),
+    )
     return Thresholds(limits[..., 0], limits[..., 1], numbers[..., 2:], numbers[..., 0], numbers[..., 1])
+
+
+def _checked_shares(distributions: ArrayLike) -> Floats:
+    """Return the share of each score in each group, shape (..., groups, scores); 0 where all weights of a group are."""
+    given = np.asarray(distributions, np.float64)
+    if given.ndim < 2 or 0 in given.shape[-2:]:
+        raise ValueError(f"distributions must have shape (..., groups, scores), got {given.shape}")
+    wrong = given[~((given >= 0) & (given <= LARGEST_WEIGHT))]
+    if wrong.size:
+        raise ValueError(f"distributions must have weights between 0 and {LARGEST_WEIGHT:g}, got {wrong[0]:g}")
+    whole = given.sum(axis=-1, keepdims=True)
+    return np.ascontiguousarray(given / np.where(whole > 0, whole, 1.0))
+
+
+def _checked_chances(repayment: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return the probabilities to repay in a shape (..., scores)."""
+    given = np.asarray(repayment, np.float64)
+    if given.shape not in (shape, shape[-1:]):
+        raise ValueError(f"repayment must have shape {shape[-1:]} or {shape}, got {given.shape}")
+    wrong = given[~((given >= 0) & (given <= 1))]
+    if wrong.size:
+        raise ValueError(f"repayment must hold probabilities between 0 and 1, got {wrong[0]:g}")
+    return np.ascontiguousarray(np.broadcast_to(given, shape))
+
+
+def _checked_sizes(weights: ArrayLike | None, groups: int) -> Floats:
+    """Return the groups' shares of the applicants, shape (groups,)."""
+    given = np.ones(groups) if weights is None else np.asarray(weights, np.float64)
+    if given.shape != (groups,):
+        raise ValueError(f"weights must have shape ({groups},), got {given.shape}")
+    return shares_of("weights", given)
 
 
 def profitable(repayment: ArrayLike, *, interest: float = 1.0) -> Flags:
@@ -114,30 +159,31 @@ def threshold_for(rates, wanted):  # type: ignore[no-untyped-def]
     A group of which nobody repays gets no loans.
     """
     threshold = rates.shape[0] - 1
-    if wanted <= 0.0 or rates[0] <= 0.0:
+    if not (wanted > 0.0 and rates[0] > 0.0):
         return threshold, 0.0
-    while rates[threshold] < wanted:
+    while threshold > 0 and rates[threshold] < wanted:
         threshold -= 1
     return threshold, (rates[threshold] - wanted) / (rates[threshold] - rates[threshold + 1])
 
 
 @rule
-def profit_at(rates, earned, wanted):  # type: ignore[no-untyped-def]
-    """Return the mean over groups of what an applicant earns at a true positive rate."""
+def profit_at(rates, earned, sizes, wanted):  # type: ignore[no-untyped-def]
+    """Return the mean over applicants of what one earns at a true positive rate."""
     profit = 0.0
     for group in range(rates.shape[0]):
         threshold, strictness = threshold_for(rates[group], wanted)
-        profit += earned[group, threshold]
+        each = earned[group, threshold]
         if strictness > 0.0:
-            profit += strictness * (earned[group, threshold + 1] - earned[group, threshold])
-    return profit / rates.shape[0]
+            each += strictness * (earned[group, threshold + 1] - earned[group, threshold])
+        profit += sizes[group] * each
+    return profit
 
 
 @functools.cache
 def kernels() -> Mapping[str, Kernel]:
     """Return the compiled search."""
 
-    def solve(shares, repayment, interest, rates, earned, limits, numbers):  # type: ignore[no-untyped-def]
+    def solve(shares, repayment, interest, sizes, rates, earned, limits, numbers):  # type: ignore[no-untyped-def]
         """Write the thresholds of each entry to ``limits``, and rate, profit and strictness to ``numbers``."""
         groups = shares.shape[1]
         for b in range(shares.shape[0]):
@@ -145,7 +191,7 @@ def kernels() -> Mapping[str, Kernel]:
                 fill_corners(shares[b, group], repayment[b], interest, rates[group], earned[group])
             numbers[b, 1] = -np.inf
             for wanted in rates.flat:
-                profit = profit_at(rates, earned, wanted)
+                profit = profit_at(rates, earned, sizes, wanted)
                 if profit > numbers[b, 1]:
                     numbers[b, 0], numbers[b, 1] = wanted, profit
             for group in range(groups):
@@ -197,8 +243,8 @@ class MaxReward(Lender):
 class EqualOpportunityLender(Lender):
     """Lends with the same true positive rate in each group, at the rate that earns the most, see `equal_opportunity`.
 
-    The chance to repay is known, the scores of the groups are known or estimated. Before somebody of each group was
-    seen it lends where a loan is expected to pay.
+    The chance to repay and the groups' shares of the applicants are known, the scores of the groups are known or
+    estimated. Before somebody of each group was seen it lends where a loan is expected to pay.
 
     Args:
         env: B lanes.
@@ -213,6 +259,8 @@ class EqualOpportunityLender(Lender):
         super().__init__(env)
         self._source = checked("distributions", distributions, Source)
         self._first_share = place_of(self.rules, "share_0_advantaged") if distributions == "window" else 0
+        advantaged = self.rules.params.advantaged_share
+        self._sizes = np.array([advantaged, 1 - advantaged])
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
         """Return what the thresholds say."""
@@ -226,7 +274,7 @@ class EqualOpportunityLender(Lender):
         return shares_in(observation, self._first_share, scores=len(self.rules.repayment))
 
     def _acceptance(self, distributions: Floats, repayment: Floats) -> Floats:
-        fair = equal_opportunity(distributions, repayment, interest=self.interest)
+        fair = equal_opportunity(distributions, repayment, interest=self.interest, weights=self._sizes)
         greedy = profitable(repayment, interest=self.interest)[..., np.newaxis, :]
         both_seen = (distributions.sum(axis=-1) > 0).all(axis=-1)[..., np.newaxis, np.newaxis]
         return np.where(both_seen, fair.acceptance(repayment.shape[-1]), greedy)
@@ -310,7 +358,7 @@ class LendingMassager:
     """Turns unsure decisions about loans around where that brings the groups' true positive rates closer together.
 
     A decision of the probability p is unsure if threshold <= p <= 1 - threshold. The short-term measure is asked for
-    its value after the decision and after the other one; strictly less wins.
+    its value after the decision and after the other one; strictly less wins, by more than a rounding.
 
     Args:
         env: FairLending of any face, or its rules.
@@ -323,7 +371,7 @@ class LendingMassager:
         repayment: The chance to repay at each score, shape (scores,); by default the environment's.
 
     Raises:
-        ValueError: Another environment, or ``known`` is missing or not asked for.
+        ValueError: Another environment, no such chances, or ``known`` is missing or not asked for.
     """
 
     def __init__(
@@ -339,7 +387,8 @@ class LendingMassager:
         if (known is None) != (label == "estimated"):
             raise ValueError(f"known must be given for the labels 'known' and 'as_coded' alone, got {known!r}")
         self._known = known
-        self.repayment = self.rules.repayment if repayment is None else np.array(repayment, np.float64)
+        scores = len(self.rules.repayment)
+        self.repayment = self.rules.repayment if repayment is None else checked_repayment(repayment, scores=scores)
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
@@ -347,7 +396,8 @@ class LendingMassager:
         """Return the altered actions, fresh, shape (B,); ``short`` is an `OpportunityGap` or offers its `if_taken`."""
         group, score = applicants(self.rules, observation)
         repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
-        kept, turned = (short.if_taken(group, decision, repays) for decision in (action, 1 - action))
+        asked = (short.if_taken(group, decision, repays) for decision in (action, 1 - action))
+        kept, turned = (np.round(gap, DIGITS) for gap in asked)
         if policy.probabilities is None:
             raise ValueError("policy must give probabilities of discrete actions, got none")
         chance = policy.probabilities[np.arange(len(action)), action]
@@ -420,7 +470,8 @@ def rules_of(env: Any) -> Lending:
     Raises:
         ValueError: Another environment.
     """
-    rules = env if isinstance(env, Lending) else getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    rules = env if isinstance(env, Lending) else getattr(lanes, "rules", None)
     if not isinstance(rules, Lending):
         raise ValueError(f"env must be FairLending, got {env}")
     return rules

@@ -32,7 +32,7 @@ from fair_envs.baselines.attention import (
 from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.baselines.rollouts import Agent, collect
 from fair_envs.envs.attention.rules import decode
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.long_term import ShareDeviation
 
 RATES = np.array([[8.0, 6.0, 4.0, 3.0, 1.5]])
 
@@ -232,19 +232,13 @@ def test_agents_need_units_that_choose(wrong: Any) -> None:
 # ---------------------------------------------------------------------------------------------- the massager
 
 
-class Shares(Measure):
-    """The deviation of shares over all that was sent, which began with ``totals``."""
-
-    def __init__(self, totals: ArrayLike) -> None:
-        self.totals = np.array(totals, np.float64)
-        super().__init__(len(self.totals))
-        self.value = self.if_taken(np.zeros_like(self.totals))
-
-    def if_taken(self, allocation: NDArray[Any]) -> NDArray[np.float64]:
-        sent = self.totals + allocation
-        with np.errstate(invalid="ignore"):
-            share = sent / sent.sum(axis=1, keepdims=True)
-        return np.asarray(np.abs(share - 1 / sent.shape[1]).max(axis=1))
+def shares_of(totals: ArrayLike) -> ShareDeviation:
+    """Return the deviation of shares after so many units were sent to each location, shape (B, K); all 0: no step."""
+    sent = np.array(totals, np.float64)
+    measure = ShareDeviation(len(sent), individuals=sent.shape[1])
+    measure.totals[:] = sent
+    measure.value = measure.if_taken(np.zeros_like(sent))
+    return measure
 
 
 A7 = [[30, 6, 6, 6, 12]]
@@ -258,7 +252,7 @@ def massaged(
     """Return the massaged choices of the first lane."""
     policy = PolicyOutput(probabilities=probabilities)
     before = action.copy()
-    moved = AttentionMassager()(NOTHING_SEEN, action, policy, Shares(totals), threshold=threshold)
+    moved = AttentionMassager()(NOTHING_SEEN, action, policy, shares_of(totals), threshold=threshold)
     assert (action == before).all() and not np.shares_memory(moved, action)
     out: list[int] = moved[0].tolist()
     return out
@@ -268,7 +262,7 @@ EQUAL = np.full((1, 6, 5), 0.2)
 
 
 def test_the_best_move_takes_a_unit_from_where_most_were_to_the_lowest_index() -> None:
-    short = Shares(A7)
+    short = shares_of(A7)
     assert short.if_taken(np.array([[2, 1, 1, 1, 1]]))[0] == pytest.approx(0.2848, abs=5e-5)
     assert short.if_taken(np.array([[1, 2, 1, 1, 1]]))[0] == pytest.approx(0.2697, abs=5e-5)
     assert massaged(EVERYTHING, EQUAL) == [1, 0, 1, 2, 3, 4]
@@ -280,10 +274,10 @@ def test_no_unit_is_moved_if_that_does_not_lower_the_measure() -> None:
 
 
 def test_no_unit_is_moved_on_a_tie() -> None:
-    policy, short = PolicyOutput(probabilities=np.full((1, 1, 2), 0.5)), Shares([[3, 3]])
+    policy, short = PolicyOutput(probabilities=np.full((1, 1, 2), 0.5)), shares_of([[3, 3]])
     massager = AttentionMassager(locations=2, units=1)
     assert massager(np.zeros((1, 2)), np.array([[1]]), policy, short, threshold=1.0).tolist() == [[1]]
-    uneven = Shares([[3, 4]])
+    uneven = shares_of([[3, 4]])
     assert massager(np.zeros((1, 2)), np.array([[1]]), policy, uneven, threshold=1.0).tolist() == [[0]]
 
 
@@ -304,7 +298,7 @@ def test_nothing_is_moved_before_the_first_step() -> None:
 
 def test_each_lane_is_massaged_for_itself() -> None:
     action = np.repeat(EVERYTHING, 3, axis=0)
-    short = Shares([A7[0], [0] * 5, [6, 6, 6, 6, 30]])
+    short = shares_of([A7[0], [0] * 5, [6, 6, 6, 6, 30]])
     policy = PolicyOutput(probabilities=np.repeat(EQUAL, 3, axis=0))
     moved = AttentionMassager()(np.zeros((3, 160)), action, policy, short, threshold=0.05)
     assert moved.tolist() == [[1, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 0]]
@@ -313,7 +307,7 @@ def test_each_lane_is_massaged_for_itself() -> None:
 def of_logits(logits: ArrayLike, mean: ArrayLike, std: ArrayLike, *, threshold: float = 0.08) -> NDArray[Any]:
     policy = PolicyOutput(mean=np.array([mean], float), std=np.array([std], float))
     massager = AttentionMassager(action="logits")
-    return massager(NOTHING_SEEN, np.array([logits], np.float64), policy, Shares(A7), threshold=threshold)
+    return massager(NOTHING_SEEN, np.array([logits], np.float64), policy, shares_of(A7), threshold=threshold)
 
 
 def test_logits_move_one_units_share_to_another_location() -> None:
@@ -323,6 +317,13 @@ def test_logits_move_one_units_share_to_another_location() -> None:
     out = np.zeros(5, int)
     decode(moved, 6, np.empty(5), out)
     assert out[0] < 2 and out[1] > 1
+
+
+@pytest.mark.parametrize("logits", [[800.0, 0, 0, 0, 0], [-800.0] * 5])
+def test_logits_far_from_0_are_moved_like_any_others(logits: list[float]) -> None:
+    moved = of_logits(logits, logits, np.full(5, 1000.0), threshold=1.0)[0]
+    near = softmax(np.array(logits))
+    np.testing.assert_allclose(softmax(moved), near + np.array([-1, 1, 0, 0, 0]) / 6, atol=1e-9)
 
 
 def test_logits_stay_if_their_densities_would_change() -> None:
@@ -345,8 +346,8 @@ def test_nothing_is_taken_from_a_share_that_is_too_small() -> None:
 
 def test_the_massager_needs_what_its_kind_of_action_has() -> None:
     with pytest.raises(ValueError, match="policy must give probabilities"):
-        AttentionMassager()(NOTHING_SEEN, EVERYTHING, PolicyOutput(), Shares(A7), threshold=0.1)
+        AttentionMassager()(NOTHING_SEEN, EVERYTHING, PolicyOutput(), shares_of(A7), threshold=0.1)
     with pytest.raises(ValueError, match="policy must give mean and std"):
-        AttentionMassager(action="logits")(NOTHING_SEEN, np.zeros((1, 5)), PolicyOutput(), Shares(A7), threshold=0.1)
+        AttentionMassager(action="logits")(NOTHING_SEEN, np.zeros((1, 5)), PolicyOutput(), shares_of(A7), threshold=0.1)
     with pytest.raises(ValueError, match="action must be one of 'units', 'logits', got 'allocation'"):
         AttentionMassager(action="allocation")  # type: ignore[arg-type]

@@ -21,7 +21,8 @@ from fair_envs.baselines.massaging import Massager, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, collect
 from fair_envs.envs.epidemic import Vector
 from fair_envs.envs.epidemic.rules import Epidemic
-from fair_envs.metrics.long_term import Measure
+from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.metrics.long_term import VaccinationGap
 
 Floats = NDArray[np.float64]
 
@@ -112,9 +113,11 @@ def test_agents_play_and_end_up_where_they_are_known_to(kind: Any, last_reward: 
 
 
 def test_agents_ask_for_an_epidemic_with_one_vaccine() -> None:
-    for env in (Vector(1, vaccines=2), gym.make_vec("FairHiring-v0", num_envs=1)):
-        with pytest.raises(ValueError, match="env must be FairEpidemic with one vaccine a step"):
-            MostNeighbours(env)
+    wrong: Any
+    for wrong in (Vector(1, vaccines=2), gym.make_vec("FairHiring-v0", num_envs=1), gym.make("CartPole-v1"), 3):
+        for kind in (MostNeighbours, EpidemicMassager):
+            with pytest.raises(ValueError, match="env must be FairEpidemic with one vaccine a step, got"):
+                kind(wrong)
     with pytest.raises(ValueError, match="otherwise must be 'nobody' or 'hub', got 'first'"):
         MostNeighbours(small_world(), otherwise="first")  # type: ignore[arg-type]
 
@@ -122,26 +125,25 @@ def test_agents_ask_for_an_epidemic_with_one_vaccine() -> None:
 # ---------------------------------------------------------------------------------------------------- massaging
 
 
-class Gap(Measure):
-    """The gap of vaccinations per newly infected with counts set by hand, and what it would become."""
-
-    def __init__(self, vaccinated: ArrayLike, infected: ArrayLike, *, lanes: int = 1) -> None:
-        super().__init__(lanes)
-        self.vaccinated, self.infected = (np.tile(counts, (lanes, 1)) for counts in (vaccinated, infected))
-
-    def if_taken(self, group: NDArray[np.int64]) -> Floats:
-        vaccinated = self.vaccinated + (np.asarray(group)[:, np.newaxis] == np.arange(2))
-        ratios = vaccinated / (self.infected + 1)
-        return np.asarray(np.abs(ratios[:, 0] - ratios[:, 1]))
+def gap_of(vaccinated: ArrayLike, infected: ArrayLike, *, lanes: int = 1) -> VaccinationGap:
+    """Return the gap after so many vaccinations and infections in each community."""
+    measure = VaccinationGap(lanes, groups=2)
+    measure.counts[:] = np.stack([vaccinated, infected], axis=-1)
+    return measure
 
 
-KNOWN_GAP = Gap([3, 1], [5, 6])  # c0 .5238, c1 .2143, nobody .3571
+KNOWN_GAP = gap_of([3, 1], [5, 6])  # c0 .5238, c1 .2143, nobody .3571
 NOBODY = 34
 ALL = [S] * 34
 
 
 def massaged(
-    action: int, chance: float, *health: list[float], short: Gap = KNOWN_GAP, favourite: int = 24, **options: Any
+    action: int,
+    chance: float,
+    *health: list[float],
+    short: VaccinationGap = KNOWN_GAP,
+    favourite: int = 24,
+    **options: Any,
 ) -> int:
     """Return what becomes of a decision of this probability; the policy's favourite is another person."""
     massager: Massager = EpidemicMassager(Epidemic(), **options)
@@ -186,7 +188,7 @@ def test_the_likeliest_must_be_susceptible() -> None:
 
 
 def test_nobody_is_best_where_any_vaccination_widens_the_gap() -> None:
-    level = Gap([2, 2], [4, 4])
+    level = gap_of([2, 2], [4, 4])
     assert massaged(5, 0.02, short=level) == NOBODY
     assert massaged(14, 0.02, short=level) == NOBODY
     assert massaged(NOBODY, 0.02, short=level) == NOBODY
@@ -203,7 +205,7 @@ def test_a_vaccine_without_effect_is_weighed_as_nobodys() -> None:
     sick = everybody(S, p14=I)
     assert massaged(14, 0.02, *sick) == 24
     assert massaged(14, 0.02, *sick, ineffective=True) == 14  # the published code: of the better community
-    level = Gap([2, 2], [4, 4])
+    level = gap_of([2, 2], [4, 4])
     assert massaged(14, 0.02, *sick, short=level) == 14
     assert massaged(14, 0.02, *sick, short=level, ineffective=True) == NOBODY
 
@@ -214,7 +216,7 @@ def test_when_nobody_is_susceptible_decisions_stay() -> None:
 
 
 def test_a_tie_keeps_the_decision_and_in_the_published_code_does_not() -> None:
-    tie = Gap([0, 1], [1, 3])  # c0 and nobody .25, c1 .5
+    tie = gap_of([0, 1], [1, 3])  # c0 and nobody .25, c1 .5
     assert massaged(5, 0.02, short=tie) == 5
     assert massaged(NOBODY, 0.02, short=tie) == NOBODY
     assert massaged(14, 0.02, short=tie, favourite=3) == 3
@@ -222,13 +224,29 @@ def test_a_tie_keeps_the_decision_and_in_the_published_code_does_not() -> None:
     assert massaged(5, 0.02, short=tie, favourite=3, ties="first") == 5
 
 
+def test_a_tie_that_floats_do_not_see_keeps_the_decision() -> None:
+    """1/5 against 3/10, as it is, and 2/5 against 3/10 are the same gap, though not as floats."""
+    tie = gap_of([1, 3], [4, 9])
+    gaps = [tie.if_taken(np.array([group]))[0] for group in (0, -1)]
+    assert gaps[0] != gaps[1] and gaps[0] == pytest.approx(gaps[1])
+    assert massaged(5, 0.02, short=tie) == 5
+    assert massaged(NOBODY, 0.02, short=tie) == NOBODY
+    assert massaged(NOBODY, 0.02, short=tie, favourite=3, ties="first") == 3
+
+
+def test_the_massager_takes_an_environment_of_any_face_or_its_rules() -> None:
+    faces = (gym.make("FairEpidemic-v0"), gym.make_vec("FairEpidemic-v0", num_envs=2), AgentsVecEnv(Epidemic(), 2))
+    for env in (*faces, Epidemic()):
+        assert EpidemicMassager(env).people == 34
+
+
 def test_lanes_are_massaged_apart() -> None:
     massager = EpidemicMassager(Epidemic())
     probabilities = np.full((3, 35), 0.001)
     probabilities[:, 24], probabilities[:, 5] = 0.9, [0.02, 0.07, 0.02]
     observation = np.repeat(seen(*ALL), 3, axis=0)
-    short = Gap([3, 1], [5, 6], lanes=3)
-    short.vaccinated[2] = [1, 3]
+    short = gap_of([3, 1], [5, 6], lanes=3)
+    short.counts[2, :, 0] = [1, 3]
     found = massager(observation, np.array([5, 5, 5]), PolicyOutput(probabilities), short, threshold=0.0619)
     assert found.tolist() == [24, 5, 5]
 

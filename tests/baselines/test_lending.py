@@ -7,8 +7,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch as th
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
+from stable_baselines3.common.distributions import CategoricalDistribution
 
 from fair_envs.baselines.designed import Always, EqualOpportunity, gather
 from fair_envs.baselines.lending import (
@@ -20,12 +22,12 @@ from fair_envs.baselines.lending import (
     equal_opportunity,
     profitable,
 )
-from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.massaging import LENDING_SCHEDULE, PolicyOutput, policy_output
 from fair_envs.baselines.rollouts import Agent, collect
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.long_term import OpportunityGap
 
 Floats = NDArray[np.float64]
 
@@ -40,10 +42,12 @@ def rates(distributions: Floats, repayment: Floats, acceptance: Floats) -> Float
         return np.asarray((wanted * acceptance).sum(axis=-1) / wanted.sum(axis=-1))
 
 
-def profit(distributions: Floats, repayment: Floats, acceptance: Floats, *, interest: float = 1.0) -> float:
-    """Return what an applicant earns, groups being equally large."""
+def profit(
+    distributions: Floats, repayment: Floats, acceptance: Floats, *, interest: float = 1.0, sizes: ArrayLike = 0.5
+) -> float:
+    """Return what an applicant earns, groups being of these sizes."""
     earned = repayment * interest - (1 - repayment)
-    return float((distributions * acceptance * earned).sum(axis=-1).mean())
+    return float(((distributions * acceptance * earned).sum(axis=-1) * np.array(sizes)).sum())
 
 
 # ------------------------------------------------------------------------------------------------- thresholds
@@ -70,10 +74,10 @@ def test_the_most_profitable_thresholds_have_the_known_gap() -> None:
     assert profit(FIRST, REPAY, everybody) == pytest.approx(0.2)
 
 
-def best_by_linear_programming(distributions: Floats, repayment: Floats, interest: float) -> float:
+def best_by_linear_programming(distributions: Floats, repayment: Floats, interest: float, sizes: Floats) -> float:
     """Return the most that can be earned under equal opportunity, over all acceptances by group and score."""
     groups, scores = distributions.shape
-    earned = distributions * (repayment * interest - (1 - repayment)) / groups
+    earned = distributions * (repayment * interest - (1 - repayment)) * sizes[:, np.newaxis]
     wanted = distributions * repayment / (distributions * repayment).sum(axis=1, keepdims=True)
     equal = np.zeros((groups - 1, groups * scores))
     for group in range(1, groups):
@@ -91,12 +95,62 @@ def test_no_acceptance_earns_more_under_equal_opportunity(seed: int) -> None:
     distributions[0, 0] = 0.0
     distributions /= distributions.sum(axis=1, keepdims=True)
     repayment = np.sort(chance.random(scores))
-    found = equal_opportunity(distributions, repayment, interest=interest)
-    acceptance = found.acceptance(scores)
-    best = best_by_linear_programming(distributions, repayment, interest)
-    assert float(found.profit) == pytest.approx(best, abs=1e-9)
-    assert profit(distributions, repayment, acceptance, interest=interest) == pytest.approx(best, abs=1e-9)
-    np.testing.assert_allclose(rates(distributions, repayment, acceptance), found.opportunity, atol=1e-12)
+    for sizes in (np.full(groups, 1 / groups), chance.dirichlet(np.ones(groups))):
+        found = equal_opportunity(distributions, repayment, interest=interest, weights=3 * sizes)
+        acceptance = found.acceptance(scores)
+        best = best_by_linear_programming(distributions, repayment, interest, sizes)
+        assert float(found.profit) == pytest.approx(best, abs=1e-9)
+        own = profit(distributions, repayment, acceptance, interest=interest, sizes=sizes)
+        assert own == pytest.approx(best, abs=1e-9)
+        np.testing.assert_allclose(rates(distributions, repayment, acceptance), found.opportunity, atol=1e-12)
+
+
+@pytest.mark.parametrize(("advantaged", "best"), [(0.5, 0.8898305), (0.1, 0.7575758)])
+def test_the_best_true_positive_rate_depends_on_how_large_the_groups_are(advantaged: float, best: float) -> None:
+    """By enumeration: of each group, the acceptance that has a true positive rate is known, and what it earns."""
+    wanted = np.append(np.linspace(0, 1, 401), [best])
+    worth = np.zeros(len(wanted))
+    for shares, size in zip(FIRST, (advantaged, 1 - advantaged), strict=True):
+        reached = np.cumsum((shares * REPAY)[::-1]) / (shares * REPAY).sum()
+        earned = np.cumsum((shares * (2 * REPAY - 1))[::-1])
+        worth += size * np.interp(wanted, np.append([0], reached), np.append([0], earned))
+    assert wanted[worth.argmax()] == pytest.approx(best, abs=1e-6)
+    found = equal_opportunity(FIRST, REPAY, weights=[advantaged, 1 - advantaged])
+    assert found.opportunity == pytest.approx(best, abs=1e-6)
+    env = lending(advantaged_share=advantaged)
+    observation, _ = env.reset(seed=0)
+    acceptance = EqualOpportunityLender(env).acceptance(observation)
+    np.testing.assert_allclose(rates(FIRST, REPAY, acceptance), best, atol=1e-6)
+
+
+def test_weights_of_scores_become_shares_and_nobody_known_gets_no_loans() -> None:
+    for one, other in zip(equal_opportunity(5 * FIRST, REPAY), equal_opportunity(FIRST, REPAY), strict=True):
+        np.testing.assert_allclose(one, other)
+    found = equal_opportunity([np.zeros(7), FIRST[1]], REPAY)
+    assert not found.acceptance(7)[0].any() and found.acceptance(7)[1].tolist() == [0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("distributions", "repayment", "others", "message"),
+    [
+        ([[-1, 2], [0.5, 0.5]], [0.2, 0.8], {}, "distributions must have weights between 0 and 1e[+]300, got -1"),
+        ([[math.nan, 1], [1, 0]], [0.2, 0.8], {}, "distributions must have weights between 0 and 1e[+]300, got nan"),
+        ([[math.inf, 1], [1, 0]], [0.2, 0.8], {}, "distributions must have weights between 0 and 1e[+]300, got inf"),
+        ([0.5, 0.5], [0.2, 0.8], {}, r"distributions must have shape \(..., groups, scores\), got \(2,\)"),
+        ([[0.5, 0.5]] * 2, [0.2, 1.8], {}, "repayment must hold probabilities between 0 and 1, got 1.8"),
+        ([[0.5, 0.5]] * 2, [0.2, math.nan], {}, "repayment must hold probabilities between 0 and 1, got nan"),
+        ([[0.5, 0.5]] * 2, [0.2], {}, r"repayment must have shape \(2,\) or \(2,\), got \(1,\)"),
+        ([[0.5, 0.5]] * 2, [0.2, 0.8], {"interest": math.nan}, "interest must be a finite number at least 0, got nan"),
+        ([[0.5, 0.5]] * 2, [0.2, 0.8], {"weights": [1]}, r"weights must have shape \(2,\), got \(1,\)"),
+        ([[0.5, 0.5]] * 2, [0.2, 0.8], {"weights": [0, 0]}, "weights must have weights that sum to a positive"),
+        ([[0.5, 0.5]] * 2, [0.2, 0.8], {"weights": [1, -1]}, "weights must have finite weights of at least 0, got -1"),
+    ],
+)
+def test_thresholds_of_no_shares_or_chances_are_refused(
+    distributions: Any, repayment: Any, others: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        equal_opportunity(distributions, repayment, **others)
 
 
 def test_many_worlds_are_solved_at_once_as_each_alone() -> None:
@@ -273,8 +327,13 @@ def test_the_general_agents_play_too() -> None:
         (lambda: LogisticLender(lending(), burn_in=0), "burn_in must be an integer of at least 1, got 0"),
         (lambda: LendingMassager(Lending(), label="as_coded"), "known must be given for the labels"),
         (lambda: LendingMassager(Lending(), known=lambda: [1]), "known must be given for the labels"),
+        (
+            lambda: LendingMassager(Lending(), repayment=[1.8] * 7),
+            "repayment must hold probabilities between 0 and 1, got 1.8",
+        ),
+        (lambda: LendingMassager(Lending(), repayment=[0.5]), r"repayment must have shape \(7,\), as many scores"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_what_does_not_fit_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -284,25 +343,15 @@ def test_what_does_not_fit_is_refused(make: Any, message: str) -> None:
 # ------------------------------------------------------------------------------------------------- massaging
 
 
-class Rates(Measure):
-    """The gap of true positive rates, from counts that a test sets; it says what one decision more makes of them."""
-
-    def __init__(self, served: ArrayLike, refused: ArrayLike) -> None:
-        self.served, self.refused = np.atleast_2d(np.array(served, float)), np.atleast_2d(np.array(refused, float))
-        super().__init__(len(self.served))
-
-    def if_taken(self, group: Any, action: Any, qualified: Any) -> Floats:
-        """Return the gap with one decision more."""
-        served, refused = self.served.copy(), self.refused.copy()
-        lanes = np.arange(self.lanes)
-        served[lanes, group] += qualified * action
-        refused[lanes, group] += qualified * (1 - action)
-        with np.errstate(invalid="ignore"):
-            found = served / (served + refused)
-        return np.asarray(np.abs(found[:, 0] - found[:, 1]))
+def gap_of(served: ArrayLike, refused: ArrayLike) -> OpportunityGap:
+    """Return the gap of true positive rates after so many qualified people of each group, shape (2,) or (B, 2)."""
+    counts = np.stack([np.atleast_2d(refused), np.atleast_2d(served)], axis=-1)
+    measure = OpportunityGap(len(counts))
+    measure.counts[:] = counts
+    return measure
 
 
-KNOWN_WINDOW = Rates((40, 20), (10, 20))
+KNOWN_WINDOW = gap_of((40, 20), (10, 20))
 FACTOR, TAU = 0.985, 0.5  # of the published schedule, from iteration 17 on
 
 
@@ -315,7 +364,7 @@ def seen(group: int, score: int, lanes: int = 1) -> NDArray[np.float32]:
 
 def massaged(
     massager: LendingMassager, action: int, probability: float, *, group: int = DISADVANTAGED, threshold: float,
-    short: Rates = KNOWN_WINDOW, score: int = 3,
+    short: OpportunityGap = KNOWN_WINDOW, score: int = 3,
 ) -> int:  # fmt: skip
     """Return what becomes of an action that the policy takes with this probability."""
     policy = np.zeros((1, 2))
@@ -336,7 +385,17 @@ ITERATION_60 = TAU * FACTOR ** (60 - 17)
 def test_the_gap_that_each_decision_would_leave_is_the_known_one() -> None:
     gaps = [KNOWN_WINDOW.if_taken(np.array([1]), np.array([action]), np.array([1]))[0] for action in (REJECT, ACCEPT)]
     np.testing.assert_allclose(gaps, [0.3122, 0.2878], atol=5e-5)
-    assert pytest.approx(0.2611, abs=5e-5) == ITERATION_60 and math.log(1 - 0.55) == pytest.approx(-0.7985, abs=5e-5)
+    assert LENDING_SCHEDULE(60) == pytest.approx(ITERATION_60) == pytest.approx(0.2611, abs=5e-5)
+    assert LENDING_SCHEDULE(17) is None
+
+
+def test_what_is_turned_around_has_the_probability_that_the_policy_gives_it() -> None:
+    policy = CategoricalDistribution(2).proba_distribution(th.tensor([[0.55, 0.45]], dtype=th.float64).log())
+    turned = massager("known")(
+        seen(DISADVANTAGED, 3), np.array([REJECT]), policy_output(policy), KNOWN_WINDOW, threshold=ITERATION_60
+    )
+    assert turned.tolist() == [ACCEPT]
+    assert policy.log_prob(th.as_tensor(turned)).item() == pytest.approx(-0.7985, abs=5e-5)
 
 
 @pytest.mark.parametrize("label", ["estimated", "known", "as_coded"])
@@ -354,7 +413,7 @@ def test_by_default_no_label_is_read() -> None:
     """Two worlds that differ in hidden labels alone are massaged alike; in the published rule they are not."""
     env = lending(64)
     observation, _ = env.reset(seed=0)
-    short = Rates(np.tile((40, 20), (64, 1)), np.tile((10, 20), (64, 1)))
+    short = gap_of(np.tile((40, 20), (64, 1)), np.tile((10, 20), (64, 1)))
     policy = PolicyOutput(probabilities=np.full((64, 2), 0.5))
     found: Mapping[str, list[bytes]] = {"estimated": [], "as_coded": []}
     for repays in (0, 1):
@@ -372,6 +431,17 @@ def test_a_tie_keeps_the_decision(action: int) -> None:
     nobody_repays = LendingMassager(Lending(), repayment=np.zeros(7))  # so that no decision changes the gap
     for keeps in (nobody_repays, massager("known", repays=0)):
         assert massaged(keeps, action, 0.5, threshold=0.1) == action
+
+
+def test_a_tie_that_floats_do_not_see_keeps_the_decision() -> None:
+    """2/5 - 3/10 and 3/10 - 1/5 are the same gap, though not as floats; in the published rule a tie turns it around."""
+    short = gap_of((1, 3), (3, 7))
+    asked = [short.if_taken(np.array([0]), np.array([action]), np.array([1.0]))[0] for action in (REJECT, ACCEPT)]
+    assert asked[0] < asked[1] == pytest.approx(asked[0])
+    for label, kept in (("known", True), ("as_coded", False)):
+        for action in (REJECT, ACCEPT):
+            found = massaged(massager(label), action, 0.5, threshold=0.1, group=ADVANTAGED, short=short)
+            assert (found == action) == kept
 
 
 def test_a_decision_that_makes_the_gap_smaller_is_kept() -> None:
@@ -393,7 +463,7 @@ def test_only_unsure_decisions_are_turned_around(probability: float, threshold: 
 
 
 def test_nothing_is_turned_around_while_the_gap_is_undefined() -> None:
-    nobody = Rates((0, 5), (0, 5))
+    nobody = gap_of((0, 5), (0, 5))
     assert massaged(massager("estimated"), REJECT, 0.5, threshold=0.1, short=nobody) == REJECT
 
 

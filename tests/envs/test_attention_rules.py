@@ -233,6 +233,16 @@ def test_units_can_miss_incidents() -> None:
     assert found.max() == 6
 
 
+def test_units_with_replacement_report_no_false_incidents() -> None:
+    assert not play(50, 2, extra_probability=1.0, replacement=True)["false_alarms"].any()
+    assert play(50, 2, extra_probability=1.0)["false_alarms"].any()
+
+
+def test_shown_incidents_can_be_counted_up_to_ten_thousand() -> None:
+    incidents = np.arange(10_001)
+    assert (counted((incidents / (incidents + 6)).astype(np.float32), 6) == incidents).all()
+
+
 def test_units_with_replacement_discover_any_number() -> None:
     found = play(4000, 20, miss_probability=0.8, replacement=True)["found"][:, 0]
     assert found.mean() == pytest.approx(20 * (1 - 0.8**6), abs=0.1) and found.max() > 6
@@ -332,11 +342,15 @@ def test_ml_fairness_gym_hides_incidents() -> None:
     [
         ({"locations": 3}, "initial_rates must hold one rate for each of 3 locations, got .8"),
         ({"initial_rates": [1, 2]}, "increase_rates must hold one rate for each of 2 locations"),
+        ({"initial_rates": [4.0]}, "initial_rates must be .* or one for each of at least 2 locations, got .4.0"),
+        ({"initial_rates": True}, "initial_rates must be .* a number, or one for each .* got True"),
+        ({"increase_rates": [True, 2]}, "increase_rates must be .* a number, or one for each .* got .True, 2"),
+        ({"initial_rates": ["1", "2"]}, "initial_rates must be .* a number, or one for each .* got .'1'"),
         ({"initial_rates": [1, -2, 3]}, "initial_rates must lie between 0 and 10000, got -2"),
         ({"initial_rates": "own"}, "initial_rates must be a number, or one for each location, to be your own"),
         ({"initial_rates": "high"}, "initial_rates must be one of 'study', 'even', 'own', got 'high'"),
-        ({"increase_rates": [[1.0]]}, "increase_rates must be one of 'study', a number, or one for each location"),
-        ({"increase_rates": {"a": 1}}, "increase_rates must be one of 'study', a number, or one for each location"),
+        ({"increase_rates": [[1.0]]}, "increase_rates must be one of 'study', a number, or one for each of"),
+        ({"increase_rates": {"a": 1}}, "increase_rates must be one of 'study', a number, or one for each of"),
         ({"increase_rates": float("nan")}, "increase_rates must lie between 0 and 10000, got nan"),
         ({"observation": "authors", "told": "discovered"}, "observation must be 'structured' where discovered, units"),
     ],

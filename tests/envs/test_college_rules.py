@@ -324,6 +324,17 @@ def test_a_flipped_applicant_has_the_same_luck_in_the_other_group() -> None:
         assert (before["merit"][b] != lanes.records["merit"][b]).any()
 
 
+def test_a_lane_that_is_not_flipped_stays_as_it_was() -> None:
+    lanes = Lanes(College(), 2)
+    lanes.seed(0)
+    lanes.restart()
+    lanes.rules.assign(lanes.records, "group", D)
+    before = lanes.snapshot()
+    lanes.rules.flip(lanes.records, np.array([[False], [True]]))
+    assert_same(lanes.records[:1], before[:1])
+    assert (lanes.records["merit"][1] != before["merit"][1]).any()
+
+
 def test_flipping_twice_changes_nothing_and_flipping_lasts() -> None:
     lanes, other = (Lanes(College(noise="both"), 3) for _ in range(2))
     for own in (lanes, other):

@@ -3,7 +3,7 @@
 import builtins
 import copy
 import pickle
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import networkx as nx
@@ -411,6 +411,27 @@ def test_communities_can_be_given(given: Any, codes: list[int], names: tuple[str
     assert rules.spec.groups == rules.spec.sensitive["community"] == names
 
 
+def test_components_of_a_network_of_ones_own_are_its_communities() -> None:
+    apart = Epidemic(network=[(0, 2), (2, 4), (1, 3)]).network
+    assert apart.community.tolist() == [0, 1, 0, 1, 0] and apart.names == ("community 0", "community 1")
+    assert Epidemic(network=nx.Graph([(0, 1), (2, 3), (4, 5)])).network.community.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_labels_of_several_kinds_name_people() -> None:
+    rules = Epidemic(network=nx.Graph([("a", 1), (1, (2, 3))]), initial=[(2, 3)])
+    assert rules.network.find("initial", ["a", 1, (2, 3)]) == [0, 1, 2]
+
+
+class OwnGraph(NamedTuple):
+    """What looks like a graph and is none of networkx's."""
+
+    nodes: list[Any]
+    edges: list[Any]
+
+    def is_directed(self) -> bool:
+        return False
+
+
 def test_given_communities_need_no_networkx(monkeypatch: pytest.MonkeyPatch) -> None:
     known = builtins.__import__
 
@@ -441,6 +462,11 @@ def test_given_communities_need_no_networkx(monkeypatch: pytest.MonkeyPatch) -> 
         ({"network": np.triu(np.ones((3, 3)), 1)}, "network must be a symmetric matrix"),
         ({"network": 2 * np.ones((3, 3))}, "network must be a symmetric matrix"),
         ({"network": nx.DiGraph([(0, 1)])}, "network must be undirected"),
+        ({"network": OwnGraph([None, 0], [(None, 0)])}, "network must have nodes that differ .* and from None"),
+        ({"network": OwnGraph([1, 0, 1], [(1, 0)])}, "network must have nodes that differ from each other"),
+        ({"network": OwnGraph([[0], 1], [(0, 1)])}, "network must have edges between its nodes, which are hashable"),
+        ({"network": OwnGraph([0, 1], [(0, 5)])}, "network must have edges between its nodes"),
+        ({"initial": [True]}, "initial must name people of the network, got .True"),
         ({"communities": "louvain"}, "communities must be 'girvan_newman'"),
         ({"communities": [0, 1]}, "communities must be given for 34 people, got 2"),
         ({"communities": [0] * 34}, "communities must be at least 2, got 1"),

@@ -142,6 +142,9 @@ def test_rewards_are_the_known_ones(policy: Policy) -> None:
 
 @each
 def test_the_gap_of_all_vaccinations_is_the_known_one(policy: Policy) -> None:
+    """But for rounding and the noise of 200 known episodes, whose gaps spread the most with the agent Max."""
+    close = 0.045 if policy is most_neighbours else 0.02
+    np.testing.assert_allclose(played(policy).gaps[TIMES].mean(axis=1), KNOWN[policy].gaps, rtol=0, atol=close)
     assert_means(played(policy).gaps[TIMES], KNOWN[policy].gaps)
 
 
@@ -168,7 +171,9 @@ def test_the_papers_agent_max_is_the_one_that_looks_at_degrees() -> None:
 
 def test_counted_by_effect_the_gap_of_the_agent_max_stops_rising() -> None:
     max_agent = played(most_neighbours)
-    assert_means(max_agent.effective_gaps[TIMES], [0.25, 0.26, 0.46, 0.65, 0.665])
+    gaps, known = max_agent.effective_gaps[TIMES], [0.25, 0.26, 0.46, 0.65, 0.665]
+    assert_means(gaps, known)
+    np.testing.assert_allclose(gaps.mean(axis=1), known, rtol=0, atol=0.05)
     assert max_agent.effective.mean() == pytest.approx(7, abs=0.5)
 
 

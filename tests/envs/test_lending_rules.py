@@ -392,6 +392,10 @@ def test_equal_groups_begin_alike() -> None:
         ({"repayment": [0, 0, 0, 0, 0, 0, 1.5]}, "repayment must hold probabilities between 0 and 1, got 1.5"),
         ({"repayment": [0, 0, 0, 0, 0, 0, float("nan")]}, "repayment must hold probabilities between 0 and 1, got nan"),
         ({"starting_cash": 0.5}, r"starting_cash must be between loan_amount \(1\) and max_cash \(1e\+20\), got 0.5"),
+        (
+            {"max_cash": 1e300, "observation": "ml-fairness-gym"},
+            r"max_cash must be at most 3.40282e\+38 to be observed, got 1e\+300",
+        ),
         ({"max_cash": 10}, r"starting_cash must be between loan_amount \(1\) and max_cash \(10\), got 10000"),
         ({"window": 0}, "window must be between 1 and 1e.06, got 0"),
         ({"profile": "gym"}, "profile must be one of 'paper', 'authors', 'ml-fairness-gym', got 'gym'"),

@@ -22,7 +22,8 @@ from fair_envs.envs.lending.rules import Lending
 Floats = NDArray[np.float64]
 
 EACH, STEPS, KNOWN_EPISODES = 48, 10_000, 10
-MARKS = (0, 2000, 4000, 8000, 9999)
+COMPARED = (300, 1250, 2700, 4000, 8000, 9999)  # steps at which distances are known
+MARKS = (0, 2000, *COMPARED)
 SETTLED, EVERY = 1000, 50  # the gap is taken from then on, now and then
 
 RULES = Lending()
@@ -159,18 +160,18 @@ def test_the_groups_are_one_score_apart_at_first() -> None:
 @pytest.mark.parametrize(
     ("policy", "true", "coded"),
     [
-        ("equal opportunity", (0.823, 0.667, 0.642), (0.342, 0.305, 0.302)),
-        ("max reward", (0.874, 0.685, 0.649), (0.199, 0.149, 0.143)),
-        ("accept all", (0.829, 0.654, 0.527), (0.189, 0.133, 0.114)),
+        ("equal opportunity", (1.008, 1.001, 0.844, 0.823, 0.667, 0.642), (0.220, 0.308, 0.332, 0.342, 0.305, 0.302)),
+        ("max reward", (1.006, 1.070, 0.918, 0.874, 0.685, 0.649), (0.228, 0.254, 0.209, 0.199, 0.149, 0.143)),
+        ("accept all", (0.984, 0.986, 0.831, 0.829, 0.654, 0.527), (0.209, 0.226, 0.189, 0.189, 0.133, 0.114)),
     ],
 )
 def test_the_groups_come_as_close_as_in_the_published_code(
     policy: str, true: tuple[float, ...], coded: tuple[float, ...]
 ) -> None:
+    """Closer to the known numbers than accepting all and the most profitable lending are to each other in the end."""
     own = played()[policy]
-    for step, distance, coded_distance in zip((4000, 8000, 9999), true, coded, strict=True):
-        assert abs(own.distance(step).mean() - distance) < 3 * error(own.distance(step))
-        assert own.coded_distance(step).mean() == pytest.approx(coded_distance, abs=0.045)
+    np.testing.assert_allclose([own.distance(step).mean() for step in COMPARED], true, rtol=0, atol=0.1)
+    np.testing.assert_allclose([own.coded_distance(step).mean() for step in COMPARED], coded, rtol=0, atol=0.025)
 
 
 def test_what_the_code_plots_ranks_agents_otherwise_than_the_true_distance() -> None:
@@ -186,7 +187,7 @@ def test_what_the_code_plots_ranks_agents_otherwise_than_the_true_distance() -> 
 def test_the_gap_of_the_mean_episode_is_smaller_than_the_mean_gap(policy: str, plotted: float, mean: float) -> None:
     gaps = played()[policy].gaps
     tens = [np.abs(gaps[:, k : k + 10].mean(axis=1)).mean() for k in range(0, 40, 10)]
-    assert np.mean(tens) == pytest.approx(plotted, abs=0.025)
+    assert np.mean(tens) == pytest.approx(plotted, abs=0.01)
     assert np.abs(gaps).mean() == pytest.approx(mean, abs=0.02)
 
 

@@ -35,7 +35,7 @@ class AttentionParams(NamedTuple):
     units: Size = 6  # sent in each step; A, Y, G's experiments
     replacement: bool = False  # whether a unit discovers any number of incidents; else one at most; A, Y, G
     miss_probability: Share = 0.0  # that a unit misses an incident; A, Y, G's experiments; G: .2
-    extra_probability: Share = 0.0  # that a unit with nothing to discover reports a false incident; A, Y, G
+    extra_probability: Share = 0.0  # that a free unit reports a false incident; unused with replacement; A, Y, G
     extras: Literal["once", "per_incident"] = "once"  # how often it may; G: after each incident
     # Rewards
     discovered_reward: Weight = 1.0  # for each incident discovered; A

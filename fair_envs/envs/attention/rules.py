@@ -4,6 +4,7 @@ import math
 from collections import namedtuple
 from collections.abc import Mapping
 from itertools import product
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
@@ -378,7 +379,10 @@ def columns_of(params: AttentionParams) -> tuple[str, ...]:
 
 
 def counted(scaled: ArrayLike, units: int) -> NDArray[np.int64]:
-    """Return the numbers of incidents that an observation shows scaled."""
+    """Return the numbers of incidents that an observation shows scaled.
+
+    It is exact up to about 10,000 incidents at 6 units: beyond, neighbouring numbers are shown as the same one.
+    """
     shown = np.asarray(scaled, np.float64)
     return np.asarray(np.rint(units * shown / (1.0 - shown)), np.int64)
 
@@ -387,15 +391,18 @@ def checked_rates(name: str, rates: Any) -> NDArray[np.float64]:
     """Return rates of one's own, shape () or (K,).
 
     Raises:
-        ValueError: Neither a number nor one for each location, or a rate below 0 or too large.
+        ValueError: Neither a number nor one for each of several locations, or a rate below 0 or too large.
     """
     try:
         given = np.array(rates, np.float64)
+        real = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in np.array(rates, object).flat)
     except (TypeError, ValueError):
-        given = np.full((1, 1), math.nan)
+        given, real = np.zeros(0), False
     named = ", ".join(map(repr, RATES[name]))
-    if given.ndim > 1 or given.size == 0:
-        raise ValueError(f"{name} must be one of {named}, a number, or one for each location, got {rates!r}")
+    if not real or given.shape in ((0,), (1,)) or given.ndim > 1:
+        raise ValueError(
+            f"{name} must be one of {named}, a number, or one for each of at least 2 locations, got {rates!r}"
+        )
     wrong = given[~((given >= 0) & (given <= LARGEST_RATE))]  # NaN too
     if wrong.size:
         raise ValueError(f"{name} must lie between 0 and {LARGEST_RATE:g}, got {wrong[0]:g}")
@@ -430,10 +437,15 @@ class Attention(Rules):
     column, location. The columns: ``discovered`` and ``occurred``, where n incidents are shown as n / (n + units);
     ``units``, as a share of all; ``ratio``, the share of the incidents of the last ``window`` steps that were
     discovered, with one incident more in the denominator. ``told="discovered"`` leaves out ``occurred`` and ``ratio``:
-    what was not discovered stays unknown, as it would outside a study. ``reported_weight`` adds ``reported``;
+    what was not discovered stays unknown, see **What is told**. ``reported_weight`` adds ``reported``;
     ``noisy_features`` adds ``hint_0`` and ``hint_1``, between -1 and 1, scaled as counts are: two normal numbers, the
     second of which has the mean 1 + incidents. ``observation="authors"``: the published code's 160 numbers, the same
     columns in the same order without scaling.
+
+    **What is told.** By default (``told="all"``), as in the paper, the observation and ``fair_feedback`` show all
+    incidents, those too that nobody discovered. Hardly any decision-maker outside a study knows these. The study needs
+    them: its long-term measure counts incidents, and its learners see their ratio. ``told="discovered"`` hides them
+    from both; measures of incidents are undefined then, and only the oracle knows.
 
     **Rewards.** ``discovered_reward`` (1) for each incident discovered, minus ``missed_penalty`` (0.25) for each that
     was not. The reward pays for discoveries and so rewards keeping incidents alive: sending units everywhere in turn
@@ -457,8 +469,9 @@ class Attention(Rules):
     is. Rates do not rise above 10,000.
 
     **Discovery.** Each incident is missed by each free unit with ``miss_probability``; a unit that discovered one is
-    no longer free (but see ``replacement``). A unit that is still free at the end reports a false incident with
-    ``extra_probability``: the decision-maker is told of it as if it were one, and earns nothing.
+    no longer free. A unit that is still free at the end reports a false incident with ``extra_probability``: the
+    decision-maker is told of it as if it were one, and earns nothing. With ``replacement`` a unit discovers any number
+    of incidents and is always free; ``extra_probability`` is ignored then, and nobody reports false incidents.
 
     **Arguments.** The fields of `AttentionParams`, each with its default and source. Rates can be your own: a number or
     one for each location. ``profile``: ``"paper"``; ``"authors"``: the published code's actions and observations;

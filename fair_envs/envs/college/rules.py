@@ -252,13 +252,13 @@ def describe(lane, params, facts):
 
 @functools.cache
 def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loop that lets the present applicants come once more."""
+    """Return the compiled loop that lets the present applicants of some lanes come once more."""
 
-    def meet_all(params, lanes):
-        for b in range(lanes.shape[0]):
+    def meet_again(params, lanes, places):
+        for b in places:
             meet(lanes[b], params, lanes[b].time)
 
-    return compile_kernels(College, meet_all)
+    return compile_kernels(College, meet_again)
 
 
 # ------------------------------------------------------------------------------------------ the environment
@@ -429,12 +429,14 @@ class College(Rules):
     def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
         """Put every applicant from the coming round on in the other group, in place; the luck stays the same.
 
+        What `assign` has changed in a flipped lane is lost; the other lanes stay as they are.
+
         Args:
             records: Lanes, shape (B,).
             who: Whether a lane is flipped, shape (B, 1).
         """
         records["flipped"] ^= who.astype(np.int8)
-        kernels()["meet_all"](self.code, readable(records))
+        kernels()["meet_again"](self.code, readable(records), np.flatnonzero(who[:, 0]))
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
         """Put the applicants of the coming round in that group with the scores that they have, in place."""

@@ -124,8 +124,8 @@ def make_network(network: Any, communities: Any, *, chain_people: int) -> Networ
     Args:
         network: One of `NETWORKS`; a networkx graph; an array of shape (people, people), 1 where two people meet; or
             pairs of people, who are numbered from 0.
-        communities: ``"girvan_newman"``; a code or a name for each person, in their order or by their labels; or the
-            people of each community.
+        communities: ``"girvan_newman"``, of a network in several components these; a code or a name for each person, in
+            their order or by their labels; or the people of each community.
         chain_people: How many people the chain has.
 
     Raises:
@@ -205,8 +205,14 @@ def _from_graph(graph: Any) -> tuple[tuple[Hashable, ...], Codes]:
     if graph.is_directed():
         raise ValueError(f"network must be undirected, got {graph}")
     labels = tuple(graph.nodes)
-    place = {label: k for k, label in enumerate(labels)}
-    return labels, _checked_edges([(place[one], place[other]) for one, other, *_ in graph.edges], len(labels))
+    try:
+        place = {label: k for k, label in enumerate(labels)}
+        pairs = [(place[one], place[other]) for one, other, *_ in graph.edges]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"network must have edges between its nodes, which are hashable, got {graph}") from None
+    if None in place or len(place) < len(labels):
+        raise ValueError(f"network must have nodes that differ from each other and from None, got {labels}")
+    return labels, _checked_edges(pairs, len(labels))
 
 
 def _from_matrix(matrix: NDArray[Any]) -> tuple[tuple[Hashable, ...], Codes]:
@@ -244,7 +250,10 @@ def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Codes:
 
 
 def _girvan_newman(known: str | None, edges: Codes, people: int) -> Codes:
-    """Return each person's community after the first split, the one with the lowest place first; shape (people,)."""
+    """Return each person's community after the first split, the one with the lowest place first; shape (people,).
+
+    A network of several components is split already: they are the communities.
+    """
     if known == "karate":
         return 1 - np.isin(np.arange(people), KARATE_FIRST).astype(np.int64)
     if known == "chain":  # most shortest paths cross the middle
@@ -256,7 +265,9 @@ def _girvan_newman(known: str | None, edges: Codes, people: int) -> Codes:
     graph = networkx.Graph()
     graph.add_nodes_from(range(people))
     graph.add_edges_from(edges.tolist())
-    split = next(networkx.algorithms.community.girvan_newman(graph))
+    split = list(networkx.connected_components(graph))
+    if len(split) == 1:
+        split = next(networkx.algorithms.community.girvan_newman(graph))
     community = np.empty(people, np.int64)
     for code, members in enumerate(sorted(split, key=min)):
         community[list(members)] = code
@@ -306,8 +317,13 @@ def _from_members(members: Sequence[Iterable[Hashable]], labels: tuple[Hashable,
 
 
 def _places_of(name: str, given: Iterable[Hashable], labels: tuple[Hashable, ...]) -> list[int]:
-    place = {label: k for k, label in enumerate(labels)}
+    place = {(label, is_flag(label)): k for k, label in enumerate(labels)}  # True is nobody's number
     try:
-        return [place[label] for label in given]
+        return [place[label, is_flag(label)] for label in given]
     except (KeyError, TypeError):
         raise ValueError(f"{name} must name people of the network, got {given!r}") from None
+
+
+def is_flag(label: Any) -> bool:
+    """Return whether a label is True or False, which count as equal to 1 and 0."""
+    return isinstance(label, (bool, np.bool_))

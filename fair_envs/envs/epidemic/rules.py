@@ -255,8 +255,8 @@ class Epidemic(Rules):
     reward.
 
     **Sensitive attribute and legitimate factors.** ``community``: the two parts into which Girvan and Newman's method
-    splits the network first; in the karate club 15 people around person 0 and 19 around person 33. No legitimate
-    factors.
+    splits the network first; in the karate club 15 people around person 0 and 19 around person 33. A network of your
+    own that is in several components is not split: they are the communities. No legitimate factors.
 
     **Network.** ``"karate"``: 34 people, 78 pairs who meet; ``"chain"``: ``chain_people`` in a row; or your own: a
     networkx graph (weights are ignored), an array (people, people) with 1 where two people meet, or pairs of people

@@ -139,7 +139,7 @@ class LendingRenderer:
     def gaps(self, groups: Sequence[Group]) -> list[str]:
         """Return how far apart the groups are now."""
         one, other = groups
-        scores = abs(np.cumsum(one.now) - np.cumsum(other.now)).sum()
+        scores = abs(np.cumsum(one.now) - np.cumsum(other.now)).sum()  # `wasserstein`: environments import no metric
         return [
             f"gap in loans to those who would repay: {number(abs(one.opportunity - other.opportunity), digits=2)}",
             f"distance between the groups' scores: {number(float(scores), digits=2)}",

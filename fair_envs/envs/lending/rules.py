@@ -35,6 +35,7 @@ ACTION_NAMES = ("reject", "accept")
 APPLICANT = 0  # the only site of chance
 
 UNITS = 2**40  # of expected repayments: sums of integers, so that what leaves the window leaves no trace
+LARGEST_SHOWN = float(np.finfo(np.float32).max)
 POINTS = 96  # of the curve of the cash that the picture shows
 
 
@@ -291,16 +292,17 @@ class Lending(Rules):
     ``"authors"``, the published code's training; ``"ml-fairness-gym"``, that package's own defaults (its experiments
     have an interest rate of 1 and begin with 100 to 10,000).
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on (together:
-    ``profile="authors"``):
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on, if there are any
+    (``profile="authors"`` sets these):
 
     * True positive rates in the observation are expectations; in the code they give hidden labels away:
       ``observation="authors"``. A group of which nobody repays has the rate 0 there and here; measures say NaN.
     * The code's training takes the true positive rates over 301 applicants, its histograms over 300: both are over
       ``window`` here.
-    * Shares of scores are within each group; the code divides both groups' counts by the same total plus one.
+    * Shares of scores are within each group; the code divides both groups' counts by the same total plus one:
+      ``observation="authors"``.
     * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``. It trains with
-      2,000 steps and evaluates with 10,000.
+      2,000 steps and evaluates with 10,000: ``horizon=2000``.
     * Observations are bounded; the code declares a space from infinity to infinity.
     * ml-fairness-gym bounds observed cash by ``max_cash`` and lets the cash go on; here the bank keeps no more.
 
@@ -324,12 +326,14 @@ class Lending(Rules):
         super().__init__(**{**given, **dict.fromkeys(own, OWN)})
 
     def check(self, params: LendingParams) -> None:
-        """Raise ValueError if the bank could not give its first loan."""
+        """Raise ValueError if the bank could not give its first loan, or could not be shown its cash."""
         if not params.loan_amount <= params.starting_cash <= params.max_cash:
             raise ValueError(
                 f"starting_cash must be between loan_amount ({params.loan_amount:g}) and max_cash "
                 f"({params.max_cash:g}), got {params.starting_cash:g}"
             )
+        if params.observation == "ml-fairness-gym" and params.max_cash > LARGEST_SHOWN:
+            raise ValueError(f"max_cash must be at most {LARGEST_SHOWN:g} to be observed, got {params.max_cash:g}")
 
     def encoded(self, params: LendingParams) -> Any:
         """Return the parameters as numbers, and the tables, in one record."""
