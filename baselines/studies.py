@@ -237,20 +237,15 @@ def heads(rules: Any, lanes: int) -> StateDistance:
     return StateDistance(lanes, groups=len(rules.spec.groups), distance="as_coded")
 
 
-def epidemic_massager(env: LanesVecEnv) -> EpidemicMassager:
-    """Return the massager for the environment's network."""
-    return EpidemicMassager(env.lanes.rules)
-
-
 def published_epidemic_massager(env: LanesVecEnv) -> EpidemicMassager:
     """Return the massager of the published code, which hands out vaccines without effect and acts on ties."""
-    return EpidemicMassager(env.lanes.rules, ties="first", ineffective=True)
+    return EpidemicMassager(env, ties="first", ineffective=True)
 
 
 STUDIES["FairEpidemic-v0"] = Study(
     short=effective_vaccinations,
     long=health,
-    massager=epidemic_massager,
+    massager=EpidemicMassager,
     thresholds=EPIDEMIC_SCHEDULE,
     rollouts=245,
     published={
