@@ -30,6 +30,8 @@ Flags = NDArray[np.bool_]
 
 LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 
+SMALLEST_CHANGE = 1e-12  # of a distance; less is rounding
+
 Source = Literal["true", "initial", "window"]
 """Of the groups' scores: as they are, which nobody knows; as the episode began; as seen in the window."""
 
@@ -280,6 +282,34 @@ class EqualOpportunityLender(Lender):
         return np.where(both_seen, fair.acceptance(repayment.shape[-1]), greedy)
 
 
+class ClosingLender(Lender):
+    """Lends where a loan is expected to bring the groups' true scores closer together in that step, and nowhere else.
+
+    It shows what looking at the change of one step comes to, as the regularisation of F-PPO does: from the known
+    distributions the 1-Wasserstein distance falls from 1 to about 0.7, where no single loan helps any more and it lends
+    to nobody; lending to everybody comes closer in the end.
+    """
+
+    def acceptance(self, observation: NDArray[Any]) -> Floats:
+        """Return 1 where the expected distance falls, shape (B, groups, scores)."""
+        shares = np.asarray(self.env.unwrapped.oracle()["distribution"])
+        before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
+        after = [self._distance_after(shares, step) for step in (-1, 1)]
+        chance = self.rules.repayment
+        falls: Flags = (1 - chance) * after[0] + chance * after[1] < before - SMALLEST_CHANGE
+        return falls.astype(np.float64)
+
+    def _distance_after(self, shares: Floats, step: int) -> Floats:
+        """Return the distance after a loan that moves a score by a step, to each group and score, shape (B, 2, scores)."""
+        lanes, groups, scores = shares.shape
+        moved = np.broadcast_to(shares[:, np.newaxis, np.newaxis], (lanes, groups, scores, groups, scores)).copy()
+        for group, score in np.ndindex(groups, scores):
+            mass = np.minimum(self.rules.params.mass_shift, shares[:, group, score])
+            moved[:, group, score, group, score] -= mass
+            moved[:, group, score, group, min(max(score + step, 0), scores - 1)] += mass
+        return np.asarray(wasserstein(moved[..., 0, :], moved[..., 1, :]))
+
+
 class LogisticLender(EqualOpportunityLender):
     """Learns who repays from the loans that it gives, each lane for itself, and lends by what it has learnt.
 
@@ -513,6 +543,7 @@ def shares_in(observation: NDArray[Any], first: int, *, scores: int) -> Floats:
 
 
 __all__ = [
+    "ClosingLender",
     "EqualOpportunityLender",
     "Lender",
     "LendingMassager",

@@ -30,6 +30,7 @@ AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Agent]]] = {
         "EO": lending.EqualOpportunityLender,
         "max-reward": lending.MaxReward,
         "accept all": Always,
+        "closing step by step": lending.ClosingLender,
         "random": Random,
     },
     "attention": {
