@@ -300,7 +300,7 @@ class ClosingLender(Lender):
         return falls.astype(np.float64)
 
     def _distance_after(self, shares: Floats, step: int) -> Floats:
-        """Return the distance after a loan that moves a score by a step, to each group and score, shape (B, 2, scores)."""
+        """Return the distance after a loan to each group and score that moves it by a step, (B, groups, scores)."""
         lanes, groups, scores = shares.shape
         moved = np.broadcast_to(shares[:, np.newaxis, np.newaxis], (lanes, groups, scores, groups, scores)).copy()
         for group, score in np.ndindex(groups, scores):
