@@ -300,10 +300,8 @@ class ShieldActions(FollowMeasures):
         if self.max_importance is not None:  # here, while the measure and what is seen are those of the decision
             self.importance = self._importance(self.output, threshold, highest=self.max_importance)
         if isinstance(said, Distribution) and self.altered.any():
-            inner: Any = said.distribution[0] if isinstance(said.distribution, list) else said.distribution
-            device = (inner.mean if isinstance(said, DiagGaussianDistribution) else inner.logits).device
             with th.no_grad():
-                self.log_prob = said.log_prob(th.as_tensor(executed, device=device))
+                self.log_prob = log_probability(said, executed)
 
     def _importance(self, said: PolicyOutput, threshold: float, *, highest: float) -> Floats:
         """Return how much more probable the policy makes what is executed than it is executed, shape (B,).
@@ -322,6 +320,20 @@ class ShieldActions(FollowMeasures):
             total += same_rows(landed, self.executed) * probability(said.probabilities, action)
         of_policy = probability(said.probabilities, self.executed)
         return np.minimum(highest, of_policy / np.maximum(total, np.finfo(float).tiny))
+
+
+def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
+    """Return the logarithms of the probabilities, or densities, of actions, shape (B,), as ``said.log_prob`` does.
+
+    Discrete ones are looked up without its checks of each argument, which take longer than the rest.
+    """
+    inner: Any = said.distribution
+    if isinstance(said, DiagGaussianDistribution):
+        return said.log_prob(th.as_tensor(action, device=inner.mean.device))
+    choices = inner if isinstance(inner, list) else [inner]
+    logits = th.stack([choice.logits for choice in choices], dim=1)  # (B, N, actions), logarithms of probabilities
+    chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).reshape(len(logits), -1, 1)
+    return logits.gather(2, chosen)[..., 0].sum(dim=1)
 
 
 def same_rows(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
