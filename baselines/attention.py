@@ -396,8 +396,8 @@ def expected_discoveries(rates: Floats, counts: Codes) -> Floats:
 class AttentionMassager:
     """Moves one unit to another location if the short-term measure falls and the policy is unsure; see `Massager`.
 
-    The measure is a `ShareDeviation`, or another that says what it would become if units were sent (``if_taken``, of
-    shape (B, K)). Nothing is moved where it is undefined, which is so before the first step. The best move is made; the
+    The measure is a `ShareDeviation`, or another that says what it would become for each of n choices of sending units
+    (``if_taken``, of shape (B, n, K)). Nothing is moved where it is undefined, which is so before the first step. The best move is made; the
     lowest indices win a tie, and a move that changes nothing is not made.
 
     ``action="units"``: a unit's choice of location r gives way to k if their probabilities differ by at most the
@@ -489,17 +489,13 @@ def moves(counts: Codes, may: Flags, short: Measure) -> Iterator[tuple[int, int,
         may: Whether a unit may be moved, shape (B, from, to).
         short: The measure.
     """
-    asked: Any = cast(Any, short).if_taken
     lanes, locations = counts.shape
-    values = np.full(may.shape, np.inf)
-    for origin, target in permutations(range(locations), 2):
-        wanted = may[:, origin, target] & (counts[:, origin] > 0)
-        if wanted.any():
-            other = counts.copy()
-            other[wanted, origin] -= 1
-            other[wanted, target] += 1
-            values[wanted, origin, target] = asked(other)[wanted]
-    values, now = values.round(DIGITS).reshape(lanes, -1), np.round(asked(counts), DIGITS)
+    here = np.eye(locations, dtype=counts.dtype)
+    moved = counts[:, np.newaxis, np.newaxis] - here[:, np.newaxis] + here  # (B, from, to, K)
+    asked = np.concatenate([counts[:, np.newaxis], moved.reshape(lanes, -1, locations)], axis=1)
+    values = cast(Any, short).if_taken(asked).round(DIGITS)
+    able = may & (counts[:, :, np.newaxis] > 0) & (here == 0)
+    now, values = values[:, 0], np.where(able.reshape(lanes, -1), values[:, 1:], np.inf)
     best = values.argmin(axis=1)
     better = (values[np.arange(lanes), best] < now) & ~np.isnan(short.value)
     for lane in np.flatnonzero(better).tolist():

@@ -419,17 +419,19 @@ class ShareDeviation(_Totals):
         super().__init__(lanes, individuals=individuals, window=window, kind=SHARE, column="action")
 
     def if_taken(self, allocation: ArrayLike) -> Floats:
-        """Return the value that the measure would take if this were given out now, shape (B,).
+        """Return the value that the measure would take if this were given out now, shape (B,), or (B, n) for n choices.
 
         Args:
-            allocation: What each individual would be given, shape (B, K).
+            allocation: What each individual would be given, shape (B, K), or (B, n, K).
         """
         amounts = np.asarray(allocation)
-        if amounts.shape != self.totals.shape:
+        lanes, individuals = self.totals.shape
+        if amounts.ndim not in (2, 3) or (amounts.shape[0], amounts.shape[-1]) != (lanes, individuals):
             raise ValueError(f"allocation must have shape {self.totals.shape}, got {amounts.shape}")
-        value: Floats = np.empty(self.lanes)
-        kernels()["suppose_amounts"](self._kind, self._state, amounts, value)
-        return value
+        choices = amounts.reshape(lanes, -1, individuals)
+        value: Floats = np.empty(choices.shape[:2])
+        kernels()["suppose_amounts"](self._kind, self._state, choices, value)
+        return value.reshape(amounts.shape[:-1])
 
 
 class IncidentDistance(_Totals):
@@ -741,11 +743,12 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         totals, ring, seen = state
         window = ring.shape[1]
         for b in range(value.shape[0]):
-            after = totals[b].copy()  # taking back what is no whole number would leave a rounding
-            if window > 0 and seen[b] >= window:
-                add_totals(after, ring[b, seen[b] % window], -1.0)
-            add_totals(after, amounts[b], 1.0)
-            value[b] = from_equal(kind, after, after.sum())
+            for n in range(value.shape[1]):
+                after = totals[b].copy()  # taking back what is no whole number would leave a rounding
+                if window > 0 and seen[b] >= window:
+                    add_totals(after, ring[b, seen[b] % window], -1.0)
+                add_totals(after, amounts[b, n], 1.0)
+                value[b, n] = from_equal(kind, after, after.sum())
 
     def take_vaccines(counts, effective, group, action, feedback, outcome, value):  # type: ignore[no-untyped-def]
         odd = odd_group(group, action, counts.shape[1])
