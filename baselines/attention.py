@@ -397,8 +397,8 @@ class AttentionMassager:
     """Moves one unit to another location if the short-term measure falls and the policy is unsure; see `Massager`.
 
     The measure is a `ShareDeviation`, or another that says what it would become for each of n choices of sending units
-    (``if_taken``, of shape (B, n, K)). Nothing is moved where it is undefined, which is so before the first step. The best move is made; the
-    lowest indices win a tie, and a move that changes nothing is not made.
+    (``if_taken``, of shape (B, n, K)). Nothing is moved where it is undefined, which is so before the first step. The
+    best move is made; the lowest indices win a tie, and a move that changes nothing is not made.
 
     ``action="units"``: a unit's choice of location r gives way to k if their probabilities differ by at most the
     threshold, as in the paper's text. ``action="logits"``: what the published code does. It moves a share of the
