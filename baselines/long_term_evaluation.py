@@ -13,6 +13,7 @@ from fair_envs.baselines.following import FollowMeasures
 from fair_envs.baselines.long_term_training import LongTermTraining
 from fair_envs.baselines.massaging import Massager, ShieldActions, drawn, policy_output, speaker_of
 from fair_envs.baselines.regularised import Regularised
+from fair_envs.baselines.rollouts import MOST_STEPS
 from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
 from fair_envs.core import Lanes, Rules, Step, draws
@@ -20,7 +21,6 @@ from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.registration import make_sb3
 
 Floats = NDArray[np.float64]
-MOST_STEPS = 1_000_000  # of an episode; one that goes on longer has no end
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

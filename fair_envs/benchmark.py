@@ -106,18 +106,7 @@ def actions(lanes: int) -> NDArray[np.int64]:
 
 def batch_load(lanes: int, *, threads: int = 1) -> Load:
     """Return the rules with rewards, facts and observations, in fresh arrays, for many lanes at once."""
-    batch, drawn = Lanes(fair_envs.make_rules(ENV_ID, **WORLD), lanes, threads=threads), actions(lanes)
-    batch.seed(0)
-    batch.restart()
-
-    def run(times: int) -> None:
-        for k in range(times):
-            played = batch.advance(drawn[k % ACTIONS])
-            over = played.terminated | played.truncated
-            if over.any():
-                batch.restart(mask=over)
-
-    return Load(run, lanes)
+    return loads.played_on(Lanes(fair_envs.make_rules(ENV_ID, **WORLD), lanes, threads=threads), actions(lanes))
 
 
 def vector_load() -> Load:

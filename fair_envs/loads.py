@@ -34,18 +34,22 @@ class Load(NamedTuple):
 def batch(env_id: str) -> Load:
     """Return the rules with rewards, facts and observations, in fresh arrays, for many lanes at once."""
     rules = fair_envs.make_rules(env_id)
-    lanes, drawn = Lanes(rules, LANES), _drawn(rules.action_space(rules.params), (LANES, rules.agents(rules.params)))
+    return played_on(Lanes(rules, LANES), _drawn(rules.action_space(rules.params), (LANES, rules.agents(rules.params))))
+
+
+def played_on(lanes: Lanes, drawn: NDArray[Any]) -> Load:
+    """Return lanes that are played with drawn actions, shape (sets, B, agents, ...), in turn."""
     lanes.seed(0)
     lanes.restart()
 
     def run(times: int) -> None:
         for k in range(times):
-            played = lanes.advance(drawn[k % DRAWN])
+            played = lanes.advance(drawn[k % len(drawn)])
             over = played.terminated | played.truncated
             if over.any():
                 lanes.restart(mask=over)
 
-    return Load(run, LANES)
+    return Load(run, lanes.count)
 
 
 def vector(env_id: str) -> Load:

@@ -35,6 +35,14 @@ INK: Rgb = (38, 38, 46)
 FAINT: Rgb = (112, 108, 100)
 WHITE: Rgb = (255, 255, 255)
 
+# Okabe and Ito's palette: told apart by the colour-blind too
+BLUE: Rgb = (0, 114, 178)
+ORANGE: Rgb = (230, 159, 0)
+GREEN: Rgb = (0, 158, 115)
+PURPLE: Rgb = (204, 121, 167)
+SKY: Rgb = (86, 180, 233)
+VERMILION: Rgb = (213, 94, 0)
+
 RESET, DIM, BOLD, UNDERLINE, REVERSED = "0", "2", "1", "4", "7"
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.massaging import Massager, drawn, likeliest, policy_output, speaker_of
 from fair_envs.baselines.rollouts import Agent, VectorEnv
+from fair_envs.baselines.studies import FEWEST
 from fair_envs.metrics import long_term, populations
 from fair_envs.metrics.long_term import Measure
 from fair_envs.wrappers.twin import choose
@@ -29,7 +30,6 @@ ENV_IDS: Mapping[World, str] = {
 }
 TESTS: Mapping[World, Mapping[str, Any]] = {"lending": {"feedback": "full"}, "attention": {}, "epidemic": {}}
 """Parameters of the tests alone: measures are told who of the rejected would have repaid; no agent sees it."""
-FEWEST = 10  # people who would repay, from which on a group's rate counts; the published figure counts all
 WINDOW = 300  # applicants, or steps of allocations, that short-term measures look back on
 SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
 
@@ -265,15 +265,16 @@ def series(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Series
 
 
 def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
-    """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,)."""
+    """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,).
+
+    The published figure counts the rate of any number of people who would repay; 0 of nobody.
+    """
     qualified, granted, shares = arrays["qualified"], arrays["granted"], arrays["shares"]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = granted / qualified
-    coded = np.where(qualified > 0, rates, 0).mean(axis=1)
-    rates = np.where(qualified >= FEWEST, rates, np.nan)
+    gaps = populations.opportunity_gap(np.stack([qualified - granted, granted], axis=-1), minimum=FEWEST)
+    coded = granted / np.maximum(qualified, 1)
     return {
-        "short, as plotted": np.abs(coded[:, 0] - coded[:, 1]),
-        "short": _nanmean(np.abs(rates[..., 0] - rates[..., 1])),
+        "short, as plotted": populations.gap_of_means(coded.swapaxes(0, 1)),
+        "short": _nanmean(gaps),
         "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in shares]),
         "long": populations.wasserstein(shares[:, :, 0], shares[:, :, 1]).mean(axis=1),
         "utility": arrays["cash"].mean(axis=1),

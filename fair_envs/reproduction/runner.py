@@ -101,6 +101,12 @@ def open_study(
     return folder
 
 
+def command_of(paper: str, *, scale: str, seeds: int, usual: int) -> str:
+    """Return the command that runs a study, of so many training seeds where the scale's usual number is another."""
+    chosen = "" if seeds == usual else f" --seeds {seeds}"
+    return f"fair-envs reproduce {paper} --scale {scale}{chosen}"
+
+
 def merge(sources: Sequence[Path], folder: Path) -> int:
     """Bring together the cells that several machines ran; return how many are new.
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
-from fair_envs.envs.drawing import PAPER, WHITE, Stock, mixed
+from fair_envs.envs.drawing import BLUE, PAPER, WHITE, Stock, mixed
 from fair_envs.envs.lending import render
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED
 from fair_envs.envs.lending.rules import ACCEPT, Lending
@@ -144,4 +144,4 @@ def test_any_number_of_scores_can_be_drawn(scores: int) -> None:
     lane = np.zeros(1, rules.dtype)[0]
     lane["chances"] = 1 / scores
     frame = rules.renderer().frame(lane)
-    assert has(frame, mixed(render.BLUE, WHITE, 0.25)) > 1000
+    assert has(frame, mixed(BLUE, WHITE, 0.25)) > 1000

@@ -9,17 +9,23 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
+    BLUE,
     BOLD,
     DIM,
     FAINT,
+    GREEN,
     GROUND,
     INK,
     LARGEST_FRAME,
     MARGIN,
+    ORANGE,
     PANEL_WIDTH,
     PLAIN_BELOW,
+    PURPLE,
+    SKY,
     SMALL,
     TRACK,
+    VERMILION,
     WHITE,
     Cell,
     Figure,
@@ -36,8 +42,7 @@ from fair_envs.envs.drawing import (
     styled,
 )
 
-# Okabe and Ito's palette: told apart by the colour-blind too
-COLOURS: tuple[Rgb, ...] = ((0, 114, 178), (230, 159, 0), (0, 158, 115), (204, 121, 167), (86, 180, 233), (213, 94, 0))
+COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 FOUND: Rgb = (0, 110, 90)
 MISSED: Rgb = (200, 70, 20)
 HEAT: Rgb = (224, 130, 90)  # of a location whose rate is `HOT` or more

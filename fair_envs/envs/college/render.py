@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Rules
 from fair_envs.envs.college.rules import ADMIT, ADVANTAGED, DISADVANTAGED, GROUPS
 from fair_envs.envs.drawing import (
+    BLUE,
     BOLD,
     FAINT,
     GRID_LINE,
@@ -43,7 +44,7 @@ SMOOTH = 2  # figures are drawn so many times larger, and shrunk
 
 MOST_SHOWN = 40  # applicants
 LINE: Rgb = (176, 32, 48)  # the threshold
-COLOURS: dict[int, Rgb] = {ADVANTAGED: (0, 114, 178), DISADVANTAGED: (214, 132, 0)}
+COLOURS: dict[int, Rgb] = {ADVANTAGED: BLUE, DISADVANTAGED: (214, 132, 0)}
 CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # of the colours in a terminal
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 

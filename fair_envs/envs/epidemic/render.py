@@ -10,17 +10,21 @@ from numpy.typing import NDArray
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLOCK,
+    BLUE,
     DIM,
     FAINT,
+    GREEN,
     ICON,
     INK,
     MARGIN,
     PANEL_WIDTH,
     PAPER,
     PLAIN_BELOW,
+    PURPLE,
     SMALL,
     TRACK,
     UNDERLINE,
+    VERMILION,
     WHITE,
     Item,
     Pen,
@@ -39,11 +43,8 @@ SIDE = 640  # pixels of the network
 PERSON_SIZES = range(8, 41)  # pixels
 FINER = 3  # times; edges are drawn larger and shrunk
 
-BLUE: Rgb = (0, 114, 178)  # Okabe and Ito's palette: told apart by the colour-blind too
-GREEN: Rgb = (0, 158, 115)
-VERMILION: Rgb = (213, 94, 0)
 PALE: Rgb = (240, 228, 170)
-SYRINGE: Rgb = (204, 121, 167)
+SYRINGE: Rgb = PURPLE
 EDGE = mixed(INK, PAPER, 0.62)
 CUT = mixed(VERMILION, PAPER, 0.45)  # an edge between communities
 

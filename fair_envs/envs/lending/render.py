@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
+    BLUE,
     BOLD,
     DIM,
     FAINT,
     INK,
+    ORANGE,
     PAPER,
     TRACK,
     WHITE,
@@ -42,8 +44,6 @@ BARS_HEIGHT = 104
 SMALL, NORMAL, LARGE, HUGE = 15, 18, 24, 36  # text
 MOST_LABELS = 12  # scores whose numbers fit under the bars
 
-BLUE: Rgb = (0, 114, 178)  # Okabe and Ito's palette: told apart by the colour-blind too
-ORANGE: Rgb = (230, 159, 0)
 GREEN: Rgb = (0, 128, 92)
 COLOURS = {ADVANTAGED: BLUE, DISADVANTAGED: ORANGE}
 CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # of the colours in a terminal

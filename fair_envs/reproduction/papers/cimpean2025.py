@@ -50,7 +50,7 @@ from fair_envs.reproduction.farel import (
 from fair_envs.reproduction.farel import tables as settings_of_tables
 from fair_envs.reproduction.figures import TradeOffs
 from fair_envs.reproduction.representatives import Kind, mixed_colours, representative_subset
-from fair_envs.reproduction.runner import open_study, run_cells
+from fair_envs.reproduction.runner import command_of, open_study, run_cells
 
 ScaleName = Literal["smoke", "small", "full"]
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
@@ -243,8 +243,7 @@ class Report:
     @property
     def command(self) -> str:
         """The command that makes the report."""
-        seeds = "" if self.scale.seeds == SCALES[self.name].seeds else f" --seeds {self.scale.seeds}"
-        return f"fair-envs reproduce cimpean2025 --scale {self.name}{seeds}"
+        return command_of("cimpean2025", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
 
     def groups(self, table: int) -> dict[str, Setting]:
         """Return the settings of a table's groups of rows."""

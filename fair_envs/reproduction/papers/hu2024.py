@@ -22,7 +22,7 @@ from fair_envs.reproduction.experiment import Job
 from fair_envs.reproduction.hu import PLOTTED
 from fair_envs.reproduction.process_cells import AGENTS, DesignedCell, LearnedCell, ProcessResult, read_process
 from fair_envs.reproduction.processes import ENV_IDS, Series, World, series
-from fair_envs.reproduction.runner import open_study, run_cells
+from fair_envs.reproduction.runner import command_of, open_study, run_cells
 
 ScaleName = Literal["smoke", "small", "full"]
 Label = str
@@ -336,8 +336,7 @@ class Report:
     @property
     def command(self) -> str:
         """The command that makes the report."""
-        seeds = "" if self.scale.seeds == SCALES[self.name].seeds else f" --seeds {self.scale.seeds}"
-        return f"fair-envs reproduce hu2024 --scale {self.name}{seeds}"
+        return command_of("hu2024", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
 
     def of(self, world: World) -> dict[Label, Arm]:
         """Return the arms on a process."""

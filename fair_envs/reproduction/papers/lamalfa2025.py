@@ -21,7 +21,7 @@ from fair_envs.reproduction import figures, tables
 from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, within
 from fair_envs.reproduction.experiment import Cell, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
-from fair_envs.reproduction.runner import open_study, run_cells
+from fair_envs.reproduction.runner import command_of, open_study, run_cells
 
 ScaleName = Literal["smoke", "small", "full"]
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
@@ -208,8 +208,7 @@ class Report:
     @property
     def command(self) -> str:
         """The command that makes the report."""
-        seeds = "" if self.scale.seeds == SCALES[self.name].seeds else f" --seeds {self.scale.seeds}"
-        return f"fair-envs reproduce lamalfa2025 --scale {self.name}{seeds}"
+        return command_of("lamalfa2025", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
 
     def classic(self, penalty: Notion) -> Arm:
         """Return PPO in the worlds of a penalty."""
