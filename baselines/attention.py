@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtrc
 
-from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.massaging import DIGITS, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
@@ -31,7 +31,6 @@ HALVINGS = 50  # of the interval that holds an estimate
 MOST_INCIDENTS = 100  # that expected shares sum over
 ALPHA_STEP = 0.05  # by which the constraint gives way where nothing meets it
 SMALLEST_SHARE = 0.005  # of the softmax that is left to a location; the published code's
-DIGITS = 12  # in which a short-term measure has to differ
 
 
 class Allocator(Agent):

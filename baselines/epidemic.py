@@ -8,8 +8,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.attention import DIGITS
-from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.massaging import DIGITS, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.envs.epidemic.networks import Network
 from fair_envs.envs.epidemic.rules import INFECTED, SUSCEPTIBLE, Epidemic
@@ -198,6 +197,7 @@ class EpidemicMassager:
         self.people: int = network.people
         self.groups = len(network.names)
         self.ties, self.ineffective = ties, ineffective
+        self._options = np.array([*range(self.groups), NOBODY])[:, np.newaxis]  # to whom a vaccine may be given
         self._community = np.append(network.community, NOBODY)  # of each action
         self._members = network.community == np.arange(self.groups)[:, np.newaxis]  # (groups, people)
 
@@ -217,11 +217,16 @@ class EpidemicMassager:
             ValueError: The policy has no such probabilities.
         """
         chances = self._checked(policy.probabilities, len(action))
+        unsure = chances[np.arange(len(action)), action] <= threshold
+        if not np.count_nonzero(unsure):
+            return np.array(action)
         able = self._able(observation)
         own = self._own(action, able)
         best = self._best(own, able, short)
-        unsure = chances[np.arange(len(action)), action] <= threshold
-        return np.where(unsure & (best != own), self._likeliest(best, able, chances), action)
+        given_up = unsure & (best != own)
+        if not np.count_nonzero(given_up):
+            return np.array(action)
+        return np.where(given_up, self._likeliest(best, able, chances), action)
 
     def _checked(self, probabilities: Floats | None, lanes: int) -> Floats:
         expected = (lanes, self.people + 1)
@@ -241,16 +246,15 @@ class EpidemicMassager:
 
     def _own(self, action: Codes, able: Flags) -> Codes:
         """Return the community to which a decision gives a vaccine, shape (B,)."""
-        effect = np.append(able, np.zeros((len(able), 1), bool), axis=1)[np.arange(len(action)), action]
+        effect = able[np.arange(len(action)), np.minimum(action, self.people - 1)]  # nobody's community is nobody's
         return np.where(effect | self.ineffective, self._community[action], NOBODY)
 
     def _best(self, own: Codes, able: Flags, short: Measure) -> Codes:
         """Return the community whose vaccination gives the smallest gap, or nobody's, shape (B,)."""
-        options = [*range(self.groups), NOBODY]
         asked: Any = cast(Any, short).if_taken
-        gaps = np.round([asked(np.full(len(own), option)) for option in options], DIGITS)
+        gaps = np.stack([asked(option) for option in self._options.repeat(len(own), axis=1)]).round(DIGITS)
         gaps[:-1][~(able[:, np.newaxis] & self._members).any(axis=2).T] = np.inf
-        best: Codes = np.array(options)[gaps.argmin(axis=0)]
+        best: Codes = self._options[gaps.argmin(axis=0), 0]
         if self.ties == "first":
             return best
         return np.where(gaps.min(axis=0) < gaps[own, np.arange(len(own))], best, own)

@@ -73,7 +73,7 @@ class FollowMeasures(VecEnvWrapper):
 
     def _begin(self) -> None:
         """Let the measures forget the episodes that are over."""
-        if self.begins.any():
+        if np.count_nonzero(self.begins):
             for measure in self.measures:
                 measure.restart(self.begins)
 

@@ -12,9 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.baselines.attention import DIGITS
 from fair_envs.baselines.designed import Logistic
-from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.massaging import ROUNDING, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.core import check_count
@@ -220,6 +219,7 @@ class Lender(Agent):
     def __init__(self, env: VectorEnv) -> None:
         self.env, self.rules = env, rules_of(env)
         self.interest = self.rules.params.interest_rate
+        self._applicants = Applicants(self.rules)
         self._lanes = np.arange(env.num_envs)
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
@@ -228,7 +228,7 @@ class Lender(Agent):
 
     def __call__(self, observation: NDArray[Any]) -> Floats:
         """Return the probabilities of rejecting and accepting, shape (B, 2)."""
-        group, score = applicants(self.rules, observation)
+        group, score = self._applicants(observation)
         everybody = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
         chance = everybody[self._lanes, group, score]
         return np.stack([1 - chance, chance], axis=1)
@@ -356,7 +356,7 @@ class LogisticLender(EqualOpportunityLender):
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
         """Return what the learnt chances say; 1 during the burn-in."""
-        _, self._score = applicants(self.rules, observation)
+        _, self._score = self._applicants(observation)
         learning = np.isnan(self.repayment[:, :1])
         repayment = np.where(learning, self.rules.repayment * 0 + 0.5, self.repayment)
         if self._fair:
@@ -417,6 +417,7 @@ class LendingMassager:
         if (known is None) != (label == "estimated"):
             raise ValueError(f"known must be given for the labels 'known' and 'as_coded' alone, got {known!r}")
         self._known = known
+        self._applicants = Applicants(self.rules)
         scores = len(self.rules.repayment)
         self.repayment = self.rules.repayment if repayment is None else checked_repayment(repayment, scores=scores)
 
@@ -424,16 +425,18 @@ class LendingMassager:
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
     ) -> NDArray[Any]:
         """Return the altered actions, fresh, shape (B,); ``short`` is an `OpportunityGap` or offers its `if_taken`."""
-        group, score = applicants(self.rules, observation)
-        repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
-        asked = (short.if_taken(group, decision, repays) for decision in (action, 1 - action))
-        kept, turned = (np.round(gap, DIGITS) for gap in asked)
         if policy.probabilities is None:
             raise ValueError("policy must give probabilities of discrete actions, got none")
         chance = policy.probabilities[np.arange(len(action)), action]
         unsure = (threshold <= chance) & (chance <= 1 - threshold)
-        fairer = turned <= kept if self.label == "as_coded" else turned < kept
-        return np.where(unsure & fairer, 1 - action, action)
+        if not np.count_nonzero(unsure):
+            return np.array(action)
+        group, score = self._applicants(observation)
+        repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
+        other = 1 - action
+        gain = short.if_taken(group, action, repays) - short.if_taken(group, other, repays)
+        fairer = gain >= -ROUNDING if self.label == "as_coded" else gain > ROUNDING
+        return np.where(unsure & fairer, other, action)
 
 
 # What loans do to the groups ------------------------------------------------------------------------------------------
@@ -526,12 +529,17 @@ def place_of(rules: Lending, name: str) -> int:
     return names.index(name)
 
 
-def applicants(rules: Lending, observation: NDArray[Any]) -> tuple[Codes, Codes]:
-    """Return group and score of those who wait, each of shape (B,)."""
-    first, scores = place_of(rules, "score_0"), len(rules.repayment)
-    score = observation[:, first : first + scores].argmax(axis=1)
-    group = observation[:, first + scores : first + scores + len(GROUPS)].argmax(axis=1)
-    return group, score
+class Applicants:
+    """Reads in observations who waits."""
+
+    def __init__(self, rules: Lending) -> None:
+        first, last = place_of(rules, "score_0"), place_of(rules, GROUPS[-1]) + 1
+        self._scores = slice(first, first + len(rules.repayment))
+        self._groups = slice(self._scores.stop, last)
+
+    def __call__(self, observation: NDArray[Any]) -> tuple[Codes, Codes]:
+        """Return group and score of those who wait, each of shape (B,)."""
+        return observation[:, self._groups].argmax(axis=1), observation[:, self._scores].argmax(axis=1)
 
 
 def shares_in(observation: NDArray[Any], first: int, *, scores: int) -> Floats:

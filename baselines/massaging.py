@@ -29,6 +29,9 @@ from fair_envs.wrappers.twin import choose
 
 Floats = NDArray[np.float64]
 
+DIGITS = 12  # in which a short-term measure has to differ
+ROUNDING = 10.0**-DIGITS
+
 
 class PolicyOutput(NamedTuple):
     """What a policy says in B rows; what does not belong to its kind of actions is None.
@@ -278,7 +281,8 @@ class ShieldActions(FollowMeasures):
         self.sampled = self.executed = actions
         self.altered = np.zeros(self.num_envs, bool)
         self.output = self.log_prob = None
-        self.importance = np.ones(self.num_envs)
+        if self.max_importance is not None:
+            self.importance = np.ones(self.num_envs)
         if (threshold := self.threshold) is not None:
             self._massage(actions, threshold)
         self.venv.step_async(self.executed)
@@ -299,7 +303,7 @@ class ShieldActions(FollowMeasures):
         self.altered = ~same_rows(executed, actions)
         if self.max_importance is not None:  # here, while the measure and what is seen are those of the decision
             self.importance = self._importance(self.output, threshold, highest=self.max_importance)
-        if isinstance(said, Distribution) and self.altered.any():
+        if isinstance(said, Distribution) and np.count_nonzero(self.altered):
             with th.no_grad():
                 self.log_prob = log_probability(said, executed)
 
@@ -330,16 +334,17 @@ def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
     inner: Any = said.distribution
     if isinstance(said, DiagGaussianDistribution):
         return said.log_prob(th.as_tensor(action, device=inner.mean.device))
-    choices = inner if isinstance(inner, list) else [inner]
-    logits = th.stack([choice.logits for choice in choices], dim=1)  # (B, N, actions), logarithms of probabilities
-    chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).reshape(len(logits), -1, 1)
-    return logits.gather(2, chosen)[..., 0].sum(dim=1)
+    several = isinstance(inner, list)
+    logits = th.stack([choice.logits for choice in inner], dim=1) if several else inner.logits  # (B, ..., actions)
+    chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).unsqueeze(-1)
+    found = logits.gather(-1, chosen).squeeze(-1)
+    return found.sum(dim=1) if several else found
 
 
 def same_rows(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which rows of two arrays of one shape are equal, shape (B,)."""
-    same: NDArray[np.bool_] = (one == other).reshape(len(one), -1).all(axis=1)
-    return same
+    same: NDArray[np.bool_] = one == other
+    return same if same.ndim == 1 else np.asarray(same.reshape(len(one), -1).all(axis=1))
 
 
 def probability(probabilities: Floats, action: NDArray[Any]) -> Floats:

@@ -4,12 +4,14 @@ The arithmetic is that of Stable-Baselines3, to the bit: a test compares the wei
 
 * Samples of agents that had no turn (frozen, or not granted one) stay out of the policy loss; their action made no
   difference. They stay in the value loss.
+* Weights are looked over once a rollout, in place of every distribution's arguments in every step.
 * `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch` are overridden by fair variants of the updates,
   `PPO._played`, `PPO._taken` and `PPO._after_rollout` by those of the rollouts.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -22,6 +24,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from torch.distributions import Distribution
 from torch.nn import functional
 
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
@@ -155,10 +158,16 @@ class PPO(sb3.PPO):
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
-        """Collect experience, with what each step did to whom."""
+        """Collect experience, with what each step did to whom.
+
+        Raises:
+            ValueError: The policy's weights are not finite.
+        """
         self.rollout_buffer.source = source_of(env)
         self.rollout_buffer.taken = self._taken
-        finished = super().collect_rollouts(self._played(env), callback, rollout_buffer, n_rollout_steps)
+        check_finite(self.policy)
+        with unchecked_distributions():
+            finished = super().collect_rollouts(self._played(env), callback, rollout_buffer, n_rollout_steps)
         if finished:
             if not self.skip_idle:
                 self.rollout_buffer.turn[:] = True
@@ -317,6 +326,24 @@ class PPO(sb3.PPO):
 def mean(values: th.Tensor) -> th.Tensor:
     """Return the mean, 0 of nothing: a minibatch in which nobody had a turn."""
     return values.mean() if len(values) else values.sum()
+
+
+def check_finite(policy: BasePolicy) -> None:
+    """Raise ValueError unless all weights of a policy are finite."""
+    for name, weights in policy.named_parameters():
+        if not th.isfinite(weights).all():
+            raise ValueError(f"policy must have finite weights, got others in {name}: an update has diverged")
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Leave out meanwhile what torch checks of the arguments of distributions: a fifth of a step of one row."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 def lanes_of(env: VecEnv) -> LanesVecEnv | None:

@@ -253,9 +253,11 @@ class Regularised(PPO):
             self.recorded.weight[step] = shield.importance
         if shield.log_prob is None:
             return action, log_prob
-        altered = shield.altered
+        altered, executed = shield.altered, shield.executed.reshape(action.shape)
+        if altered.all():
+            return executed, shield.log_prob
         chosen = action.copy()
-        chosen[altered] = shield.executed.reshape(action.shape)[altered]
+        chosen[altered] = executed[altered]
         return chosen, th.where(th.as_tensor(altered, device=log_prob.device), shield.log_prob, log_prob)
 
     def _after_rollout(self) -> None:

@@ -1,5 +1,6 @@
 """PPO is that of Stable-Baselines3 to the bit, and learns from turns that an agent had."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 import stable_baselines3 as sb3
 import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
+from torch.distributions import Categorical, Distribution
 
 from fair_envs import make_sb3
 from fair_envs.baselines.ppo import PPO, Minibatch, Rollout
@@ -63,6 +66,31 @@ def test_it_plays_all_agents_of_a_lane_at_once_too() -> None:
     env = make_sb3(HARVEST, n_envs=2, rows="lanes", **SMALL)
     model = PPO("MlpPolicy", env, n_steps=6, batch_size=12, n_epochs=1, seed=0, device="cpu")
     assert model.learn(12).num_timesteps == 12
+
+
+def test_weights_that_are_not_finite_are_refused_before_anything_is_played() -> None:
+    model = learner()
+    name, diverged = list(model.policy.named_parameters())[-1]
+    with th.no_grad():
+        diverged.view(-1)[0] = np.nan
+    with pytest.raises(ValueError, match=f"policy must have finite weights, got others in {re.escape(name)}: an up"):
+        model.learn(12)
+    assert model.num_timesteps == 0
+
+
+def test_torch_checks_the_arguments_of_distributions_again_afterwards() -> None:
+    model, checked = learner(), []
+
+    class Interrupted(BaseCallback):
+        def _on_step(self) -> bool:
+            checked.append(Distribution._validate_args)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(12, callback=Interrupted())
+    assert checked == [False]
+    with pytest.raises(ValueError, match="probs"):
+        Categorical(probs=th.tensor([-1.0, 2.0]))
 
 
 # ------------------------------------------------------------------------------------------------- idle turns
