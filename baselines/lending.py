@@ -219,7 +219,7 @@ class Lender(Agent):
     def __init__(self, env: VectorEnv) -> None:
         self.env, self.rules = env, rules_of(env)
         self.interest = self.rules.params.interest_rate
-        self._applicants = Applicants(self.rules)
+        self._applicant = ApplicantReader(self.rules)
         self._lanes = np.arange(env.num_envs)
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
@@ -228,7 +228,7 @@ class Lender(Agent):
 
     def __call__(self, observation: NDArray[Any]) -> Floats:
         """Return the probabilities of rejecting and accepting, shape (B, 2)."""
-        group, score = self._applicants(observation)
+        group, score = self._applicant(observation)
         everybody = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
         chance = everybody[self._lanes, group, score]
         return np.stack([1 - chance, chance], axis=1)
@@ -356,7 +356,7 @@ class LogisticLender(EqualOpportunityLender):
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
         """Return what the learnt chances say; 1 during the burn-in."""
-        _, self._score = self._applicants(observation)
+        _, self._score = self._applicant(observation)
         learning = np.isnan(self.repayment[:, :1])
         repayment = np.where(learning, self.rules.repayment * 0 + 0.5, self.repayment)
         if self._fair:
@@ -397,7 +397,7 @@ class LendingMassager:
             decision around too, as in the published code. There, every unsure decision about somebody who will not
             repay is turned around, since neither decision changes the measure: the label leaks into what is learnt.
         known: Returns who will repay, shape (B,), for the latter two:
-            ``lambda: env.unwrapped.oracle()["feedback"][:, 0]``.
+            ``lambda: env.unwrapped.oracle()["feedback"][:, 0]``. It is asked where a decision is unsure.
         repayment: The chance to repay at each score, shape (scores,); by default the environment's.
 
     Raises:
@@ -417,7 +417,7 @@ class LendingMassager:
         if (known is None) != (label == "estimated"):
             raise ValueError(f"known must be given for the labels 'known' and 'as_coded' alone, got {known!r}")
         self._known = known
-        self._applicants = Applicants(self.rules)
+        self._applicant = ApplicantReader(self.rules)
         scores = len(self.rules.repayment)
         self.repayment = self.rules.repayment if repayment is None else checked_repayment(repayment, scores=scores)
 
@@ -431,7 +431,7 @@ class LendingMassager:
         unsure = (threshold <= chance) & (chance <= 1 - threshold)
         if not np.count_nonzero(unsure):
             return np.array(action)
-        group, score = self._applicants(observation)
+        group, score = self._applicant(observation)
         repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
         other = 1 - action
         gain = short.if_taken(group, action, repays) - short.if_taken(group, other, repays)
@@ -529,13 +529,13 @@ def place_of(rules: Lending, name: str) -> int:
     return names.index(name)
 
 
-class Applicants:
-    """Reads in observations who waits."""
+class ApplicantReader:
+    """Tells who waits in observations."""
 
     def __init__(self, rules: Lending) -> None:
-        first, last = place_of(rules, "score_0"), place_of(rules, GROUPS[-1]) + 1
-        self._scores = slice(first, first + len(rules.repayment))
-        self._groups = slice(self._scores.stop, last)
+        score, group = place_of(rules, "score_0"), place_of(rules, GROUPS[0])
+        self._scores = slice(score, score + len(rules.repayment))
+        self._groups = slice(group, group + len(GROUPS))
 
     def __call__(self, observation: NDArray[Any]) -> tuple[Codes, Codes]:
         """Return group and score of those who wait, each of shape (B,)."""

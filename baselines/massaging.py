@@ -30,7 +30,7 @@ from fair_envs.wrappers.twin import choose
 Floats = NDArray[np.float64]
 
 DIGITS = 12  # in which a short-term measure has to differ
-ROUNDING = 10.0**-DIGITS
+ROUNDING = 10.0**-DIGITS  # a smaller difference is none
 
 
 class PolicyOutput(NamedTuple):
@@ -209,7 +209,8 @@ class ShieldActions(FollowMeasures):
         log_prob: The logarithms of the policy's probabilities of what was executed, shape (B,); None where nothing was
             altered, or a policy says arrays only.
         importance: How much more probable the policy makes what was executed than it is executed, shape (B,):
-            ``min(max_importance, pi(a'|s) / mu(a'|s))`` with mu the law of what is executed; 1: as much.
+            ``min(max_importance, pi(a'|s) / mu(a'|s))`` with mu the law of what is executed; 1: as much, or it is not
+            computed.
         rollout: Counts rollouts, for a schedule.
 
     Raises:
@@ -329,14 +330,15 @@ class ShieldActions(FollowMeasures):
 def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
     """Return the logarithms of the probabilities, or densities, of actions, shape (B,), as ``said.log_prob`` does.
 
-    Discrete ones are looked up without its checks of each argument, which take longer than the rest.
+    Actions have shape (B,) or (B, 1), or (B, N) of several choices or numbers a row. Discrete ones are looked up
+    without its checks of each argument, which take longer than the rest.
     """
     inner: Any = said.distribution
     if isinstance(said, DiagGaussianDistribution):
         return said.log_prob(th.as_tensor(action, device=inner.mean.device))
     several = isinstance(inner, list)
     logits = th.stack([choice.logits for choice in inner], dim=1) if several else inner.logits  # (B, ..., actions)
-    chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).unsqueeze(-1)
+    chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).reshape(*logits.shape[:-1], 1)
     found = logits.gather(-1, chosen).squeeze(-1)
     return found.sum(dim=1) if several else found
 

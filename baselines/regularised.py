@@ -254,7 +254,7 @@ class Regularised(PPO):
         if shield.log_prob is None:
             return action, log_prob
         altered, executed = shield.altered, shield.executed.reshape(action.shape)
-        if altered.all():
+        if altered.all():  # as mostly with one lane, where bringing them together takes longer than all else here
             return executed, shield.log_prob
         chosen = action.copy()
         chosen[altered] = executed[altered]

@@ -251,6 +251,26 @@ def test_lanes_are_massaged_apart() -> None:
     assert found.tolist() == [24, 5, 5]
 
 
+def test_each_lane_is_given_its_own_best() -> None:
+    probabilities = np.full((2, 35), 0.001)
+    probabilities[:, [3, 24]] = 0.4
+    short = gap_of([3, 1], [5, 6], lanes=2)
+    short.counts[1, :, 0] = [1, 3]
+    observation = np.repeat(seen(*ALL), 2, axis=0)
+    found = EpidemicMassager(Epidemic())(
+        observation, np.array([5, 14]), PolicyOutput(probabilities), short, threshold=0.1
+    )
+    assert found.tolist() == [24, 3]
+
+
+def test_whom_the_policy_is_sure_of_may_be_the_last_person_or_nobody() -> None:
+    last = NOBODY - 1
+    assert massaged(last, 0.02) == last  # of the better community
+    health = [*ALL[:last], R]
+    assert massaged(last, 0.02, *health) == 24  # without effect it is nobody's
+    assert massaged(NOBODY, 0.02) == 24
+
+
 def test_the_massager_asks_for_probabilities_and_known_options() -> None:
     massager = EpidemicMassager(Epidemic())
     for output in (PolicyOutput(), PolicyOutput(np.ones((1, 34)))):

@@ -451,6 +451,14 @@ def test_by_default_no_label_is_read() -> None:
     assert found["as_coded"][0] != found["as_coded"][1]
 
 
+def test_sure_decisions_stay_and_are_fresh() -> None:
+    given = np.array([ACCEPT])
+    sure = PolicyOutput(probabilities=np.array([[0.05, 0.95]]))
+    observation = np.zeros((1, *Lending().observation_space(Lending().params).shape))
+    found = massager("estimated")(observation, given, sure, KNOWN_WINDOW, threshold=0.1)
+    assert found.tolist() == [ACCEPT] and not np.shares_memory(found, given)
+
+
 @pytest.mark.parametrize("action", [REJECT, ACCEPT])
 def test_a_tie_keeps_the_decision(action: int) -> None:
     nobody_repays = LendingMassager(Lending(), repayment=np.zeros(7))  # so that no decision changes the gap

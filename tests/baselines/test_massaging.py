@@ -19,6 +19,7 @@ from fair_envs.baselines.massaging import (
     MassagingSchedule,
     PolicyOutput,
     ShieldActions,
+    log_probability,
     policy_output,
 )
 from fair_envs.baselines.regularised import FPPO, Regularised
@@ -252,6 +253,17 @@ def test_corrected_samples_count_as_much_as_if_the_policy_had_chosen_them() -> N
     assert (weight[~granted] == 1).all()
 
 
+def test_where_nothing_is_massaged_any_more_a_sample_counts_once() -> None:
+    shield = ShieldActions(own_env(), Accept(), half, short=Granted, threshold=lambda k: None if k else 0.5)
+    shield.max_importance = 10.0
+    shield.reset()
+    shield.step(np.array([0, 1, 0]))
+    assert shield.importance.tolist() == [0.5] * 3
+    shield.rollout = 1
+    shield.step(np.array([0, 1, 0]))
+    assert shield.importance.tolist() == [1] * 3
+
+
 @pytest.mark.parametrize("highest", [0.3, 10.0])
 def test_what_a_sample_counts_is_truncated(highest: float) -> None:
     model = massaged("corrected", max_importance=highest)
@@ -276,6 +288,27 @@ def test_of_several_choices_all_that_differ_in_one_may_have_become_the_executed_
 def test_where_it_cannot_be_told_how_probable_they_are_the_correction_is_refused(space: Any) -> None:
     with pytest.raises(ValueError, match="massaging must not be 'corrected' for actions in "):
         massaged("corrected", env=own_env(actions=space))
+
+
+def test_numbers_that_are_not_altered_are_learnt_from_as_they_were_drawn() -> None:
+    """The environment gets them clipped to its bounds, the learner does not."""
+
+    def some(observation: Any, action: Any, policy: Any, short: Any, *, threshold: float) -> Any:
+        return np.where(observation[:, :1] < 0.5, action / 2, action)
+
+    env = own_env(16, actions=gym.spaces.Box(-1, 1, (2,)))
+    buffer, altered = (model := massaged("as_paper", env=env, massager=some)).rollout_buffer, model.recorded.altered
+    assert 0 < altered.mean() < 1 and np.abs(buffer.actions[altered]).max() <= 0.5
+    assert np.abs(buffer.actions[~altered]).max() > 1
+    np.testing.assert_allclose(buffer.log_probs, log_prob(model, buffer.actions), rtol=1e-5)
+
+
+def test_log_probabilities_are_those_of_the_distribution() -> None:
+    space = gym.spaces.Discrete(3)
+    distribution: Any = make_proba_distribution(space).proba_distribution(th.tensor([[0.0, 1.0, 2.0]] * 2))
+    wanted = distribution.log_prob(th.tensor([2, 0]))
+    for action in (np.array([2, 0]), np.array([[2], [0]])):
+        assert th.equal(log_probability(distribution, action), wanted)
 
 
 @pytest.mark.parametrize("massaging", ["as_paper", "shield"])

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import stable_baselines3 as sb3
@@ -10,7 +11,7 @@ import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
-from torch.distributions import Categorical, Distribution
+from torch.distributions import Distribution
 
 from fair_envs import make_sb3
 from fair_envs.baselines.ppo import PPO, Minibatch, Rollout
@@ -68,29 +69,48 @@ def test_it_plays_all_agents_of_a_lane_at_once_too() -> None:
     assert model.learn(12).num_timesteps == 12
 
 
-def test_weights_that_are_not_finite_are_refused_before_anything_is_played() -> None:
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused_before_anything_is_played(odd: float) -> None:
     model = learner()
-    name, diverged = list(model.policy.named_parameters())[-1]
+    played = model.learn(12).num_timesteps
+    name, diverged = max(model.policy.named_parameters(), key=lambda named: named[1].numel())
     with th.no_grad():
-        diverged.view(-1)[0] = np.nan
-    with pytest.raises(ValueError, match=f"policy must have finite weights, got others in {re.escape(name)}: an up"):
-        model.learn(12)
+        diverged.view(-1)[1] = odd
+    with pytest.raises(ValueError, match=f"policy must have finite weights, got others in {re.escape(name)}: the"):
+        model.learn(12, reset_num_timesteps=False)
+    assert model.num_timesteps == played
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1"])
+def test_what_is_observed_must_be_finite(env_id: str) -> None:
+    """What draws numbers from a Gaussian would go on with what is not a number; its arguments stay checked."""
+
+    class Broken(gym.ObservationWrapper[Any, Any, Any]):
+        def observation(self, observation: Any) -> Any:
+            return np.full_like(observation, np.nan)
+
+    model = PPO("MlpPolicy", Broken(gym.make(env_id)), n_steps=4, batch_size=4, device="cpu")
+    with pytest.raises((ValueError, RuntimeError), match="nan"):
+        model.learn(4)
     assert model.num_timesteps == 0
 
 
-def test_torch_checks_the_arguments_of_distributions_again_afterwards() -> None:
+@pytest.mark.parametrize("before", [True, False])
+def test_torch_checks_the_arguments_of_distributions_afterwards_as_before(before: bool) -> None:
     model, checked = learner(), []
+    Distribution.set_default_validate_args(before)
 
     class Interrupted(BaseCallback):
         def _on_step(self) -> bool:
             checked.append(Distribution._validate_args)
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        model.learn(12, callback=Interrupted())
-    assert checked == [False]
-    with pytest.raises(ValueError, match="probs"):
-        Categorical(probs=th.tensor([-1.0, 2.0]))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.learn(12, callback=Interrupted())
+        assert (checked, Distribution._validate_args) == ([False], before)
+    finally:
+        Distribution.set_default_validate_args(True)
 
 
 # ------------------------------------------------------------------------------------------------- idle turns

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
+    BLUE,
     BOLD,
     DIM,
     FAINT,
     ICON,
     INK,
+    ORANGE,
     PANEL_WIDTH,
     SMALL,
     TRACK,
@@ -49,8 +51,6 @@ from fair_envs.envs.hiring.population import (
 )
 from fair_envs.envs.hiring.rules import GROUPS, HIRE, REJECT
 
-BLUE: Rgb = (0, 114, 178)  # Okabe and Ito's palette: told apart by the colour-blind too
-ORANGE: Rgb = (230, 159, 0)
 COLOURS = {BELGIAN: BLUE, FOREIGN: ORANGE}
 SEAT: Rgb = (224, 215, 197)
 WOOD: Rgb = (150, 118, 84)
