@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
-from fair_envs.compilation import COMPILED, Kernel, compile_kernels, one_layout, readable, rule
+from fair_envs.compilation import COMPILED, Kernel, compile_kernels, one_layout, readable, record_of, rule
 from fair_envs.interactions import Facts, FairSpec, blank_facts
 from fair_envs.parameters import encode, make_params
 
@@ -73,8 +73,12 @@ class Rules:
         self.spec: FairSpec = self.fair_spec(self.params)
 
     def encoded(self, params: Any) -> Any:
-        """Return what compiled rules are given: the parameters as numbers. Override it to add arrays to them."""
-        return encode(params)
+        """Return what compiled rules are given: the parameters as numbers. Override it to add arrays to them.
+
+        It is one record, see `record_of`, or a NamedTuple, which takes time at every call but is of one type whatever
+        the arrays' sizes; rules read the fields of both alike.
+        """
+        return record_of(encode(params)._asdict())
 
     def check(self, params: Any) -> None:
         """Raise ValueError if parameters that are fine one by one do not go together."""
@@ -308,7 +312,8 @@ class Lanes:
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
         if not COMPILED:
             arrays = tuple(map(readable, arrays))
-        common = (self.rules.code,) if shared is None else (self.rules.code, shared)
+        code = self.rules.code if isinstance(self.rules.code, np.ndarray) else (self.rules.code,)
+        common = (code,) if shared is None else (code, shared)
         if self.threads == 1:
             compiled(*common, *arrays)
             return
@@ -448,14 +453,16 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
     episode_key = chance.episode_key
 
-    def begin(params, lanes, mask):  # type: ignore[no-untyped-def]
+    def begin(code, lanes, mask):  # type: ignore[no-untyped-def]
+        params = code[0]
         for b in range(lanes.shape[0]):
             if mask[b]:
                 lane = lanes[b]
                 lane.key = episode_key(lane.seed, lane.episode)
                 start(lane, params)
 
-    def show(params, same_individuals, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+    def show(code, same_individuals, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+        params = code[0]
         for b in range(lanes.shape[0]):
             if mask[b]:
                 lane = lanes[b]
@@ -463,7 +470,8 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 if same_individuals:
                     describe(lane, params, facts[b])
 
-    def advance(params, blank, lanes, mask, actions, observation, reward, terminated, truncated, facts):  # type: ignore[no-untyped-def]
+    def advance(code, blank, lanes, mask, actions, observation, reward, terminated, truncated, facts):  # type: ignore[no-untyped-def]
+        params = code[0]
         for b in range(lanes.shape[0]):
             if mask[b]:
                 facts[b] = blank[0]  # here, not for all lanes beforehand: it stays in this core's cache

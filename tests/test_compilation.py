@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numba import njit
 
 import fair_envs
-from fair_envs.compilation import COMPILED, cache_folder, rule
+from fair_envs.compilation import COMPILED, cache_folder, record_of, rule
 
 PACKAGE = Path(fair_envs.__file__).parent
 
@@ -226,6 +227,22 @@ def test_a_rule_is_compiled_once_for_all_constants_and_is_plain_python_to_python
     assert len(plus.signatures) == len(count_down.signatures) == 1
     assert plus("a", more="b") == "ab"
     assert plus.__name__ == "plus"
+
+
+def test_a_record_holds_numbers_and_arrays_by_name() -> None:
+    table = np.arange(6.0).reshape(2, 3)
+    record = record_of({"share": 0.25, "steps": 7, "often": True, "table": table})
+    table[:] = 0
+
+    @njit
+    def read(given: Any) -> Any:
+        one = given[0]
+        return one.share, one.steps // 2, one.often, one.table[1, 2]
+
+    assert read(record) == (0.25, 3, True, 5.0)
+    assert record.shape == (1,) and record.dtype["steps"] == np.int64 and record.dtype["often"] == np.bool_
+    like = record_of({"share": 0.5, "steps": 1, "often": False, "table": table})
+    assert not COMPILED or like.dtype is record.dtype  # which Numba finds faster
 
 
 def test_the_cache_is_where_the_user_says(monkeypatch: Any, tmp_path: Path) -> None:

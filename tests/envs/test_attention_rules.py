@@ -327,14 +327,14 @@ def test_the_published_codes_have_logits_and_160_numbers(profile: str) -> None:
     rules = Attention(profile=profile)
     assert isinstance(rules.action_space(rules.params), gym.spaces.Box)
     assert rules.observation_space(rules.params).shape == (160,)
-    increases = rules.code.rates[5:].tolist()
+    increases = rules.code["increases"][0].tolist()
     assert increases == (list(RATES["increase_rates"]["study"]) if profile == "authors" else [0.1] * 5)
 
 
 def test_ml_fairness_gym_hides_incidents() -> None:
     rules = Attention(profile="ml-fairness-gym", decrease_rate=0.05)
     assert columns_of(rules.params) == ("discovered", "units", "hint_0", "hint_1")
-    assert rules.code.rates[5:].tolist() == [0.05] * 5
+    assert rules.code["increases"][0].tolist() == [0.05] * 5
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ IGNORE, AUTHENTICATE = 0, 1
 
 def world_of(rules: Any) -> Any:
     """Return what compiled rules look up, for rules called from Python."""
-    return rules.code.world.view(np.recarray)[0]
+    return rules.code.view(np.recarray)[0]
 
 
 SURE = {"patience": 1.0}  # with patience_weight 1: gets through
@@ -463,7 +463,7 @@ def test_there_is_room_for_everybody_who_can_join() -> None:
     """Also where more than one newcomer is expected in an hour."""
     given: dict[str, Any] = {"transactions_per_year": 1e6, "hours": 24, "horizon": 100_000, "profile": "authors"}
     rules = Fraud(**given)
-    room = largest_population(rules.code.world)
+    room = largest_population(rules.code)
     joined = play("never", lanes=30, **given).records["agents"]
     assert joined.max() < room
     customers = 5e5 / 366 / 24 * (0.9 * 12 * 0.062 + 0.1) * 0.1
@@ -475,9 +475,9 @@ def test_there_is_room_for_everybody_who_can_join() -> None:
 def test_the_largest_population_is_rounded_up_so_that_settings_share_a_layout() -> None:
     layouts = [Fraud(transactions_per_year=yearly) for yearly in (0.0, 90_357.0, 200_000.0)]
     assert layouts[0].dtype == layouts[1].dtype == layouts[2].dtype
-    assert largest_population(layouts[0].code.world) == 512  # 110 and one of each kind in each of 168 hours: 446
-    assert largest_population(Fraud(customers=166, fraudsters=10).code.world) == 512  # exactly
-    assert largest_population(Fraud(customers=167, fraudsters=10).code.world) == 1024
+    assert largest_population(layouts[0].code) == 512  # 110 and one of each kind in each of 168 hours: 446
+    assert largest_population(Fraud(customers=166, fraudsters=10).code) == 512  # exactly
+    assert largest_population(Fraud(customers=167, fraudsters=10).code) == 1024
 
 
 def test_more_newcomers_in_an_hour_than_have_numbers_are_refused() -> None:
@@ -592,7 +592,7 @@ def test_copies_of_an_environment_with_own_tables_go_on_alike() -> None:
         env = make(tables=own)
         assert env.lanes.rules.tables.country_share[0, env.lanes.rules.tables.countries.index("FR")] == 0
         for copied in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-            assert_same(copied.lanes.rules.code.world, env.lanes.rules.code.world)
+            assert_same(copied.lanes.rules.code, env.lanes.rules.code)
             for one in (env, copied):
                 one.lanes.seed(7)
             assert_same(copied.lanes.restart().observation, env.lanes.restart().observation)

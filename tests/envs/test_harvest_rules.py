@@ -463,7 +463,7 @@ def test_immortal_bushes_go_on_ripening_by_themselves() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW)], ripening="share", ripening_rate=0.0, horizon=2**31 - 2)
     batch.records["unripe_for"] = 32_760
     population(batch, 20)
-    batch.rules.code = batch.rules.code._replace(ripening_rate=1.0)
+    batch.rules.code["ripening_rate"] = 1.0
     population(batch, 1)
     assert bush_state(batch, "ripe") == [1]
 
@@ -481,7 +481,8 @@ def test_immortal_bushes_go_on_ripening_by_themselves() -> None:
 )
 def test_growth(parameters: dict[str, Any], counts: list[int]) -> None:
     batch = started()
-    batch.rules.code = batch.rules.code._replace(**parameters)  # in the usual layout: there is room for these
+    for name, value in parameters.items():
+        batch.rules.code[name] = value  # in the usual layout: there is room for these
     assert population(batch, 6) == counts
 
 
@@ -810,7 +811,7 @@ def test_a_crowded_world_stays_consistent(data: st.DataObject) -> None:
 def test_an_episode_is_the_same_with_and_without_compilation(parameters: dict[str, Any], known: str) -> None:
     """The digest is of all that happens; it changes with the rules, and then the environment's version does too."""
     batch = started(2, horizon=6, **parameters)
-    batch.rules.code = batch.rules.code._replace(lifespan=4, growth_interval=1)  # so that bushes die and many grow
+    batch.rules.code["lifespan"], batch.rules.code["growth_interval"] = 4, 1  # so that bushes die and many grow
     steps = [batch.advance(np.random.default_rng(time).integers(0, 8, (2, 40))) for time in range(6)]
     happened = [part for step in steps for part in (*step[:4], *fields(step.facts))]
     assert digest(*happened, *fields(batch.snapshot())) == known

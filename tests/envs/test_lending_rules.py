@@ -117,7 +117,7 @@ def test_a_loan_has_its_amount_and_interest(repays: bool, expected: float, chang
 def test_group_score_and_label_are_drawn_by_the_inverse_of_their_distributions(label: float, repays: int) -> None:
     lanes = bank()
     lane = lanes.records.view(np.recarray)[0]
-    draw(lane, lanes.rules.code.bank.view(np.recarray)[0], 0.7, 0.45, label)
+    draw(lane, lanes.rules.code.view(np.recarray)[0], 0.7, 0.45, label)
     assert (lane.group, lane.score, lane.repays) == (DISADVANTAGED, 3, repays)
 
 
@@ -129,7 +129,7 @@ def test_group_score_and_label_are_drawn_by_the_inverse_of_their_distributions(l
 def test_no_draw_leads_to_a_score_that_nobody_has(levels: tuple[float, float], expected: tuple[int, int]) -> None:
     lanes = bank()
     lane = lanes.records.view(np.recarray)[0]
-    draw(lane, lanes.rules.code.bank.view(np.recarray)[0], *levels, 0.5)
+    draw(lane, lanes.rules.code.view(np.recarray)[0], *levels, 0.5)
     assert (lane.group, lane.score) == expected
 
 
@@ -420,7 +420,7 @@ def test_sums_over_the_window_do_not_drift() -> None:
     decisions = lanes.records["window"][0]
     expected = np.zeros((2, 2), np.int64)
     for decision in decisions.tolist():
-        expected[decision >> 2 & 1, decision >> 1 & 1] += lanes.rules.code.bank["expected"][0, decision >> 3]
+        expected[decision >> 2 & 1, decision >> 1 & 1] += lanes.rules.code["expected"][0, decision >> 3]
     assert lanes.records["granted"][0].tolist() == expected[:, ACCEPT].tolist()
     assert lanes.records["hoped"][0].tolist() == expected.sum(axis=1).tolist()
 

@@ -40,6 +40,7 @@ from fair_envs.envs.harvest.melting_pot import (
     window_shape,
 )
 from fair_envs.envs.harvest.rules import NO_TURN
+from fair_envs.parameters import encode
 from tests.helpers import assert_same
 
 SMALL: Mapping[str, Any] = {
@@ -332,8 +333,8 @@ def test_the_wait_is_a_parameter() -> None:
 @pytest.mark.parametrize(("count", "linear"), [(116, 5.8e-4), (348, 1.74e-3), (0, 0.0)])
 def test_the_chance_to_ripen_grows_with_the_patches_of_the_colour(count: int, linear: float) -> None:
     cubic = linear + 5e-6 * 9e-6 * count**3
-    assert ripening_chance(count, MeltingPotHarvest().code) == pytest.approx(linear)
-    assert ripening_chance(count, MeltingPotHarvest(ripening="cubic").code) == pytest.approx(cubic)
+    assert ripening_chance(count, encode(MeltingPotHarvest().params)) == pytest.approx(linear)
+    assert ripening_chance(count, encode(MeltingPotHarvest(ripening="cubic").params)) == pytest.approx(cubic)
 
 
 def test_ripe_and_unripe_patches_of_the_colour_count() -> None:

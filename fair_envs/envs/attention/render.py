@@ -221,7 +221,7 @@ class AttentionRenderer(GridRenderer):
 
     def __init__(self, rules: Rules) -> None:
         self._params, self._names = rules.params, rules.spec.groups
-        self._whole = 1 + self._params.horizon // rules.code.params.trace_every
+        self._whole = 1 + self._params.horizon // int(rules.code["trace_every"][0])
         columns = math.ceil(math.sqrt(self._params.locations))
         super().__init__(width=columns, height=math.ceil(self._params.locations / columns))
         if self.cell >= PLAIN_BELOW:

@@ -1,17 +1,17 @@
 """The rules of FairAttention on one lane, in the order in which they are played."""
 
 import math
-from collections import namedtuple
 from collections.abc import Mapping
 from itertools import product
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
+from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
 from fair_envs.envs.attention.params import (
     ALL,
@@ -42,12 +42,11 @@ OWN = "own"
 
 
 @rule
-def start(lane, code):
+def start(lane, params):
     """Set the rates, and let the first step's incidents happen."""
-    params = code.params
     for k in range(params.locations):
-        lane.rates[k] = code.rates[k]
-        lane.increases[k] = code.rates[params.locations + k]
+        lane.rates[k] = params.first_rates[k]
+        lane.increases[k] = params.increases[k]
     keep_rates(lane, params)
     happen(lane, params, 0)
 
@@ -155,9 +154,8 @@ def search(lane, params, k):
 
 
 @rule
-def step(lane, action, code, reward, facts):
+def step(lane, action, params, reward, facts):
     """Send the units, let them discover, change the rates, let the next incidents happen; it never terminates."""
-    params = code.params
     send(lane, action, params)
     discover(lane, params)
     count(lane, params)
@@ -320,9 +318,9 @@ def ratio(lane, k):
 
 
 @rule
-def observe(lane, code, observation):
+def observe(lane, params, observation):
     """Write the last rows, the oldest first; zeros before the first step."""
-    first = lane.newest + code.params.row
+    first = lane.newest + params.row
     copy(lane.rows[first : first + observation.shape[1]], observation[0])
 
 
@@ -334,9 +332,8 @@ def copy(source, out):
 
 
 @rule
-def describe(lane, code, facts):
+def describe(lane, params, facts):
     """Write who the locations are; their features are what the last step told about them."""
-    params = code.params
     newest = lane.rows[lane.newest : lane.newest + params.row]
     for k in range(params.locations):
         facts.individual[k] = k
@@ -348,27 +345,18 @@ def describe(lane, code, facts):
 
 # ------------------------------------------------------------------------------------------ the environment
 
-Numbers = namedtuple("Numbers", (*AttentionParams._fields, "row", "trace_every"))  # type: ignore[misc]
-"""The parameters as numbers.
 
-Attributes:
-    row: Numbers in a row of an observation.
-    trace_every: Steps between the rates that are kept for the picture.
-"""
-
-
-class Code(NamedTuple):
-    """What compiled rules are given. Arrays stand apart: each rule that is handed one counts its owners twice.
-
-    Attributes:
-        horizon: Steps until truncation.
-        params: The parameters.
-        rates: Shape (2K,): initial rates, then increase rates.
-    """
-
-    horizon: int
-    params: Any
-    rates: NDArray[np.float64]
+def world_of(params: AttentionParams, rates: NDArray[np.float64]) -> NDArray[np.void]:
+    """Return all that compiled rules look up as one record, shape (1,); rates have shape (2, K)."""
+    return record_of(
+        {
+            **encode(params)._asdict(),
+            "first_rates": rates[0],  # (K,)
+            "increases": rates[1],  # (K,)
+            "row": len(columns_of(params)) * params.locations,  # numbers in a row of an observation
+            "trace_every": -(-params.horizon // (TRACE - 1)),  # steps between the rates that the picture shows
+        }
+    )
 
 
 def columns_of(params: AttentionParams) -> tuple[str, ...]:
@@ -510,13 +498,11 @@ class Attention(Rules):
         super().__init__(**{**given, **dict.fromkeys(own, OWN)})
         self.code = self._with_rates(own)
 
-    def _with_rates(self, own: Mapping[str, NDArray[np.float64]]) -> Any:
+    def _with_rates(self, own: Mapping[str, NDArray[np.float64]]) -> NDArray[np.void]:
         """Return what compiled rules are given."""
         params = self.params
-        rates = np.concatenate([self._rates(name, own) for name in RATES])
-        trace_every = -(-params.horizon // (TRACE - 1))
-        numbers = Numbers._make((*encode(params), len(columns_of(params)) * params.locations, trace_every))
-        return Code(params.horizon, numbers, rates)
+        rates = np.stack([self._rates(name, own) for name in RATES])
+        return world_of(params, rates)
 
     def _rates(self, name: str, own: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return one rate for each location."""

@@ -1,14 +1,14 @@
 """The rules of FairFraud on one lane, in the order in which an hour passes."""
 
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.chance import share, words
-from fair_envs.compilation import readable
+from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
 from fair_envs.envs.fraud.params import (
     ALWAYS,
@@ -94,20 +94,12 @@ SENSITIVE = ("country", "continent", "card_id")
 SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; the largest month is 12/11, day 31/30
 
 
-class FraudCode(NamedTuple):
-    """What compiled rules are given."""
-
-    horizon: int
-    world: NDArray[np.void]  # (1,) parameters and tables; one array, since each costs time at every call
-
-
 # ------------------------------------------------------------------------------------------------ the start
 
 
 @rule
-def start(lane, params):
+def start(lane, world):
     """Let the first customers and fraudsters join, and time pass until one of them makes a transaction."""
-    world = params.world[0]
     for which in range(world.customers):
         join(lane, world, GENUINE, 0, which)
     for which in range(world.fraudsters):
@@ -215,11 +207,10 @@ def can_be_robbed(lane, world, agent):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane, action, world, reward, facts):
     """Decide on the transaction at hand and wait for the next; return whether the last hour is over."""
     if not lane.waiting:  # not one transaction in the whole episode: there is nobody to decide on
         return True
-    world = params.world[0]
     outcome = outcome_of(lane, world, action[0])
     facts.action[0] = action[0]
     facts.outcome[0] = outcome <= CONFIRMED
@@ -333,7 +324,7 @@ def tally(lane, outcome):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane, world, observation):
     """Write the mean satisfaction, the share of frauds known so far, and the transaction at hand."""
     observation[0, 0] = mean_satisfaction(lane)
     observation[0, 1] = lane.known_frauds / lane.known if lane.known > 0 else 0.0
@@ -359,7 +350,7 @@ def write_transaction(lane, out):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane, world, facts):
     """Write whose transaction is at hand; the features are its ten numbers."""
     if not lane.waiting:
         return
@@ -367,7 +358,7 @@ def describe(lane, params, facts):
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.continent_now
     facts.group[0] = lane.continent_now
-    facts.legitimate[0, 0] = band(lane.amount_now) if params.world[0].legitimate == BY_AMOUNT else lane.merchant_now
+    facts.legitimate[0, 0] = band(lane.amount_now) if world.legitimate == BY_AMOUNT else lane.merchant_now
 
 
 @rule
@@ -518,12 +509,12 @@ class Fraud(Rules):
 
     def encoded(self, params: FraudParams) -> Any:
         """Return the parameters as numbers, and the tables as arrays."""
-        return FraudCode(params.horizon, world_of(self.tables, params))
+        return world_of(self.tables, params)
 
     def lane(self, params: FraudParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
-        agents = largest_population(self.code.world)
-        days = self.code.world["calendar"].shape[1]
+        agents = largest_population(self.code)
+        days = self.code["calendar"].shape[1]
         return [
             # Customers and fraudsters, in the order in which they joined; the first `agents` entries are in use
             ("person", np.uint32, agents),  # what their luck is indexed by
@@ -597,7 +588,7 @@ class Fraud(Rules):
 
     def observation_space(self, params: FraudParams) -> gym.spaces.Box:
         """Return the bounds of the twelve numbers."""
-        known, cards = self.tables, largest_population(self.code.world)
+        known, cards = self.tables, largest_population(self.code)
         largest = [12, 31, 6, 23, cards, len(known.largest) - 1, len(known.countries) - 1, len(CONTINENTS) - 1]
         largest += [known.largest.max(), len(known.currencies) - 1]
         high = np.maximum(1.0, np.array(largest) / SCALE)
@@ -647,28 +638,25 @@ def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:
     """Return all that compiled rules look up as one record, shape (1,): the parameters as numbers, and the tables."""
     ahead = hours_ahead(known, params)
     dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
-    columns: dict[str, NDArray[Any]] = {
-        "continent": known.continent,  # (C,)
-        "country": known.country,  # (2, C) cumulative, as the next three
-        "currency": known.currency,  # (2, C, K)
-        "merchant": known.merchant,  # (2, K, M)
-        "bins": known.bins,  # (2, M, BINS)
-        "lowest": known.lowest,  # (2, M)
-        "width": known.width,  # (2, M)
-        "largest": known.largest,  # (M,)
-        "can_be_stolen": can_be_stolen(known),  # (C, K)
-        "profile_mean": known.profile,  # (2, ENTRIES)
-        "profile_spread": profile_spread(params.noise_level),  # (ENTRIES,)
-        "is_needed": needed_blocks(dates),  # (ENTRIES // BLOCK,) 0 or 1
-        "hours_ahead": ahead,  # (C,)
-        "calendar": dates,  # (days, 3) month, day of the month, weekday, all from 0
-    }
-    columns |= {name: np.asarray(number)[()] for name, number in encode(params)._asdict().items()}
-    layout = [(name, column.dtype, column.shape) for name, column in columns.items()]
-    world = np.zeros(1, np.dtype(layout, align=True))
-    for name, column in columns.items():
-        world[name][0] = column
-    return readable(world)
+    return record_of(
+        {
+            "continent": known.continent,  # (C,)
+            "country": known.country,  # (2, C) cumulative, as the next three
+            "currency": known.currency,  # (2, C, K)
+            "merchant": known.merchant,  # (2, K, M)
+            "bins": known.bins,  # (2, M, BINS)
+            "lowest": known.lowest,  # (2, M)
+            "width": known.width,  # (2, M)
+            "largest": known.largest,  # (M,)
+            "can_be_stolen": can_be_stolen(known),  # (C, K)
+            "profile_mean": known.profile,  # (2, ENTRIES)
+            "profile_spread": profile_spread(params.noise_level),  # (ENTRIES,)
+            "is_needed": needed_blocks(dates),  # (ENTRIES // BLOCK,) 0 or 1
+            "hours_ahead": ahead,  # (C,)
+            "calendar": dates,  # (days, 3) month, day of the month, weekday, all from 0
+            **encode(params)._asdict(),
+        }
+    )
 
 
 def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:

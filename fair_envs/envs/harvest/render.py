@@ -33,6 +33,7 @@ from fair_envs.envs.drawing import (
 )
 from fair_envs.envs.harvest.params import MOVEMENT_ONLY, SKILL_FACTOR
 from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED
+from fair_envs.parameters import encode
 
 LEAF: Rgb = (62, 110, 66)
 LEAF_EDGE: Rgb = (40, 78, 48)
@@ -355,7 +356,7 @@ class HarvestRenderer(GridRenderer):
     """
 
     def __init__(self, rules: Rules) -> None:
-        self._params, self._code, self._spec = rules.params, rules.code, rules.spec
+        self._params, self._code, self._spec = rules.params, encode(rules.params), rules.spec
         super().__init__(width=self._params.width, height=self._params.height)
 
     def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:

@@ -711,8 +711,8 @@ class Harvest(Rules):
     def observation_space(self, params: HarvestParams) -> gym.spaces.Box:
         """Return the bounds of one agent's observation."""
         population = largest_population(params)
-        largest = largest_reward(self.code)
-        scale = scale_of_ten(self.code, population, largest)
+        largest = largest_reward(params)
+        scale = scale_of_ten(params, population, largest)
         low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0], float)
         far = params.width + params.height
         high = np.array([scale[0], scale[1], 1, largest, BLUE, population, population, far, far, far])

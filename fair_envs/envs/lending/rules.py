@@ -1,7 +1,7 @@
 """The rules of FairLending on one lane, in the order in which they are played."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fair_envs import feedback
 from fair_envs.chance import share, words
-from fair_envs.compilation import one_layout, readable
+from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
 from fair_envs.envs.lending.params import (
     AUTHORS,
@@ -39,20 +39,12 @@ LARGEST_SHOWN = float(np.finfo(np.float32).max)
 POINTS = 96  # of the curve of the cash that the picture shows
 
 
-class LendingCode(NamedTuple):
-    """What compiled rules are given."""
-
-    horizon: int
-    bank: NDArray[np.void]  # (1,) parameters and tables; one array, since each costs time at every call
-
-
 # ------------------------------------------------------------------------------------------- the applicants
 
 
 @rule
-def start(lane, params):
+def start(lane, bank):
     """Give the bank its cash and the groups their scores; let the first applicant come."""
-    bank = params.bank[0]
     lane.cash = bank.starting_cash
     for group in range(lane.chances.shape[0]):
         for score in range(lane.chances.shape[1]):
@@ -88,9 +80,8 @@ def score_at(chances, level):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane, action, bank, reward, facts):
     """Decide on the applicant, shift the group's scores, let the next applicant come; return whether it terminates."""
-    bank = params.bank[0]
     luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next one: here, the rest need not wait for it
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
@@ -100,7 +91,7 @@ def step(lane, action, params, reward, facts):
         facts.outcome[0] = shift(lane, bank)
     remember(lane, bank, accepted)
     meet(lane, bank, luck)
-    return lane.cash < bank.loan_amount or (bank.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
+    return lane.cash < bank.loan_amount or (bank.at_horizon == TERMINATE and lane.time + 1 >= bank.horizon)
 
 
 @rule
@@ -163,9 +154,9 @@ def count(lane, bank, decision, sign):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane, bank, observation):
     """Write the applicant, and what the bank has seen of both groups."""
-    bank, out = params.bank[0], observation[0]
+    out = observation[0]
     if bank.observation == GYM:
         out[0] = lane.cash
         write_applicant(lane, out, 1)
@@ -216,7 +207,7 @@ def write_seen(lane, group, whole, out, first):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane, bank, facts):
     """Write who the applicant is."""
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.group
@@ -337,7 +328,7 @@ class Lending(Rules):
 
     def encoded(self, params: LendingParams) -> Any:
         """Return the parameters as numbers, and the tables, in one record."""
-        return LendingCode(params.horizon, bank_of(params, self.distributions, self.repayment))
+        return bank_of(params, self.distributions, self.repayment)
 
     def lane(self, params: LendingParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
@@ -461,15 +452,12 @@ def tables(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Floats, Fl
 
 def bank_of(params: LendingParams, distributions: Floats, repayment: Floats) -> NDArray[np.void]:
     """Return all that compiled rules look up as one record, shape (1,)."""
-    columns: dict[str, NDArray[Any]] = {
-        "chances": distributions,  # (2, scores)
-        "repay": repayment,  # (scores,)
-        "expected": np.round(repayment * UNITS).astype(np.int64),  # (scores,)
-        "stride": np.array(-(-params.horizon // POINTS)),  # steps from point to point of the curve
-    }
-    columns |= {name: np.array(value) for name, value in encode(params)._asdict().items()}
-    fields = [(name, column.dtype, column.shape) for name, column in columns.items()]
-    bank = np.zeros(1, one_layout(np.dtype(fields, align=True)))
-    for name, column in columns.items():
-        bank[name] = column
-    return readable(bank)
+    return record_of(
+        {
+            "chances": distributions,  # (2, scores)
+            "repay": repayment,  # (scores,)
+            "expected": np.round(repayment * UNITS).astype(np.int64),  # (scores,)
+            "stride": -(-params.horizon // POINTS),  # steps from point to point of the curve
+            **encode(params)._asdict(),
+        }
+    )
