@@ -99,13 +99,30 @@ def record_of(columns: Mapping[str, ArrayLike]) -> NDArray[Any]:
 
     Compiled loops take an argument of one array in a tenth of a microsecond, and as long again for each number or array
     of a tuple.
+
+    Raises:
+        ValueError: A name that NumPy's records have already, or what compiled code does not know as numbers.
     """
-    values = {name: np.asarray(value) for name, value in columns.items()}
+    for name in columns:
+        if hasattr(np.record, name):
+            raise ValueError(f"fields must have names that NumPy's records do not have, got {name!r}")
+    values = {name: _column(name, value) for name, value in columns.items()}
     fields = [(name, value.dtype, value.shape) for name, value in values.items()]
     record = np.zeros(1, one_layout(np.dtype(fields, align=True)))
     for name, value in values.items():
         record[name][0] = value
     return readable(record)
+
+
+def _column(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Return numbers as an array of which compiled code knows the type; all of Python's integers have one."""
+    try:
+        column = np.asarray(value, np.int64 if type(value) is int else None)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be an integer of 64 bits, got {value!r}") from error
+    if column.dtype.kind not in "biufV":
+        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}")
+    return column
 
 
 @functools.cache
@@ -193,6 +210,10 @@ def _name_of_layout(record: types.Record) -> tuple[str, tuple[str]]:
 
 
 types.Record.mangling_args = property(_name_of_layout)  # type: ignore[assignment, method-assign]
+
+# Numba lets one record stand for another that begins with the same fields, with a warning at every call of a rule. Each
+# layout is compiled for itself.
+types.Record.can_convert_to = lambda self, context, other: None  # type: ignore[method-assign, assignment]
 
 
 class _KernelCache(FunctionCache):

@@ -72,11 +72,19 @@ class Rules:
         self.dtype: np.dtype[np.void] = one_layout(np.dtype(CLOCK + self.lane(self.params), align=True))
         self.spec: FairSpec = self.fair_spec(self.params)
 
-    def encoded(self, params: Any) -> Any:
-        """Return what compiled rules are given: the parameters as numbers. Override it to add arrays to them.
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up a copy's state; Numba finds layouts faster that are the same objects as before."""
+        vars(self).update(state)
+        self.dtype = one_layout(self.dtype)
+        if isinstance(self.code, np.ndarray):
+            self.code = self.code.view(one_layout(self.code.dtype))
 
-        It is one record, see `record_of`, or a NamedTuple, which takes time at every call but is of one type whatever
-        the arrays' sizes; rules read the fields of both alike.
+    def encoded(self, params: Any) -> Any:
+        """Return what compiled rules are given: the parameters as numbers, which rules must not change.
+
+        It is one record, shape (1,). Override it to add arrays: ``record_of({**encode(params)._asdict(), "table":
+        table})``. A NamedTuple will do too; it takes time at every call, but is of one type whatever the sizes of its
+        arrays. Rules read the fields of both alike.
         """
         return record_of(encode(params)._asdict())
 
@@ -216,6 +224,12 @@ class Lanes:
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
         self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread's lanes are always the same
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up a copy's state; see `Rules`."""
+        vars(self).update(state)
+        self.records = self.records.view(self.rules.dtype)
+        self._blank = self._blank.view(one_layout(self._blank.dtype))
+
     def seed(self, seeds: ArrayLike) -> None:
         """Give each lane its seed; its next restart begins the seed's first episode."""
         self.records["seed"] = check_seeds(seeds, self.count)
@@ -312,7 +326,7 @@ class Lanes:
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
         if not COMPILED:
             arrays = tuple(map(readable, arrays))
-        code = self.rules.code if isinstance(self.rules.code, np.ndarray) else (self.rules.code,)
+        code = readable(self.rules.code) if isinstance(self.rules.code, np.ndarray) else (self.rules.code,)
         common = (code,) if shared is None else (code, shared)
         if self.threads == 1:
             compiled(*common, *arrays)

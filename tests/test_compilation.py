@@ -245,6 +245,20 @@ def test_a_record_holds_numbers_and_arrays_by_name() -> None:
     assert not COMPILED or like.dtype is record.dtype  # which Numba finds faster
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("size", 3, "fields must have names that NumPy's records do not have, got 'size'"),
+        ("count_of", None, "count_of must be a number or an array of numbers, got None"),
+        ("count_of", "many", "count_of must be a number or an array of numbers, got 'many'"),
+        ("count_of", 2**63, "count_of must be an integer of 64 bits, got 9223372036854775808"),
+    ],
+)
+def test_what_a_record_cannot_hold_is_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        record_of({name: value})
+
+
 def test_the_cache_is_where_the_user_says(monkeypatch: Any, tmp_path: Path) -> None:
     for name in ("FAIR_ENVS_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

@@ -425,6 +425,17 @@ def test_a_copy_in_mid_episode_goes_on_as_the_first(kind: Kind, face: str, copie
 
 
 @each
+def test_the_parameters_stay_as_they_are(kind: Kind) -> None:
+    """Compiled rules could write to them; a typo for the lane would change all lanes, for good."""
+    driver = Driver(kind, "single")
+    code = driver.env.unwrapped.lanes.rules.code
+    before = copy.deepcopy(code)
+    for _ in range(2 * HORIZON):
+        driver.step()
+    assert_same(code, before)
+
+
+@each
 def test_a_copy_is_independent(kind: Kind) -> None:
     env = Driver(kind, "single")
     other = copy.deepcopy(env)

@@ -3,15 +3,17 @@
 import multiprocessing
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from fair_envs import chance
+from fair_envs.compilation import COMPILED
 from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.parameters import Range
 from tests.helpers import assert_same, digest
 from tests.toys import Countdown
 
@@ -282,6 +284,32 @@ def test_a_pickled_batch_goes_on_as_the_first_does() -> None:
 
 
 # ------------------------------------------------------------------------------------- amendments, flips, worlds
+
+
+def test_a_pickled_batch_has_the_layouts_that_numba_finds_fastest() -> None:
+    first = batch(2)
+    other = pickle.loads(pickle.dumps(first))
+    assert other.records.dtype is other.rules.dtype is first.rules.dtype
+    assert other._blank.dtype is first._blank.dtype
+    assert not COMPILED or other.rules.code.dtype is first.rules.code.dtype
+
+
+def test_rules_may_share_functions_with_others_that_have_a_parameter_more() -> None:
+    """Numba would take the longer record for a kind of the shorter one, with a warning, which is an error here."""
+
+    class MoreParams(NamedTuple):
+        horizon: Annotated[int, Range(1)] = 3
+        shortest: Annotated[int, Range(1)] = 1
+        more: float = 0.5
+
+    class More(Countdown):
+        Params: ClassVar[type] = MoreParams
+
+    for rules in (Countdown(), More()):
+        lanes = Lanes(rules, 1)
+        lanes.seed(0)
+        lanes.restart()
+        assert lanes.advance(np.zeros((1, 2), np.int64)).terminated.tolist() == [True]
 
 
 def test_an_amendment_changes_lanes_that_start_before_anybody_sees_them() -> None:
