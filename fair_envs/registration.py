@@ -31,6 +31,7 @@ TABLE: dict[str, Entry] = {
         "fair_envs.envs.attention", "A few units are sent to locations where incidents happen more often unattended."
     ),
     "FairEpidemic-v0": Entry("fair_envs.envs.epidemic", "Vaccines against a disease in a social network."),
+    "FairPursuit-v0": Entry("fair_envs.envs.pursuit", "Pursuers who catch an evader together, on a torus."),
     "FairCollege-v0": Entry(
         "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
     ),

@@ -1,0 +1,620 @@
+"""The rules of FairPursuit on one lane, in the order in which they are played."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.chance import normal, uniform
+from fair_envs.compilation import record_of
+from fair_envs.core import Rules, rule
+from fair_envs.envs.pursuit.params import (
+    AUTHORS,
+    CYCLIC,
+    DIRECTION,
+    HEADING,
+    INDIVIDUAL,
+    MUTUAL_SUM,
+    OWN,
+    PROFILES,
+    RELATIVE,
+    SORTED,
+    TERMINATE,
+    PursuitParams,
+)
+from fair_envs.interactions import FairSpec
+from fair_envs.parameters import checked, encode
+
+# Sites of chance
+FIRST_EVADER, MORE_EVADERS, PURSUERS = range(3)
+
+ATTEMPTS = 1000  # to begin far enough from every evader
+BALANCE = 1e-9  # size of the evader's sum of repulsions below which it keeps its heading
+CLOSEST = 1e-12  # square of the distance that a repulsion is computed at, at least
+STIFFNESS, SOFTNESS, THRUST = 100.0, 1e-3, 20.0  # of contacts, and of the steering that they disturb; C
+TRAIL = 64  # positions that a lane keeps for its picture
+LARGEST_SPEED = 100.0
+
+
+# ------------------------------------------------------------------------------------------------- the torus
+
+
+@rule
+def apart(side, here, there):
+    """Return the shortest way from one coordinate to another, from -side / 2 to less than side / 2."""
+    way = there - here
+    return way - side * math.floor(way / side + 0.5)
+
+
+@rule
+def wrapped(side, coordinate):
+    """Return a coordinate in [0, side)."""
+    inside = coordinate - side * math.floor(coordinate / side)
+    return inside if inside < side else 0.0
+
+
+@rule
+def squared_distance(lane, params, one, other):
+    """Return the square of the distance of two agents on the torus."""
+    x = apart(params.side, lane.position[one, 0], lane.position[other, 0])
+    y = apart(params.side, lane.position[one, 1], lane.position[other, 1])
+    return x * x + y * y
+
+
+# ------------------------------------------------------------------------------------------------- the start
+
+
+@rule
+def start(lane, params):
+    """Put the first evader at the centre, the others and the pursuers anywhere, the pursuers not too close."""
+    for pursuer in range(params.pursuers):
+        lane.speed[pursuer] = params.pursuer_speed * params.factors[pursuer]
+    lane.left = params.evaders
+    for evader in range(params.evaders):
+        lane.free[evader] = 1
+        for axis in range(2):
+            if evader == 0:
+                place = params.side / 2 + params.start_spread * normal(lane.key, 0, FIRST_EVADER, axis)
+            else:
+                place = params.side * uniform(lane.key, 0, MORE_EVADERS, 2 * evader + axis)
+            lane.position[params.pursuers + evader, axis] = wrapped(params.side, place)
+    for pursuer in range(params.pursuers):
+        for attempt in range(ATTEMPTS):
+            for axis in range(2):
+                lane.position[pursuer, axis] = params.side * uniform(lane.key, attempt, PURSUERS, 2 * pursuer + axis)
+            if math.sqrt(nearest_squared(lane, params, pursuer)) >= params.start_distance:
+                break
+    for agent in range(lane.facing.shape[0]):
+        lane.facing[agent, 0] = 1.0
+    keep_trail(lane)
+
+
+@rule
+def nearest_squared(lane, params, pursuer):
+    """Return the square of the distance to the nearest free evader; 0 if there is none."""
+    nearest = math.inf
+    for evader in range(params.evaders):
+        if lane.free[evader]:
+            nearest = min(nearest, squared_distance(lane, params, pursuer, params.pursuers + evader))
+    return nearest if nearest < math.inf else 0.0
+
+
+# ---------------------------------------------------------------------------------------------------- a step
+
+
+@rule
+def step(lane, action, params, reward, facts):
+    """Let all choose where to head, move at once, and see who is caught; it terminates when no evader is free."""
+    chosen = action.ravel()  # of pursuers, or of pursuers and axes
+    for pursuer in range(params.pursuers):
+        steer(lane, chosen, params, pursuer)
+    for evader in range(params.evaders):
+        if lane.free[evader]:
+            flee(lane, params, params.pursuers + evader)
+    if params.legacy_physics:
+        push(lane, params)
+    move(lane, params)
+    caught = catch(lane, params)
+    lane.left -= caught
+    pay(lane, params, caught, reward)
+    for pursuer in range(params.pursuers):
+        facts.action[pursuer] = lane.caught[pursuer] > 0
+        facts.outcome[pursuer] = lane.caught[pursuer]
+    keep_trail(lane)
+    return lane.left == 0 or (params.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
+
+
+@rule
+def steer(lane, chosen, params, pursuer):
+    """Turn a pursuer to where its action points; no direction keeps the one before."""
+    if params.action == DIRECTION:
+        face(lane, pursuer, float(chosen[2 * pursuer]), float(chosen[2 * pursuer + 1]))
+    else:
+        turn = 1.0 if params.action == HEADING else 2.0 * math.pi / params.headings
+        face(lane, pursuer, math.cos(turn * chosen[pursuer]), math.sin(turn * chosen[pursuer]))
+
+
+@rule
+def face(lane, agent, x, y):
+    """Turn an agent to a direction of any length, unless that is 0."""
+    length = math.sqrt(x * x + y * y)
+    if length > 0.0:
+        lane.facing[agent, 0] = x / length
+        lane.facing[agent, 1] = y / length
+
+
+@rule
+def flee(lane, params, agent):
+    """Turn an evader away from the sum of ``(p - e) / |p - e|^2`` over the pursuers p (Eq. 7, its minimum)."""
+    x, y = 0.0, 0.0
+    for pursuer in range(params.pursuers):
+        way_x = apart(params.side, lane.position[agent, 0], lane.position[pursuer, 0])
+        way_y = apart(params.side, lane.position[agent, 1], lane.position[pursuer, 1])
+        squared = max(CLOSEST, way_x * way_x + way_y * way_y)
+        x += way_x / squared
+        y += way_y / squared
+    if math.sqrt(x * x + y * y) >= BALANCE:
+        face(lane, agent, -x, -y)
+
+
+@rule
+def move(lane, params):
+    """Move all agents but the caught by one step of their speed, or of their push where there are contacts."""
+    for agent in range(lane.position.shape[0]):
+        evader = agent - params.pursuers
+        if evader >= 0 and not lane.free[evader]:
+            continue
+        length = params.time_step * (params.evader_speed if evader >= 0 else lane.speed[agent])
+        if params.legacy_physics:
+            length *= lane.share[agent]
+        for axis in range(2):
+            lane.position[agent, axis] = wrapped(
+                params.side, lane.position[agent, axis] + length * lane.facing[agent, axis]
+            )
+
+
+@rule
+def push(lane, params):
+    """Disturb the steering of who overlaps, as the published code does: a force adds to it before it is clipped.
+
+    The control is 20 times the speed in the larger of its two entries; contacts are found without regard to the seam.
+    """
+    agents = lane.position.shape[0]
+    for agent in range(agents):
+        evader = agent - params.pursuers
+        speed = params.evader_speed if evader >= 0 else lane.speed[agent]
+        size = max(abs(lane.facing[agent, 0]), abs(lane.facing[agent, 1]))
+        for axis in range(2):
+            lane.force[agent, axis] = THRUST * speed * lane.facing[agent, axis] / size
+    for one in range(agents):
+        for other in range(one + 1, agents):
+            contact(lane, params, one, other)
+    for agent in range(agents):
+        evader = agent - params.pursuers
+        speed = params.evader_speed if evader >= 0 else lane.speed[agent]
+        x, y = params.time_step * lane.force[agent, 0], params.time_step * lane.force[agent, 1]
+        length = math.sqrt(x * x + y * y)
+        lane.share[agent] = min(1.0, length / speed) if speed > 0.0 else 0.0
+        face(lane, agent, x, y)
+
+
+@rule
+def contact(lane, params, one, other):
+    """Add the force with which two agents push each other: the softened depth of their overlap times the stiffness."""
+    reach = radius_of(params, one) + radius_of(params, other)
+    x = lane.position[one, 0] - lane.position[other, 0]
+    y = lane.position[one, 1] - lane.position[other, 1]
+    distance = math.sqrt(x * x + y * y)
+    depth = (reach - distance) / SOFTNESS
+    if distance == 0.0 or depth < -40.0:  # too far to be felt in double precision
+        return
+    felt = SOFTNESS * (depth if depth > 40.0 else math.log1p(math.exp(depth)))
+    for axis in range(2):
+        pushed = STIFFNESS * felt * (x if axis == 0 else y) / distance
+        lane.force[one, axis] += pushed
+        lane.force[other, axis] -= pushed
+
+
+@rule
+def radius_of(params, agent):
+    """Return an agent's radius."""
+    return params.evader_radius if agent >= params.pursuers else params.pursuer_radius
+
+
+@rule
+def catch(lane, params):
+    """Let every pursuer that is close enough catch; return how many evaders are caught now."""
+    for pursuer in range(params.pursuers):
+        lane.caught[pursuer] = 0
+    reach, evaders = params.pursuer_radius + params.evader_radius, 0
+    for evader in range(params.evaders):
+        if not lane.free[evader]:
+            continue
+        for pursuer in range(params.pursuers):
+            if within(lane, params, pursuer, params.pursuers + evader, reach):
+                lane.caught[pursuer] += 1
+                lane.captures[pursuer] += 1
+                lane.free[evader] = 0
+        evaders += 1 - lane.free[evader]
+    return evaders
+
+
+@rule
+def within(lane, params, one, other, reach):
+    """Return whether two agents are closer than that; the published code does not see across the seam."""
+    if params.legacy_physics:
+        x = lane.position[one, 0] - lane.position[other, 0]
+        y = lane.position[one, 1] - lane.position[other, 1]
+        return math.sqrt(x * x + y * y) < reach
+    return math.sqrt(squared_distance(lane, params, one, other)) < reach
+
+
+@rule
+def pay(lane, params, evaders, reward):
+    """Pay for captures: all pursuers for each evader, or for each captor, or each pursuer for its own."""
+    captors = 0
+    for pursuer in range(params.pursuers):
+        captors += lane.caught[pursuer]
+    for pursuer in range(params.pursuers):
+        paid = captors if params.reward == MUTUAL_SUM else evaders
+        if params.reward == INDIVIDUAL:
+            paid = lane.caught[pursuer]
+        reward[pursuer] = params.capture_reward * paid
+        if paid == 0 or params.penalty_at_capture:
+            reward[pursuer] -= params.step_penalty
+
+
+@rule
+def keep_trail(lane):
+    """Keep where everybody is, for the picture, in place of the oldest."""
+    for agent in range(lane.position.shape[0]):
+        for axis in range(2):
+            lane.trail[lane.newest, agent, axis] = lane.position[agent, axis]
+    lane.newest += 1
+    if lane.newest == lane.trail.shape[0]:
+        lane.newest = 0
+
+
+# ---------------------------------------------------------------------------------------- what is seen and told
+
+
+@rule
+def observe(lane, params, observation):
+    """Write what each pursuer sees."""
+    for pursuer in range(params.pursuers):
+        if params.observation == AUTHORS:
+            write_positions(lane, params, pursuer, observation[pursuer])
+        else:
+            write_ways(lane, params, pursuer, observation[pursuer])
+
+
+@rule
+def write_positions(lane, params, pursuer, row):
+    """Write where the pursuer is, then where the others are, in their order, as they are."""
+    row[0] = lane.position[pursuer, 0]
+    row[1] = lane.position[pursuer, 1]
+    place = 2
+    if not params.blind:
+        order(lane, params, pursuer)
+        for k in range(params.pursuers - 1):
+            row[place] = lane.position[lane.order[k], 0]
+            row[place + 1] = lane.position[lane.order[k], 1]
+            place += 2
+    for evader in range(params.evaders):
+        row[place] = lane.position[params.pursuers + evader, 0]
+        row[place + 1] = lane.position[params.pursuers + evader, 1]
+        place += 2
+    write_own(lane, params, pursuer, row, place)
+
+
+@rule
+def write_ways(lane, params, pursuer, row):
+    """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own numbers."""
+    place = 0
+    for evader in range(params.evaders):
+        place = write_other(lane, params, pursuer, params.pursuers + evader, row, place)
+        if params.evaders > 1:
+            row[place] = lane.free[evader]
+            place += 1
+    if not params.blind:
+        order(lane, params, pursuer)
+        for k in range(params.pursuers - 1):
+            place = write_other(lane, params, pursuer, lane.order[k], row, place)
+    write_own(lane, params, pursuer, row, place)
+
+
+@rule
+def write_other(lane, params, pursuer, other, row, place):
+    """Write the way to another agent, and where it heads; return the next place."""
+    for axis in range(2):
+        way = apart(params.side, lane.position[pursuer, axis], lane.position[other, axis])
+        if params.observation == RELATIVE:
+            row[place] = 2.0 * way / params.side
+            place += 1
+        else:
+            angle = 2.0 * math.pi * way / params.side
+            row[place] = math.sin(angle)
+            row[place + 1] = math.cos(angle)
+            place += 2
+    if params.include_headings:
+        row[place] = lane.facing[other, 0]
+        row[place + 1] = lane.facing[other, 1]
+        place += 2
+    return place
+
+
+@rule
+def write_own(lane, params, pursuer, row, place):
+    """Write where the pursuer heads and how fast it is, if that is observed."""
+    if params.include_headings:
+        row[place] = lane.facing[pursuer, 0]
+        row[place + 1] = lane.facing[pursuer, 1]
+        place += 2
+    if params.include_speed:
+        row[place] = lane.speed[pursuer]
+
+
+@rule
+def order(lane, params, pursuer):
+    """Put the team-mates into the order in which the pursuer sees them."""
+    for k in range(params.pursuers - 1):
+        if params.teammates == CYCLIC:
+            lane.order[k] = (pursuer + 1 + k) % params.pursuers
+        else:
+            lane.order[k] = k if k < pursuer else k + 1
+    if params.teammates == SORTED:
+        sort_by_distance(lane, params, pursuer)
+
+
+@rule
+def sort_by_distance(lane, params, pursuer):
+    """Sort the team-mates by their distance to the pursuer, the nearest first."""
+    for k in range(1, params.pursuers - 1):
+        mate = lane.order[k]
+        far = squared_distance(lane, params, pursuer, mate)
+        place = k
+        while place > 0 and squared_distance(lane, params, pursuer, lane.order[place - 1]) > far:
+            lane.order[place] = lane.order[place - 1]
+            place -= 1
+        lane.order[place] = mate
+
+
+@rule
+def describe(lane, params, facts):
+    """Write who the pursuers are; their features are how far the nearest free evader is, and how fast they are."""
+    for pursuer in range(params.pursuers):
+        facts.individual[pursuer] = pursuer
+        facts.sensitive[pursuer, 0] = pursuer
+        facts.sensitive[pursuer, 1] = params.classes[pursuer]
+        facts.group[pursuer] = pursuer
+        facts.features[pursuer, 0] = math.sqrt(2.0 * nearest_squared(lane, params, pursuer)) / params.side
+        facts.features[pursuer, 1] = lane.speed[pursuer] / LARGEST_SPEED
+
+
+# ------------------------------------------------------------------------------------------ the environment
+
+
+def checked_factors(speeds: Any) -> NDArray[np.float64]:
+    """Return factors of one's own for the pursuers' speeds, shape (pursuers,).
+
+    Raises:
+        ValueError: Not one number of at least 0 for each of several pursuers.
+    """
+    problem = f"speeds must be 'equal', or a factor of at least 0 for each pursuer, got {speeds!r}"
+    if isinstance(speeds, (str, bytes)) or not isinstance(speeds, (Sequence, np.ndarray)) or len(speeds) == 0:
+        raise ValueError(problem)
+    return np.array([checked("speeds", factor, FACTOR) for factor in speeds])
+
+
+FACTOR = PursuitParams.__annotations__["evader_speed"]
+
+
+class Parts(NamedTuple):
+    """How many numbers of an observation tell what, in this order.
+
+    Attributes:
+        evader: Of each evader.
+        mate: Of each team-mate.
+        own: Of the pursuer itself.
+    """
+
+    evader: int
+    mate: int
+    own: int
+
+
+def parts_of(params: PursuitParams) -> Parts:
+    """Return how an observation of ways is made up."""
+    mate = (2 if params.observation == "relative" else 4) + 2 * params.include_headings
+    own = 2 * params.include_headings + params.include_speed
+    return Parts(evader=mate + (params.evaders > 1), mate=mate, own=own)
+
+
+class Pursuit(Rules):
+    """Pursuers who catch an evader together on a torus, after Grupen, Selman and Lee (2022).
+
+    **Description.** Three pursuers and an evader move on a square whose edges are joined. Everybody chooses a direction
+    in each step and moves at its own speed, without inertia. The evader flees from the pursuers by a fixed rule. Who
+    comes close enough to it captures it. Pursuers as fast as the evader, or slower, have to cut its ways off together;
+    then it matters who gets to make the capture. Search and rescue, deliveries or sales teams share this: a team's
+    success may always be booked to the same member.
+
+    **Who decides and who is affected.** The pursuers, who are both. The harm is to be left without captures, or to be
+    the one who always drives and never reaps; what a team of equals earns together says nothing about it. Nothing is
+    said about the evader, nor about fairness within an episode: only how captures are spread over many.
+
+    **Sensitive attributes and legitimate factors.** ``identity``: which pursuer, each a group of one. ``speed``: the
+    class of those who are as fast, the fastest first. No legitimate factor.
+
+    **Action space.** Of each pursuer, ``Box(-1, 1, (2,))``: a direction of any length; (0, 0) keeps the one before.
+    ``action="heading"``: ``Box(-pi, pi, (1,))``, an angle. ``action="discrete"``: ``Discrete(headings)``, action k is
+    the angle 2 pi k / headings.
+
+    **Observation space.** ``Box`` of 6 numbers from -1 to 1: the shortest way to the evader, then to each team-mate,
+    each in halves of the side; a number jumps where the way around becomes shorter. ``observation="torus"``: sine and
+    cosine of each way as an angle, which do not jump. ``observation="authors"``: the published code's positions of the
+    pursuer, of the team-mates and of the evader, from 0 to the side. ``teammates``: their order. ``"cyclic"``: pursuer
+    i sees i + 1, i + 2, ..., modulo the number of pursuers; ``"sorted"``: the nearest first; ``"index"``: by number, as
+    in the published code. If all pursuers share one policy, the first makes it treat the pursuers alike up to a
+    rotation of their numbers, the second up to any exchange, the third not at all: see **Symmetry**. ``blind`` leaves
+    team-mates out, ``include_headings`` adds cosine and sine of where each other agent, and in the end the pursuer
+    itself, heads; ``include_speed`` adds its own speed. With several evaders, a number tells whether each is free.
+
+    **Symmetry.** Physics, the start and rewards know no pursuer's number (unless speeds differ). A policy that all
+    pursuers share, of observations that are exchanged with the pursuers, therefore captures equally often with each of
+    them. One function of one global state does not.
+
+    **Rewards.** ``reward="mutual"``: all pursuers get ``capture_reward`` (50) for an evader that is captured, however
+    many were close enough; ``"mutual_sum"``: for each captor; ``"individual"``: each captor alone. Who gets nothing in
+    a step pays ``step_penalty`` (0.1).
+
+    **Interactions.** One individual a pursuer. ``fair_action`` is 1 for who captures in the step, ``fair_outcome`` how
+    many evaders. ``fair_features``: the distance to the nearest free evader, as a share of the largest, and the speed
+    in hundredths.
+
+    **Starting state.** The first evader at the centre, within 1e-4 or so; further ones, and the pursuers, anywhere, the
+    pursuers at least ``start_distance`` (0.5) from every evader. They head along the first axis.
+
+    **Order of a step.** All choose from the same state, all move at once, then captures are found: pursuers closer than
+    0.125 to an evader. All of them are captors, whatever their number. A captured evader stays where it is.
+
+    **Episode end.** Termination when no evader is free, truncation after ``horizon`` steps.
+
+    **The evader** heads away from the sum over the pursuers of (way to the pursuer) / (distance squared), which
+    minimises the sum over the pursuers of cos(its angle to the pursuer) / distance (Eq. 7). Where the sum is 0 it keeps
+    its direction. It never slows down.
+
+    **Arguments.** The fields of `PursuitParams`, each with its default and source. ``speeds`` can be a factor of
+    ``pursuer_speed`` for each pursuer. ``profile="authors"``: the published code's physics, observations and ends.
+
+    **Differences from the paper and its code**, with the switches that turn their behaviour back on:
+
+    * The paper pays each captor's reward to everybody: ``reward="mutual_sum"``. The code does not.
+    * The step of a capture costs nothing, as in the paper; in the code it does: ``penalty_at_capture=True``.
+    * Captures are found across the seam, and who overlaps goes on undisturbed, as the paper says: the code's
+      ``legacy_physics=True`` does neither.
+    * Team-mates are seen in cyclic order and as ways; the code's order is by number, of positions.
+    * The time limit is truncation; in the code an end like any other: ``at_horizon="terminate"``.
+
+    **References.** N. Grupen, B. Selman, D. Lee, "Cooperative multi-agent fairness and equivariant policies", AAAI
+    2022, arXiv 2106.05727.
+
+    **Version history.** v0: first version.
+    """
+
+    name: ClassVar[str] = "pursuit"
+    Params: ClassVar[type] = PursuitParams
+    presets = PROFILES
+    multi_agent = True
+    fps: ClassVar[int] = 20
+    sensitive_features: ClassVar[tuple[str, ...]] = ()
+    start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
+
+    def __init__(self, **given: Any) -> None:
+        speeds = given.get("speeds", "equal")
+        own = None if isinstance(speeds, str) else checked_factors(speeds)
+        if own is not None:
+            given = {"pursuers": len(own), **given, "speeds": OWN}
+        self._own = own
+        super().__init__(**given)
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """The pursuers' factors of the speed, shape (pursuers,)."""
+        return np.ones(self.params.pursuers) if self._own is None else np.array(self._own)
+
+    @property
+    def classes(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The factors that differ, the largest first, and which of them each pursuer has, shape (pursuers,)."""
+        known, place = np.unique(-self.factors, return_inverse=True)
+        return -known, place.astype(np.int64)
+
+    def encoded(self, params: PursuitParams) -> NDArray[np.void]:
+        """Return the parameters as numbers, and the pursuers' speeds, as one record."""
+        return record_of({**encode(params)._asdict(), "factors": self.factors, "classes": self.classes[1]})
+
+    def check(self, params: PursuitParams) -> None:
+        """Raise ValueError unless there is a speed for each pursuer and room to begin in."""
+        if (params.speeds == OWN) != (self._own is not None):
+            raise ValueError(f"speeds must be a factor for each pursuer to be your own, got {params.speeds!r}")
+        if self._own is not None and len(self._own) != params.pursuers:
+            raise ValueError(f"speeds must hold one factor for each of {params.pursuers} pursuers, got {self._own}")
+        if params.start_distance > params.side / 2:
+            raise ValueError(
+                f"start_distance must be at most half the side, {params.side / 2:g}, got {params.start_distance:g}"
+            )
+        if params.observation == "authors" and params.include_headings:
+            raise ValueError("include_headings must be False for the observation 'authors', got True")
+
+    def lane(self, params: PursuitParams) -> list[tuple[Any, ...]]:
+        """Return the fields of one lane; agents are the pursuers, then the evaders."""
+        pursuers, agents = params.pursuers, params.pursuers + params.evaders
+        return [
+            ("position", np.float64, (agents, 2)),  # from 0 to less than the side
+            ("facing", np.float64, (agents, 2)),  # direction of the last move, of length 1
+            ("speed", np.float64, pursuers),
+            ("free", np.int8, params.evaders),
+            ("left", np.int32),  # evaders that are free
+            ("caught", np.int32, pursuers),  # evaders in the last step
+            ("captures", np.int32, pursuers),  # in the episode
+            ("order", np.int32, max(1, pursuers - 1)),  # in which team-mates are seen
+            ("force", np.float64, (agents, 2)),  # that steers, with legacy physics
+            ("share", np.float64, agents),  # of the speed that contacts leave
+            ("trail", np.float32, (TRAIL, agents, 2)),  # the last positions
+            ("newest", np.int32),  # of these: the place of the next
+        ]
+
+    def fair_spec(self, params: PursuitParams) -> FairSpec:
+        """Return who is affected: the pursuers."""
+        names = tuple(f"pursuer {k}" for k in range(params.pursuers))
+        return FairSpec(
+            individuals=params.pursuers,
+            actions=params.headings if params.action == "discrete" else 0,
+            features=("distance", "speed"),
+            sensitive={"identity": names, "speed": tuple(f"{factor:g}" for factor in self.classes[0])},
+            groups=names,
+            same_individuals=True,
+        )
+
+    def agents(self, params: PursuitParams) -> int:
+        """Return how many pursuers there are."""
+        return params.pursuers
+
+    def observation_space(self, params: PursuitParams) -> gym.spaces.Box:
+        """Return the bounds of what one pursuer sees."""
+        names = self.observed_features(params)
+        low, high = (0.0, params.side) if params.observation == "authors" else (-1.0, 1.0)
+        bounds = np.tile(np.array([[low], [high]], np.float32), len(names))
+        if params.include_speed:
+            bounds[:, -1] = 0, LARGEST_SPEED * max(1.0, self.factors.max())
+        return gym.spaces.Box(bounds[0], bounds[1], dtype=np.float32)
+
+    def observed_features(self, params: PursuitParams) -> tuple[str, ...]:
+        """Return the names of all entries."""
+        evaders = [f"evader_{k}" for k in range(params.evaders)]
+        mates = [] if params.blind else [f"teammate_{k}" for k in range(params.pursuers - 1)]
+        own = ["own_heading_x", "own_heading_y"] * params.include_headings + ["own_speed"] * params.include_speed
+        if params.observation == "authors":
+            return (*(f"{name}_{axis}" for name in ("own", *mates, *evaders) for axis in "xy"), *own)
+        kinds = ("",) if params.observation == "relative" else ("_sine", "_cosine")
+        way = [f"_{axis}{kind}" for axis in "xy" for kind in kinds]
+        way += ["_heading_x", "_heading_y"] * params.include_headings
+        free = ["_free"] * (params.evaders > 1)
+        return (*(e + part for e in evaders for part in way + free), *(m + part for m in mates for part in way), *own)
+
+    def action_space(self, params: PursuitParams) -> gym.spaces.Box | gym.spaces.Discrete:
+        """Return directions, angles or so many headings."""
+        if params.action == "discrete":
+            return gym.spaces.Discrete(params.headings)
+        if params.action == "heading":
+            return gym.spaces.Box(-math.pi, math.pi, (1,), np.float32)
+        return gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def renderer(self) -> Any:
+        """Return what draws the torus."""
+        from fair_envs.envs.pursuit.render import PursuitRenderer
+
+        return PursuitRenderer(self)
