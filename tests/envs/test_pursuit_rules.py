@@ -303,7 +303,6 @@ def test_headings_can_be_chosen_from_a_few() -> None:
     lanes.advance(np.array([[1, 2]]))
     np.testing.assert_allclose(places(lanes)[:2], [[1, 1.1], [1.9, 2]], atol=1e-9)
     assert lanes.rules.action_space(lanes.rules.params) == gym.spaces.Discrete(4)
-    assert lanes.rules.spec.actions == 4
 
 
 def test_pursuers_may_be_of_different_speeds_which_are_classes() -> None:

@@ -471,8 +471,8 @@ class Pursuit(Rules):
     many were close enough; ``"mutual_sum"``: for each captor; ``"individual"``: each captor alone. Who gets nothing in
     a step pays ``step_penalty`` (0.1).
 
-    **Interactions.** One individual a pursuer. ``fair_action`` is 1 for who captures in the step, ``fair_outcome`` how
-    many evaders. ``fair_features``: the distance to the nearest free evader, as a share of the largest, and the speed
+    **Interactions.** One individual a pursuer. What falls to it is a capture, not a direction: ``fair_action`` is 1 for
+    who captures in the step, ``fair_outcome`` how many evaders. ``fair_features``: the distance to the nearest free evader, as a share of the largest, and the speed
     in hundredths.
 
     **Starting state.** The first evader at the centre, within 1e-4 or so; further ones, and the pursuers, anywhere, the
@@ -572,7 +572,7 @@ class Pursuit(Rules):
         names = tuple(f"pursuer {k}" for k in range(params.pursuers))
         return FairSpec(
             individuals=params.pursuers,
-            actions=params.headings if params.action == "discrete" else 0,
+            actions=2,  # no capture, a capture
             features=("distance", "speed"),
             sensitive={"identity": names, "speed": tuple(f"{factor:g}" for factor in self.classes[0])},
             groups=names,
