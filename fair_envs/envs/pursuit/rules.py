@@ -44,9 +44,11 @@ LARGEST_SPEED = 100.0
 
 @rule
 def apart(side, here, there):
-    """Return the shortest way from one coordinate to another, from -side / 2 to less than side / 2."""
+    """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
     way = there - here
-    return way - side * math.floor(way / side + 0.5)
+    if way >= side / 2:
+        return way - side
+    return way + side if way < -side / 2 else way
 
 
 @rule
@@ -472,8 +474,8 @@ class Pursuit(Rules):
     a step pays ``step_penalty`` (0.1).
 
     **Interactions.** One individual a pursuer. What falls to it is a capture, not a direction: ``fair_action`` is 1 for
-    who captures in the step, ``fair_outcome`` how many evaders. ``fair_features``: the distance to the nearest free evader, as a share of the largest, and the speed
-    in hundredths.
+    who captures in the step, ``fair_outcome`` how many evaders. ``fair_features``: the distance to the nearest free
+    evader, as a share of the largest, and the speed in hundredths.
 
     **Starting state.** The first evader at the centre, within 1e-4 or so; further ones, and the pursuers, anywhere, the
     pursuers at least ``start_distance`` (0.5) from every evader. They head along the first axis.
