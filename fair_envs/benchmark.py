@@ -139,17 +139,7 @@ def parallel_load() -> Load:
     """Return PettingZoo's environment; a step is one of all agents."""
     from fair_envs.envs.harvest import parallel_env
 
-    env = parallel_env(**WORLD)
-    drawn = [dict(zip(env.possible_agents, row, strict=True)) for row in actions(1)[:, 0].tolist()]
-    env.reset(seed=0)
-
-    def run(times: int) -> None:
-        for k in range(times):
-            env.step(drawn[k % ACTIONS])
-            if not env.agents:
-                env.reset()
-
-    return Load(run, 1)
+    return loads.rounds(parallel_env(**WORLD), actions(1)[:, 0].tolist())
 
 
 def learner(*, threads: int) -> tuple[Any, int]:
@@ -608,6 +598,20 @@ ROWS: tuple[Row, ...] = (
         )
         for name, env_id in PROCESSES.items()
         for lanes in (8, 1)
+    ),
+    Row(
+        "pursuit rules",
+        f"FairPursuit-v0, rules, evader and observations, {loads.LANES} lanes",
+        RATE,
+        2_000_000,
+        partial(rate, load=partial(loads.batch, "FairPursuit-v0")),
+    ),
+    Row(
+        "pursuit parallel",
+        "FairPursuit-v0, PettingZoo parallel, infos included",
+        RATE,
+        25_000,
+        partial(rate, load=partial(loads.parallel, "FairPursuit-v0")),
     ),
     Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
     Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),

@@ -1,7 +1,8 @@
 """Work that benchmarks repeat on environments that decide about people: playing, comparing, learning trade-offs."""
 
+import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -67,6 +68,26 @@ def single(env_id: str) -> Load:
         for k in range(times):
             _, _, terminated, truncated, _ = env.step(drawn[k % DRAWN])
             if terminated or truncated:
+                env.reset()
+
+    return Load(run, 1)
+
+
+def parallel(env_id: str) -> Load:
+    """Return PettingZoo's environment; a step is one of all agents."""
+    env = importlib.import_module(fair_envs.TABLE[env_id].module).parallel_env()
+    return rounds(env, _drawn(env.action_space(env.possible_agents[0]), (len(env.possible_agents),)))
+
+
+def rounds(env: Any, drawn: Iterable[Any]) -> Load:
+    """Return a PettingZoo environment that is played with drawn actions, one for each agent, in turn."""
+    named = [dict(zip(env.possible_agents, row, strict=True)) for row in drawn]
+    env.reset(seed=0)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            env.step(named[k % len(named)])
+            if not env.agents:
                 env.reset()
 
     return Load(run, 1)

@@ -229,6 +229,12 @@ def test_loads_of_processes_run(env_id: str) -> None:
         assert load.steps == steps
 
 
+def test_a_load_of_pettingzoo_runs_past_the_end_of_episodes() -> None:
+    load = loads.parallel("FairPursuit-v0")
+    load.run(501)
+    assert load.steps == 1
+
+
 def test_thresholds_are_found_for_many_worlds_at_a_time() -> None:
     pytest.importorskip("stable_baselines3")
     load = loads.equal_opportunity()

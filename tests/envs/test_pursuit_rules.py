@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.rules import Parts, Pursuit, parts_of
@@ -19,7 +19,7 @@ CENTRE = [[3, 3]]
 PENALTY = pytest.approx(-0.1)
 
 
-def world(pursuers: ArrayLike, evaders: ArrayLike = CENTRE, **parameters: Any) -> Lanes:
+def world(pursuers: Any, evaders: Any = CENTRE, **parameters: Any) -> Lanes:
     """Return one world in which these are the positions, shapes (pursuers, 2) and (evaders, 2)."""
     places = np.concatenate([np.array(pursuers, float), np.array(evaders, float)])
     counts = {"pursuers": len(np.array(pursuers)), "evaders": len(np.array(evaders))}
