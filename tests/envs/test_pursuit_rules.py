@@ -35,7 +35,7 @@ def head(lanes: Lanes, *headings: float) -> Any:
     return lanes.advance(np.array(headings, np.float64).reshape(1, -1, 1))
 
 
-def places(lanes: Lanes) -> Floats:
+def places(lanes: Lanes) -> Any:
     """Return where the pursuers, then the evaders, are."""
     return np.array(lanes.records["position"][0])
 
@@ -46,7 +46,7 @@ def evader_heading(lanes: Lanes) -> float:
     return math.atan2(y, x)
 
 
-def distances(lanes: Lanes) -> Floats:
+def distances(lanes: Lanes) -> Any:
     """Return the pursuers' distances to the only evader, on the torus."""
     way = places(lanes)[:-1] - places(lanes)[-1]
     side = lanes.rules.params.side
@@ -121,10 +121,11 @@ def test_s2_agents_move_across_the_seam() -> None:
 def test_s3_a_capture_is_paid_for(reward: str, wanted: list[float]) -> None:
     lanes = world([[3, 3.12], [3, 2], [1, 3]], reward=reward)
     step = head(lanes, -math.pi / 2, math.pi / 2, 0)
-    np.testing.assert_allclose(places(lanes), [[3, 3], [3, 2.12], [1.12, 3], [3.006802, 2.900232]], atol=1e-5)
+    after = np.array([[3, 3], [3, 2.12], [1.12, 3], [3.006802, 2.900232]])
+    np.testing.assert_allclose(places(lanes), after, atol=1e-5)
     np.testing.assert_allclose(distances(lanes), [0.1, 0.780261, 1.889438], atol=1e-5)
     assert evader_heading(lanes) == pytest.approx(-1.502720, abs=1e-5)
-    np.testing.assert_allclose(step.reward[0], wanted)
+    assert step.reward[0].tolist() == pytest.approx(wanted)
     assert step.terminated[0] and not step.truncated[0]
     assert step.facts["action"][0].tolist() == [1, 0, 0] and step.facts["outcome"][0].tolist() == [1, 0, 0]
 
@@ -273,7 +274,8 @@ def test_the_published_observation_is_of_positions_the_evader_last() -> None:
         [5, 2, 1, 1, 4, 5.5, 3, 3],
         [4, 5.5, 1, 1, 5, 2, 3, 3],
     ]
-    assert lanes.rules.observation_space(lanes.rules.params).high.tolist() == [6] * 8
+    space: Any = lanes.rules.observation_space(lanes.rules.params)
+    assert space.high.tolist() == [6] * 8
 
 
 def test_headings_and_speeds_can_be_seen_and_team_mates_left_out() -> None:

@@ -45,10 +45,8 @@ LARGEST_SPEED = 100.0
 @rule
 def apart(side, here, there):
     """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
-    way = there - here
-    if way >= side / 2:
-        return way - side
-    return way + side if way < -side / 2 else way
+    way, half = there - here, 0.5 * side
+    return way - side * (int(way >= half) - int(way < -half))  # branches on where agents are would be mispredicted
 
 
 @rule
@@ -285,17 +283,21 @@ def keep_trail(lane):
 
 @rule
 def observe(lane, params, observation):
-    """Write what each pursuer sees."""
+    """Write what each pursuer sees; into the lane first, since each rule that is handed an array counts its owners."""
+    seen = lane.seen
     for pursuer in range(params.pursuers):
         if params.observation == AUTHORS:
-            write_positions(lane, params, pursuer, observation[pursuer])
+            write_positions(lane, params, pursuer)
         else:
-            write_ways(lane, params, pursuer, observation[pursuer])
+            write_ways(lane, params, pursuer)
+        for k in range(seen.shape[1]):
+            observation[pursuer, k] = seen[pursuer, k]
 
 
 @rule
-def write_positions(lane, params, pursuer, row):
+def write_positions(lane, params, pursuer):
     """Write where the pursuer is, then where the others are, in their order, as they are."""
+    row = lane.seen[pursuer]
     row[0] = lane.position[pursuer, 0]
     row[1] = lane.position[pursuer, 1]
     place = 2
@@ -309,35 +311,37 @@ def write_positions(lane, params, pursuer, row):
         row[place] = lane.position[params.pursuers + evader, 0]
         row[place + 1] = lane.position[params.pursuers + evader, 1]
         place += 2
-    write_own(lane, params, pursuer, row, place)
+    write_own(lane, params, pursuer, place)
 
 
 @rule
-def write_ways(lane, params, pursuer, row):
+def write_ways(lane, params, pursuer):
     """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own numbers."""
+    row = lane.seen[pursuer]
     place = 0
     for evader in range(params.evaders):
-        place = write_other(lane, params, pursuer, params.pursuers + evader, row, place)
+        place = write_other(lane, params, pursuer, params.pursuers + evader, place)
         if params.evaders > 1:
             row[place] = lane.free[evader]
             place += 1
     if not params.blind:
         order(lane, params, pursuer)
         for k in range(params.pursuers - 1):
-            place = write_other(lane, params, pursuer, lane.order[k], row, place)
-    write_own(lane, params, pursuer, row, place)
+            place = write_other(lane, params, pursuer, lane.order[k], place)
+    write_own(lane, params, pursuer, place)
 
 
 @rule
-def write_other(lane, params, pursuer, other, row, place):
+def write_other(lane, params, pursuer, other, place):
     """Write the way to another agent, and where it heads; return the next place."""
+    row = lane.seen[pursuer]
     for axis in range(2):
         way = apart(params.side, lane.position[pursuer, axis], lane.position[other, axis])
         if params.observation == RELATIVE:
-            row[place] = 2.0 * way / params.side
+            row[place] = way * params.per_half
             place += 1
         else:
-            angle = 2.0 * math.pi * way / params.side
+            angle = math.pi * way * params.per_half
             row[place] = math.sin(angle)
             row[place + 1] = math.cos(angle)
             place += 2
@@ -349,8 +353,9 @@ def write_other(lane, params, pursuer, other, row, place):
 
 
 @rule
-def write_own(lane, params, pursuer, row, place):
+def write_own(lane, params, pursuer, place):
     """Write where the pursuer heads and how fast it is, if that is observed."""
+    row = lane.seen[pursuer]
     if params.include_headings:
         row[place] = lane.facing[pursuer, 0]
         row[place + 1] = lane.facing[pursuer, 1]
@@ -364,7 +369,8 @@ def order(lane, params, pursuer):
     """Put the team-mates into the order in which the pursuer sees them."""
     for k in range(params.pursuers - 1):
         if params.teammates == CYCLIC:
-            lane.order[k] = (pursuer + 1 + k) % params.pursuers
+            mate = pursuer + 1 + k
+            lane.order[k] = mate if mate < params.pursuers else mate - params.pursuers  # a remainder takes longer
         else:
             lane.order[k] = k if k < pursuer else k + 1
     if params.teammates == SORTED:
@@ -478,7 +484,8 @@ class Pursuit(Rules):
     evader, as a share of the largest, and the speed in hundredths.
 
     **Starting state.** The first evader at the centre, within 1e-4 or so; further ones, and the pursuers, anywhere, the
-    pursuers at least ``start_distance`` (0.5) from every evader. They head along the first axis.
+    pursuers at least ``start_distance`` (0.5) from every evader, if one of 1,000 places is. They head along the first
+    axis.
 
     **Order of a step.** All choose from the same state, all move at once, then captures are found: pursuers closer than
     0.125 to an evader. All of them are captors, whatever their number. A captured evader stays where it is.
@@ -536,7 +543,8 @@ class Pursuit(Rules):
 
     def encoded(self, params: PursuitParams) -> NDArray[np.void]:
         """Return the parameters as numbers, and the pursuers' speeds, as one record."""
-        return record_of({**encode(params)._asdict(), "factors": self.factors, "classes": self.classes[1]})
+        own = {"factors": self.factors, "classes": self.classes[1]}  # of each pursuer
+        return record_of({**encode(params)._asdict(), **own, "per_half": 2.0 / params.side})
 
     def check(self, params: PursuitParams) -> None:
         """Raise ValueError unless there is a speed for each pursuer and room to begin in."""
@@ -563,6 +571,7 @@ class Pursuit(Rules):
             ("caught", np.int32, pursuers),  # evaders in the last step
             ("captures", np.int32, pursuers),  # in the episode
             ("order", np.int32, max(1, pursuers - 1)),  # in which team-mates are seen
+            ("seen", np.float32, (pursuers, len(self.observed_features(params)))),
             ("force", np.float64, (agents, 2)),  # that steers, with legacy physics
             ("share", np.float64, agents),  # of the speed that contacts leave
             ("trail", np.float32, (TRAIL, agents, 2)),  # the last positions
