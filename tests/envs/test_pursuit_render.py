@@ -123,6 +123,14 @@ def test_a_captured_evader_is_hollow_and_has_no_circle() -> None:
     assert before[ring].min() < after[ring].min() - 50
 
 
+def test_the_halo_of_a_captor_does_not_hide_the_evader() -> None:
+    renderer, lane = placed([[2.88, 3], [3, 3]])
+    lane["free"], lane["caught"], lane["facing"][0] = 0, 1, (-1, 0)
+    picture, middle = map_of(renderer, lane), render.MAP // 2
+    assert picture[middle, middle + 1 : middle + 7].min() == 255
+    assert np.all(picture == render.HALO, axis=2).sum() > 100
+
+
 # ---------------------------------------------------------------------------------------------------- seams
 
 

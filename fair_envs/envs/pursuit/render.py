@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,6 +315,11 @@ def numbered(pursuer: int, figure: Pursuer) -> str:
     return styled(f"{pursuer:<2}", *codes)
 
 
+def is_captor(figure: Pursuer | Evader) -> TypeGuard[Pursuer]:
+    """Return whether a figure is a pursuer that captured in the last step."""
+    return isinstance(figure, Pursuer) and figure.captor
+
+
 def layer(figure: Pursuer | Evader) -> int:
     """Return who hides whom in a cell of text, the larger the smaller."""
     return 2 if isinstance(figure, Pursuer) else int(figure.free)
@@ -400,18 +405,20 @@ class PursuitRenderer:
             top += item.height
         return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
-    def _pixel(self, place: Point, scale: float = 1.0) -> Point:
-        """Return where a place is on the map, from its upper left corner."""
+    def _pixel(self, place: Point, whole: float = MAP) -> Point:
+        """Return where a place is on the map, from its upper left corner, if the map is so many pixels wide."""
         side = self._params.side
-        return scale * MAP * place[0] / side, scale * MAP * (1 - place[1] / side)
+        return whole * place[0] / side, whole * (1 - place[1] / side)
 
     def _draw_agents(self, surface: Any, lane: Any) -> None:
         """Draw everybody, the first pursuer uppermost; who is at an edge is seen at the other one too."""
-        figures, places = self.figures(lane), lane["position"].tolist()
-        reach = self._params.side * self._size / 2 / MAP
-        for k in reversed(range(len(figures))):
+        figures = [*enumerate(self.figures(lane))][::-1]
+        without = [(k, figure._replace(captor=False) if is_captor(figure) else figure) for k, figure in figures]
+        halos = [(k, figure) for k, figure in figures if is_captor(figure)]  # below all, or they would hide evaders
+        places, reach = lane["position"].tolist(), self._params.side * self._size / 2 / MAP
+        for k, figure in (*halos, *without):
             for place in images(places[k], reach, self._params.side):
-                self._draw(surface, k, figures[k], self._pixel(place))
+                self._draw(surface, k, figure, self._pixel(place))
 
     def _draw(self, surface: Any, agent: int, figure: Pursuer | Evader, at: Point) -> None:
         """Draw an agent with its middle there, and a pursuer's number."""
@@ -462,7 +469,7 @@ class PursuitRenderer:
             seen = [place] if params.legacy_physics else images(place, reach, params.side)
             for at in seen:
                 radius = FINER * MAP * reach / params.side
-                import_pygame().draw.circle(fine, REACH, self._pixel(at, FINER), radius, width=FINER)
+                import_pygame().draw.circle(fine, REACH, self._pixel(at, FINER * MAP), radius, width=FINER)
 
     def _ground(self) -> Any:
         """Return the empty map in fine pixels, drawn once: squares, and dashes along the edges."""
