@@ -332,6 +332,19 @@ def test_with_the_published_physics_who_overlaps_is_pushed_apart() -> None:
     np.testing.assert_allclose(places(apart)[0], [1.084853, 1.084853], atol=1e-5)
 
 
+def test_the_published_physics_slow_nobody_who_touches_nobody_whatever_the_time_step() -> None:
+    lanes = world(E6, legacy_physics=True, time_step=0.02)
+    head(lanes, 0, 0, 0)
+    np.testing.assert_allclose(places(lanes)[:3, 0], np.array(E6)[:, 0] + 0.02 * 1.2)
+
+
+def test_a_captured_evader_pushes_nobody() -> None:
+    lanes = world([[2.95, 3], [1, 1]], [[3, 3], [5, 5]], legacy_physics=True)
+    lanes.records["free"][0, 0], lanes.records["left"] = 0, 1
+    head(lanes, 0, 0)
+    np.testing.assert_allclose(places(lanes)[[0, 2]], np.array([[3.07, 3], [3, 3]]))
+
+
 # ------------------------------------------------------------------------------------------------- the start
 
 
@@ -356,6 +369,7 @@ def test_pursuers_begin_anywhere_but_near_an_evader() -> None:
         ({"speeds": 2}, "speeds must be 'equal', or a factor of at least 0 for each pursuer, got 2"),
         ({"speeds": [1, 1], "pursuers": 3}, "speeds must hold one factor for each of 3 pursuers"),
         ({"speeds": "own"}, "speeds must be a factor for each pursuer to be your own, got 'own'"),
+        ({"pursuer_speed": 50, "speeds": [1, 3]}, "pursuer_speed times speeds must be at most 100, got 150"),
         ({"start_distance": 4}, "start_distance must be at most half the side, 3, got 4"),
         ({"profile": "authors", "include_headings": True}, "include_headings must be False for the observation"),
     ],

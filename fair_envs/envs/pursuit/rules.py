@@ -35,6 +35,7 @@ ATTEMPTS = 1000  # to begin far enough from every evader
 BALANCE = 1e-9  # size of the evader's sum of repulsions below which it keeps its heading
 CLOSEST = 1e-12  # square of the distance that a repulsion is computed at, at least
 STIFFNESS, SOFTNESS, THRUST = 100.0, 1e-3, 20.0  # of contacts, and of the steering that they disturb; C
+PUSHED = 0.1  # time units that these forces act for; C's time step
 TRAIL = 64  # positions that a lane keeps for its picture
 LARGEST_SPEED = 100.0
 
@@ -165,7 +166,7 @@ def move(lane, params):
     """Move all agents but the caught by one step of their speed, or of their push where there are contacts."""
     for agent in range(lane.position.shape[0]):
         evader = agent - params.pursuers
-        if evader >= 0 and not lane.free[evader]:
+        if not plays(lane, params, agent):
             continue
         length = params.time_step * (params.evader_speed if evader >= 0 else lane.speed[agent])
         if params.legacy_physics:
@@ -191,11 +192,12 @@ def push(lane, params):
             lane.force[agent, axis] = THRUST * speed * lane.facing[agent, axis] / size
     for one in range(agents):
         for other in range(one + 1, agents):
-            contact(lane, params, one, other)
+            if plays(lane, params, one) and plays(lane, params, other):
+                contact(lane, params, one, other)
     for agent in range(agents):
         evader = agent - params.pursuers
         speed = params.evader_speed if evader >= 0 else lane.speed[agent]
-        x, y = params.time_step * lane.force[agent, 0], params.time_step * lane.force[agent, 1]
+        x, y = PUSHED * lane.force[agent, 0], PUSHED * lane.force[agent, 1]
         length = math.sqrt(x * x + y * y)
         lane.share[agent] = min(1.0, length / speed) if speed > 0.0 else 0.0
         face(lane, agent, x, y)
@@ -216,6 +218,12 @@ def contact(lane, params, one, other):
         pushed = STIFFNESS * felt * (x if axis == 0 else y) / distance
         lane.force[one, axis] += pushed
         lane.force[other, axis] -= pushed
+
+
+@rule
+def plays(lane, params, agent):
+    """Return whether an agent is no captured evader."""
+    return agent < params.pursuers or lane.free[agent - params.pursuers] != 0
 
 
 @rule
@@ -552,6 +560,9 @@ class Pursuit(Rules):
             raise ValueError(f"speeds must be a factor for each pursuer to be your own, got {params.speeds!r}")
         if self._own is not None and len(self._own) != params.pursuers:
             raise ValueError(f"speeds must hold one factor for each of {params.pursuers} pursuers, got {self._own}")
+        fastest = params.pursuer_speed * self.factors.max()
+        if fastest > LARGEST_SPEED:
+            raise ValueError(f"pursuer_speed times speeds must be at most {LARGEST_SPEED:g}, got {fastest:g}")
         if params.start_distance > params.side / 2:
             raise ValueError(
                 f"start_distance must be at most half the side, {params.side / 2:g}, got {params.start_distance:g}"
@@ -600,7 +611,7 @@ class Pursuit(Rules):
         low, high = (0.0, params.side) if params.observation == "authors" else (-1.0, 1.0)
         bounds = np.tile(np.array([[low], [high]], np.float32), len(names))
         if params.include_speed:
-            bounds[:, -1] = 0, LARGEST_SPEED * max(1.0, self.factors.max())
+            bounds[:, -1] = 0, LARGEST_SPEED
         return gym.spaces.Box(bounds[0], bounds[1], dtype=np.float32)
 
     def observed_features(self, params: PursuitParams) -> tuple[str, ...]:
