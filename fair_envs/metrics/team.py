@@ -27,7 +27,7 @@ References:
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,10 @@ class TeamFairness:
     p_value: float
     episodes: int
     freedom: int
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """Return the fields for JSON, which has no NaN: what is not finite is None."""
+        return {name: number if math.isfinite(number) else None for name, number in asdict(self).items()}
 
     def null_level(self, *, level: float = 0.95) -> float:
         """Return the deficit that a fair team stays below in a share `level` of samples like this one."""
@@ -156,7 +160,31 @@ def identity_mutual_information(captures: ArrayLike) -> float:
     Args:
         captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
     """
-    return _identity(_captures(captures), levels=2)
+    return float(_identity(_captures(captures), levels=2))
+
+
+def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: Seed = 0) -> float:
+    """Return the p-value of `identity_mutual_information` when the agents of every episode are relabelled.
+
+    It is valid as that of `team_fairness` is, and asks for less: whether some agents capture more often than others.
+    With many agents it has power where the deficit has none: if all sets of captors that occur differ, relabelling
+    cannot lower the deficit, and its p-value is 1.
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        permutations: Number of times that all episodes are relabelled.
+        seed: Seed of the relabelling, or its generator.
+    """
+    codes = _captures(captures)
+    times: int = checked("permutations", permutations, Count)
+    chance = np.random.default_rng(seed)
+    relabelled = []
+    for batch in _batches(times, codes.size):
+        copies = np.broadcast_to(codes, (batch, *codes.shape))
+        relabelled.append(_identity(chance.permuted(copies, axis=2), levels=2))
+    # A relabelling with the same counts may come out lower by rounding.
+    as_large = np.concatenate(relabelled) >= _identity(codes, levels=2) - 1e-12
+    return (1 + int(as_large.sum())) / (1 + times)
 
 
 def identity_mutual_information_of_returns(
@@ -167,7 +195,7 @@ def identity_mutual_information_of_returns(
     It is the generalised Jensen-Shannon divergence of the agents' distributions. Arguments as of `binned`.
     """
     codes, levels = _binned(returns, bins, edges)
-    return _identity(codes, levels=levels)
+    return float(_identity(codes, levels=levels))
 
 
 def team_fairness_per_seed(
@@ -230,6 +258,21 @@ def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
     if freedom < 0:
         raise ValueError(f"freedom must be at least 0, got {freedom}")
     return float(chdtri(freedom, 1 - level)) / (2 * count * math.log(2)) if freedom else 0.0
+
+
+def captor_sets(captures: ArrayLike) -> dict[tuple[int, ...], int]:
+    """Return in how many episodes each set of captors occurred, the small sets first.
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+
+    Example:
+        >>> captor_sets([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 0, 0]])
+        {(): 1, (0,): 2, (1, 2): 1}
+    """
+    rows, counts = np.unique(_captures(captures), axis=0, return_counts=True)
+    found = {tuple(np.flatnonzero(row).tolist()): int(count) for row, count in zip(rows, counts, strict=True)}
+    return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
 def success(captures: ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -353,11 +396,11 @@ def _surprise_of_equal(draws: IntArray) -> FloatArray:
     return np.asarray(gains[rank].sum(axis=1), dtype=np.float64)
 
 
-def _identity(codes: IntArray, *, levels: int) -> float:
-    """Return H(mean of the agents' distributions of codes) - mean of H(each), in bits."""
-    shares = np.stack([(codes == level).mean(axis=0) for level in range(levels)])  # (levels, agents)
-    bits = _entropy(shares.mean(axis=1)) - _entropy(shares).mean()
-    return max(0.0, float(bits))  # below 0 by rounding only
+def _identity(codes: IntArray, *, levels: int) -> Any:
+    """Return H(mean of the agents' distributions of codes) - mean of H(each), in bits, for codes (..., N, agents)."""
+    shares = np.stack([(codes == level).mean(axis=-2) for level in range(levels)])  # (levels, ..., agents)
+    bits = _entropy(shares.mean(axis=-1)) - _entropy(shares).mean(axis=-1)
+    return np.maximum(bits, 0.0)  # below 0 by rounding only
 
 
 def _entropy(shares: FloatArray) -> Any:
@@ -416,8 +459,10 @@ def _table(name: str, given: ArrayLike) -> FloatArray:
 __all__ = [
     "TeamFairness",
     "binned",
+    "captor_sets",
     "identity_mutual_information",
     "identity_mutual_information_of_returns",
+    "identity_p_value",
     "null_level",
     "over_seeds",
     "success",

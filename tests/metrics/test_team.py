@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from collections.abc import Mapping
 from itertools import permutations, product
@@ -9,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from scipy.stats import entropy
+from scipy.stats import entropy, friedmanchisquare
 
 from fair_envs.metrics.team import (
     TeamFairness,
     binned,
+    captor_sets,
     identity_mutual_information,
     identity_mutual_information_of_returns,
+    identity_p_value,
     null_level,
     over_seeds,
     success,
@@ -139,6 +142,16 @@ def test_one_agent_who_always_captures_alone_has_the_entropy_of_its_share() -> N
     assert identity_mutual_information(singles(9, 0, 0, 0, 0)) == pytest.approx(entropy([0.2, 0.8], base=2))
 
 
+@pytest.mark.parametrize("agents", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("each", [1, 2, 5])
+def test_rounding_takes_no_measure_below_fair(agents: int, each: int) -> None:
+    captures = singles(*[each] * agents)
+    fairness = team_fairness(captures)
+    assert 0 <= fairness.deficit < 1e-12
+    assert 0 <= identity_mutual_information(captures) < 1e-12
+    assert fairness.p_value == identity_p_value(captures) == 1
+
+
 def test_truth_values_and_numbers_are_the_same_and_stay_as_they_came() -> None:
     captures = singles(3, 2, 1)
     before = captures.copy()
@@ -204,13 +217,9 @@ def test_renaming_the_agents_changes_nothing(captures: Ints, order: list[int]) -
 
 def exact_p_value(captures: Ints) -> float:
     """Return the share of all relabellings of all episodes with as large a deficit."""
-    occurred = team_fairness(captures, permutations=1).deficit
-    orders = [list(order) for order in permutations(range(captures.shape[1]))]
-    deficits = [
-        symmetrised_divergence(np.stack([row[order] for row, order in zip(captures, chosen, strict=True)]))
-        for chosen in product(orders, repeat=len(captures))
-    ]
-    return float(np.mean(np.array(deficits) >= occurred - 1e-9))
+    ways = [sorted(set(permutations(row))) for row in captures.tolist()]  # as likely each
+    deficits = np.array([symmetrised_divergence(np.array(rows)) for rows in product(*ways)])
+    return float(np.mean(deficits >= symmetrised_divergence(captures) - 1e-9))
 
 
 @pytest.mark.parametrize(
@@ -220,6 +229,7 @@ def exact_p_value(captures: Ints) -> float:
         singles(2, 0, 0),  # fewer: episodes are
         episodes({(0,): 3, (0, 1): 1}),  # both
         episodes({(0,): 2, (0, 1): 1, (): 1}),
+        episodes({(0,): 3, (0, 1): 1, (1, 2): 1}),  # three alike of a kind against two alike of each
     ],
 )
 def test_the_p_value_is_the_share_of_relabellings_with_as_large_a_deficit(captures: Ints) -> None:
@@ -233,6 +243,13 @@ def test_more_arrangements_than_integers_are_drawn_without_equals() -> None:
     fairness = team_fairness(captures, permutations=99)
     assert fairness.p_value == 0.01
     assert fairness.normalised == pytest.approx(1)
+    assert fairness.corrected < -1e20
+
+
+def test_a_team_with_more_arrangements_than_a_float_holds_is_measured() -> None:
+    fairness = team_fairness(np.repeat([[1, 0]], 600, axis=1).repeat(2, axis=0), permutations=9)
+    assert fairness.normalised == pytest.approx(1)
+    assert fairness.corrected < -1e299
 
 
 def test_a_fair_team_s_deficit_is_biased_by_the_degrees_of_freedom_and_the_correction_removes_it() -> None:
@@ -266,6 +283,30 @@ def test_twenty_agents_are_tested_though_subsets_are_many_more_than_episodes() -
     assert team_fairness(fair, permutations=200).p_value > 0.05
     assert team_fairness(roles, permutations=200).p_value == 1 / 201
     assert team_fairness(fair, permutations=1).freedom == 1139
+
+
+def test_with_sets_of_captors_that_never_recur_only_mutual_information_shows_roles() -> None:
+    chance = np.random.default_rng(6)
+    captures = (chance.random((150, 24)) < np.linspace(0.4, 0.6, 24)).astype(np.int64)
+    assert len(captor_sets(captures)) == 150
+    assert team_fairness(captures, permutations=100).p_value == 1
+    assert identity_p_value(captures, permutations=100) < 0.02
+
+
+@pytest.mark.parametrize("counts", [(45, 30, 25), (40, 35, 25), (36, 33, 31)])
+def test_the_p_value_of_mutual_information_is_near_cochran_s(counts: tuple[int, ...]) -> None:
+    captures = np.concatenate([singles(*counts), 1 - singles(20, 25, 15)])
+    # Friedman's test of 0 and 1 is Cochran's Q, the large-sample test of equal chances.
+    assert identity_p_value(captures, permutations=4000) == pytest.approx(
+        friedmanchisquare(*captures.T).pvalue, abs=0.03
+    )
+
+
+def test_a_fair_team_s_mutual_information_is_called_unfair_as_often_as_the_level_says() -> None:
+    chance = np.random.default_rng(8)
+    p = [identity_p_value(fair_singles(chance, 60), permutations=99, seed=chance) for _ in range(300)]
+    for level in (0.05, 0.2, 0.5):
+        assert np.mean(np.array(p) <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 300))
 
 
 def test_equal_seeds_relabel_alike_and_a_generator_goes_on() -> None:
@@ -350,13 +391,15 @@ def test_success_has_wilson_s_interval() -> None:
     assert (estimate.value, estimate.n) == (0.3, 10)
     assert (estimate.low, estimate.high) == pytest.approx((centre - half, centre + half), abs=1e-6)
     assert success(np.zeros((5, 3))).high > 0.4
-    assert success(np.ones((5, 3)), level=0.8).level == 0.8
+    narrow = success(np.zeros((5, 3)), level=0.8)
+    assert (narrow.low, narrow.level) == (0, 0.8)
+    assert narrow.high == pytest.approx(1.2815516**2 / (5 + 1.2815516**2))
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", [team_fairness, identity_mutual_information, success])
+@pytest.mark.parametrize("measure", [team_fairness, identity_mutual_information, identity_p_value, success])
 def test_bad_captures_name_what_came(measure: Any) -> None:
     with pytest.raises(ValueError, match=r"captures must have shape \(episodes, agents\), got \(3,\)"):
         measure([0, 1, 0])
@@ -387,6 +430,8 @@ def test_bad_returns_and_bins_name_what_came(measure: Any) -> None:
 def test_bad_numbers_name_what_came() -> None:
     with pytest.raises(ValueError, match=r"permutations must be at least 1, got 0"):
         team_fairness(singles(1, 1), permutations=0)
+    with pytest.raises(ValueError, match=r"permutations must be at least 1, got 0"):
+        identity_p_value(singles(1, 1), permutations=0)
     with pytest.raises(ValueError, match=r"level must be between 0 and 1, got 95"):
         team_fairness(singles(1, 1)).null_level(level=95)
     with pytest.raises(ValueError, match=r"level must be between 0 and 1, got 0"):
@@ -395,6 +440,17 @@ def test_bad_numbers_name_what_came() -> None:
         null_level(0, freedom=2)
     with pytest.raises(ValueError, match=r"freedom must be at least 0, got -1"):
         null_level(10, freedom=-1)
+
+
+def test_captor_sets_count_episodes() -> None:
+    captures = episodes({(1, 2): 2, (): 3, (2,): 1, (0,): 4})
+    assert list(captor_sets(captures).items()) == [((), 3), ((0,), 4), ((2,), 1), ((1, 2), 2)]
+
+
+def test_a_result_becomes_json_with_null_for_the_undefined() -> None:
+    numbers = json.loads(json.dumps(team_fairness(np.zeros((3, 2))).as_dict(), allow_nan=False))
+    assert numbers["among_captures"] is None
+    assert (numbers["deficit"], numbers["p_value"], numbers["episodes"]) == (0, 1, 3)
 
 
 def test_a_result_cannot_be_changed() -> None:
