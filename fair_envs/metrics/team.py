@@ -7,9 +7,10 @@ with as many captors A, all sets of captors are equally likely,
 $$D = \sum_{a=0}^{n} P(A = a) \left[\log_2 \binom{n}{a} - H(R \mid A = a)\right].$$
 
 It is the Kullback-Leibler divergence from the mean of the distribution over all relabellings: 0 is fair, and it is at
-most $P(0 < A < n) \log_2 \binom{n}{\lfloor n/2 \rfloor}$. The paper writes $I(R; Z)$; the mutual information of *one*
-agent's outcome and its identity is another number, `identity_mutual_information`, which is 0 where D is, but not only
-there: if agent 0 captures alone or agents 1 and 2 do together, each half of the time, everybody captures equally often.
+most $P(0 < A < n) \log_2 \binom{n}{\lfloor n/2 \rfloor}$. The paper writes $I(R; Z)$, as a difference of entropies with
+the opposite sign; its code computes D. The mutual information of *one* agent's outcome and its identity is another
+number, `identity_mutual_information`, which is 0 where D is, but not only there: if agent 0 captures alone or agents 1
+and 2 do together, each half of the time, everybody captures equally often.
 
 Three cautions:
 
@@ -41,7 +42,7 @@ IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator
 
 _DRAWS_AT_ONCE = 2**22  # numbers that one batch of relabellings holds: 32 MiB
-_MANY = 2**62  # of more arrangements than this, two draws are never equal
+_MANY = 2**62  # of more arrangements than this, two draws are as good as never equal
 _MOST = 2**1000  # about what a float can hold
 
 
@@ -216,7 +217,7 @@ def team_fairness_per_seed(
 def over_seeds(
     seeds: Iterable[TeamFairness], *, level: float = 0.95, undefined: Undefined = "nan"
 ) -> dict[str, Estimate]:
-    """Return the mean over training seeds of each measure, with Student's interval.
+    """Return the mean over training seeds of each measure, of captures or returns, with Student's interval.
 
     Pooling episodes of several seeds instead would hide roles: two seeds in which agent 0 and agent 1 do all captures
     are at 1 bit each, in a team of two, and pooled at 0. Two seeds are too few for an interval of use; take five.
@@ -227,7 +228,8 @@ def over_seeds(
         undefined: What a seed without captures does to the mean of `among_captures`: see `mean_interval`.
 
     Returns:
-        The estimates of `deficit`, `corrected`, `among_captures`, `share` and `normalised`.
+        The estimates of `deficit`, `corrected`, `among_captures`, `share` and `normalised`; p-values have no mean of
+        use.
     """
     results = tuple(seeds)
     names = ("deficit", "corrected", "among_captures", "share", "normalised")
