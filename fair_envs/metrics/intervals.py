@@ -98,7 +98,7 @@ def t_interval(value: float, *, standard_error: float, freedom: float, n: int, l
     """Return value -+ t * standard_error, with t the quantile of Student's distribution with `freedom` degrees."""
     from scipy.special import stdtrit  # scipy.stats, which has it too, takes much longer to import
 
-    _check_level(level)
+    check_level(level)
     half = float(stdtrit(freedom, (1 + level) / 2)) * standard_error if freedom > 0 else float("nan")
     return Estimate(value=value, low=value - half, high=value + half, n=n, level=level, standard_error=standard_error)
 
@@ -129,7 +129,7 @@ def bootstrap_interval(
         units, or if the statistic is undefined in some resample.
     """
     check_choice(method, "method", ("percentile", "bca"))
-    _check_level(level)
+    check_level(level)
     _check_positive(resamples, "resamples")
     arrays = [vector(sample, "samples") for sample in samples]
     _check_samples(arrays, paired=paired)
@@ -236,7 +236,8 @@ def _check_samples(samples: list[FloatArray], *, paired: bool) -> None:
         raise ValueError(f"samples must be equally long to be paired, got {[sample.size for sample in samples]}")
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Raise ValueError unless the share of intervals that cover is between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}")
 

@@ -1,0 +1,474 @@
+r"""Team fairness: does who gets what in a team depend on who the agents are?
+
+A team's outcome is fair if every relabelling of the agents is as likely: who captures must not follow from a name. The
+*deficit* of fairness, in bits, is how much a distribution of outcomes R loses against the one in which, among episodes
+with as many captors A, all sets of captors are equally likely,
+
+$$D = \sum_{a=0}^{n} P(A = a) \left[\log_2 \binom{n}{a} - H(R \mid A = a)\right].$$
+
+It is the Kullback-Leibler divergence from the mean of the distribution over all relabellings: 0 is fair, and it is at
+most $P(0 < A < n) \log_2 \binom{n}{\lfloor n/2 \rfloor}$. The paper writes $I(R; Z)$, as a difference of entropies with
+the opposite sign; its code computes D. The mutual information of *one* agent's outcome and its identity is another
+number, `identity_mutual_information`, which is 0 where D is, but not only there: if agent 0 captures alone or agents 1
+and 2 do together, each half of the time, everybody captures equally often.
+
+Three cautions:
+
+* A team that never captures is fair, trivially. Read the deficit among captures, or the rate of success beside it.
+* From N episodes D comes out too large. Say what is left after the correction and the p-value. The correction and the
+  chi-square level hold where there are many more episodes than ways to relabel an outcome; the p-value always does.
+* Pooled training seeds hide roles: each seed may have its own captor, who is in each as sure as ever, and all together
+  look fair. Measure each seed, then average (`team_fairness_per_seed`, `over_seeds`).
+
+Equal chances over episodes say nothing about one episode: a team that draws its roles anew in each is at 0.
+
+References:
+    Grupen, Selman and Lee, "Cooperative Multi-Agent Fairness and Equivariant Policies", AAAI 2022, arXiv:2106.05727.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.metrics.intervals import Estimate, Undefined, check_level, mean_interval
+from fair_envs.parameters import Count, checked
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Seed = int | np.random.Generator
+
+_DRAWS_AT_ONCE = 2**22  # numbers that one batch of relabellings holds: 32 MiB
+_MANY = 2**62  # of more arrangements than this, two draws are as good as never equal
+_MOST = 2**1000  # about what a float can hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamFairness:
+    r"""How far the outcomes of a team are from fair.
+
+    *Unequal* episodes are those in which agents fare differently, so that relabelling them changes the outcome: in
+    captures, those with some but not all of the agents as captors.
+
+    Attributes:
+        deficit: D in bits, from the shares that occurred: 0 is fair.
+        corrected: D less its bias at this number of episodes, `freedom` / (2 `episodes` ln 2) (Miller and Madow). It is
+            not clipped: with fair outcomes its mean is about 0.
+        among_captures: D / `share`, the deficit of unequal episodes; NaN without any.
+        share: Share of unequal episodes.
+        normalised: D over the largest that n agents can have, $\log_2 \binom{n}{\lfloor n/2 \rfloor}$ in captures
+            (three agents: $\log_2 3$): 1 if the same half of the team captures every time.
+        p_value: Probability of such a deficit or more in a fair team that has equally many captors in each episode.
+            Without an unequal episode it is 1.
+        episodes: Number of episodes N.
+        freedom: Degrees of freedom: the ways to relabel an outcome, less one, summed over what occurred; in captures
+            $\sum_{a: N_a > 0} [\binom{n}{a} - 1]$.
+    """
+
+    deficit: float
+    corrected: float
+    among_captures: float
+    share: float
+    normalised: float
+    p_value: float
+    episodes: int
+    freedom: int
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """Return the fields for JSON, which has no NaN: what is not finite is None."""
+        return {name: number if math.isfinite(number) else None for name, number in asdict(self).items()}
+
+    def null_level(self, *, level: float = 0.95) -> float:
+        """Return the deficit that a fair team stays below in a share `level` of samples like this one."""
+        return null_level(self.episodes, freedom=self.freedom, level=level)
+
+
+def team_fairness(captures: ArrayLike, *, permutations: int = 1000, seed: Seed = 0) -> TeamFairness:
+    """Return how far the sets of captors are from fair.
+
+    The test relabels the agents of every episode by a permutation of its own, uniformly drawn, which makes the set of
+    captors uniform among the sets of its size; so these are drawn. Its p-value, (1 + relabellings with as large a
+    deficit) / (1 + relabellings), is valid at every number of episodes, if episodes are independent.
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        permutations: Number of times that all episodes are relabelled.
+        seed: Seed of the relabelling, or its generator.
+
+    Example:
+        >>> fairness = team_fairness([[1, 0, 0]] * 60 + [[0, 1, 0]] * 30 + [[0, 0, 1]] * 10)
+        >>> f"{fairness.deficit:.6f} {fairness.corrected:.6f} {fairness.p_value:.6f}"
+        '0.289501 0.275074 0.000999'
+    """
+    return _assess(_captures(captures), levels=2, permutations=permutations, seed=seed)
+
+
+def team_fairness_of_returns(
+    returns: ArrayLike,
+    *,
+    bins: int = 2,
+    edges: ArrayLike | None = None,
+    permutations: int = 1000,
+    seed: Seed = 0,
+) -> TeamFairness:
+    r"""Return how far the returns of a team are from fair: does what an agent earns follow from which agent it is?
+
+    Returns are put into bins (`binned`). What the number of captors is to captures, the bins that occur in an episode,
+    whoever has which, are to returns: with $m_b$ agents in bin b they can be arranged in $n! / \prod_b m_b!$ ways,
+
+    $$D = \sum_m P(m) \left[\log_2 \frac{n!}{\prod_b m_b!} - H(R \mid m)\right].$$
+
+    Of captures it gives what `team_fairness` gives. Take few bins: three agents have 4 degrees of freedom with two
+    bins and 44 with four.
+
+    Args:
+        returns: Finite numbers, shape (episodes, agents); at least two agents.
+        bins: Number of bins, at least 2, with the same number of the distinct returns in each.
+        edges: Where bins meet instead, ascending; a return on an edge is in the bin above.
+        permutations: Number of times that all episodes are relabelled.
+        seed: Seed of the relabelling, or its generator.
+    """
+    codes, levels = _binned(returns, bins, edges)
+    return _assess(codes, levels=levels, permutations=permutations, seed=seed)
+
+
+def binned(returns: ArrayLike, *, bins: int = 2, edges: ArrayLike | None = None) -> IntArray:
+    """Return the bin of each return, shape (episodes, agents).
+
+    Without `edges` the distinct returns of all agents in all episodes, in ascending order, are split into equally many
+    for each bin. No agent's name enters it, so that it leaves a fair team fair; and what few values there are stay
+    apart: 0 and 1 keep a bin of their own however rare the 1 is, which quantiles would not grant.
+
+    Args:
+        returns: Finite numbers, shape (episodes, agents); at least two agents.
+        bins: Number of bins, at least 2.
+        edges: Where bins meet instead, ascending; a return on an edge is in the bin above.
+    """
+    return _binned(returns, bins, edges)[0]
+
+
+def identity_mutual_information(captures: ArrayLike) -> float:
+    r"""Return the mutual information of an agent's identity and whether it captures, in bits.
+
+    $I = h_2(\bar p) - \frac{1}{n} \sum_i h_2(p_i)$ with $p_i$ the share of episodes in which agent i captures, $\bar p$
+    its mean over agents and $h_2$ the entropy of a coin: 0 if all capture equally often, $h_2(1/n)$ if one always
+    captures alone, and at most $h_2(\lfloor n/2 \rfloor / n)$, if the same half of the team always does (three agents:
+    0.918 both).
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+    """
+    return float(_identity(_captures(captures), levels=2))
+
+
+def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: Seed = 0) -> float:
+    """Return the p-value of `identity_mutual_information` when the agents of every episode are relabelled.
+
+    It is valid as that of `team_fairness` is, and asks for less: whether some agents capture more often than others.
+    With many agents it has power where the deficit has none: if all sets of captors that occur differ, relabelling
+    cannot lower the deficit, and its p-value is 1.
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        permutations: Number of times that all episodes are relabelled.
+        seed: Seed of the relabelling, or its generator.
+    """
+    codes = _captures(captures)
+    times: int = checked("permutations", permutations, Count)
+    chance = np.random.default_rng(seed)
+    relabelled = []
+    for batch in _batches(times, codes.size):
+        copies = np.broadcast_to(codes, (batch, *codes.shape))
+        relabelled.append(_identity(chance.permuted(copies, axis=2), levels=2))
+    # A relabelling with the same counts may come out lower by rounding.
+    as_large = np.concatenate(relabelled) >= _identity(codes, levels=2) - 1e-12
+    return (1 + int(as_large.sum())) / (1 + times)
+
+
+def identity_mutual_information_of_returns(
+    returns: ArrayLike, *, bins: int = 2, edges: ArrayLike | None = None
+) -> float:
+    """Return the mutual information of an agent's identity and the bin of its return, in bits: 0 is fair.
+
+    It is the generalised Jensen-Shannon divergence of the agents' distributions. Arguments as of `binned`.
+    """
+    codes, levels = _binned(returns, bins, edges)
+    return float(_identity(codes, levels=levels))
+
+
+def team_fairness_per_seed(
+    captures: Iterable[ArrayLike], *, permutations: int = 1000, seed: Seed = 0
+) -> tuple[TeamFairness, ...]:
+    """Return the team fairness of each training seed.
+
+    Args:
+        captures: Who captured in each seed, each of shape (episodes, agents); so an array of shape (seeds, episodes,
+            agents) will do.
+        permutations: Number of times that the episodes of each seed are relabelled.
+        seed: Seed of the relabelling, or its generator.
+    """
+    chance = np.random.default_rng(seed)
+    return tuple(team_fairness(each, permutations=permutations, seed=chance) for each in captures)
+
+
+def over_seeds(
+    seeds: Iterable[TeamFairness], *, level: float = 0.95, undefined: Undefined = "nan"
+) -> dict[str, Estimate]:
+    """Return the mean over training seeds of each measure, of captures or returns, with Student's interval.
+
+    Pooling episodes of several seeds instead would hide roles: two seeds in which agent 0 and agent 1 do all captures
+    are at 1 bit each, in a team of two, and pooled at 0. Two seeds are too few for an interval of use; take five.
+
+    Args:
+        seeds: One result for each seed.
+        level: Share of such intervals that cover the mean, in (0, 1).
+        undefined: What a seed without captures does to the mean of `among_captures`: see `mean_interval`.
+
+    Returns:
+        The estimates of `deficit`, `corrected`, `among_captures`, `share` and `normalised`; p-values have no mean of
+        use.
+    """
+    results = tuple(seeds)
+    names = ("deficit", "corrected", "among_captures", "share", "normalised")
+    return {
+        name: mean_interval([getattr(result, name) for result in results], level=level, undefined=undefined)
+        for name in names
+    }
+
+
+def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
+    r"""Return the deficit, in bits, that a fair team stays below in a share `level` of samples.
+
+    Under fairness $2 N D \ln 2$ is about chi-square distributed. Plan with it how many episodes to play.
+
+    Args:
+        episodes: Number of episodes N.
+        freedom: Degrees of freedom (see `TeamFairness`): 2 for three agents of whom one captures; 4 if two do as well.
+        level: In (0, 1).
+
+    Example:
+        >>> round(null_level(100, freedom=2), 4)
+        0.0432
+    """
+    from scipy.special import chdtri
+
+    count = checked("episodes", episodes, Count)
+    check_level(level)
+    if freedom < 0:
+        raise ValueError(f"freedom must be at least 0, got {freedom}")
+    return float(chdtri(freedom, 1 - level)) / (2 * count * math.log(2)) if freedom else 0.0
+
+
+def captor_sets(captures: ArrayLike) -> dict[tuple[int, ...], int]:
+    """Return in how many episodes each set of captors occurred, the small sets first.
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+
+    Example:
+        >>> captor_sets([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 0, 0]])
+        {(): 1, (0,): 2, (1, 2): 1}
+    """
+    rows, counts = np.unique(_captures(captures), axis=0, return_counts=True)
+    found = {tuple(np.flatnonzero(row).tolist()): int(count) for row, count in zip(rows, counts, strict=True)}
+    return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def success(captures: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Return the share of episodes in which somebody captures, with Wilson's interval.
+
+    Args:
+        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        level: Share of such intervals that cover the probability, in (0, 1).
+
+    Example:
+        >>> print(success([[1, 0], [0, 0], [1, 1], [0, 1]]))
+        0.75 [0.3006, 0.9544] (95 %, n = 4)
+    """
+    from scipy.stats import binomtest
+
+    check_level(level)
+    captured = _captures(captures).any(axis=1)
+    result = binomtest(int(captured.sum()), captured.size)
+    interval = result.proportion_ci(confidence_level=level, method="wilson")
+    low, high = float(interval.low), float(interval.high)
+    return Estimate(value=float(result.statistic), low=low, high=high, n=captured.size, level=level)
+
+
+# From codes to numbers ------------------------------------------------------------------------------------------------
+
+
+class _Tally(NamedTuple):
+    """How often each outcome occurred. A *kind* of outcome is what relabelling leaves as it is: the sorted codes."""
+
+    counts: IntArray  # (outcomes,) episodes of each distinct outcome
+    sizes: IntArray  # (kinds,) episodes of each kind
+    arrangements: list[int]  # (kinds,) distinct outcomes that relabelling can give
+
+
+def _tally(codes: IntArray) -> _Tally:
+    outcomes, counts = np.unique(codes, axis=0, return_counts=True)
+    kinds, kind = np.unique(np.sort(outcomes, axis=1), axis=0, return_inverse=True)
+    sizes = np.zeros(len(kinds), dtype=np.int64)
+    np.add.at(sizes, kind.reshape(-1), counts)
+    return _Tally(counts, sizes, [_arrangements(np.unique(row, return_counts=True)[1]) for row in kinds])
+
+
+def _arrangements(members: Iterable[int]) -> int:
+    """Return n! / (m_1! m_2! ...), exactly."""
+    total, ways = 0, 1
+    for count in members:
+        total += int(count)
+        ways *= math.comb(total, int(count))
+    return ways
+
+
+def _assess(codes: IntArray, *, levels: int, permutations: int, seed: Seed) -> TeamFairness:
+    times = checked("permutations", permutations, Count)
+    episodes, agents = codes.shape
+    tally = _tally(codes)
+    deficit = _deficit(tally)
+    share = float(tally.sizes[np.array([ways > 1 for ways in tally.arrangements])].sum() / episodes)
+    freedom = min(sum(ways - 1 for ways in tally.arrangements), _MOST)
+    largest = math.log2(_arrangements(len(part) for part in np.array_split(np.arange(agents), levels)))
+    return TeamFairness(
+        deficit=deficit,
+        corrected=deficit - freedom / (2 * episodes * math.log(2)),
+        among_captures=deficit / share if share else float("nan"),
+        share=share,
+        normalised=deficit / largest,
+        p_value=_p_value(tally, times, np.random.default_rng(seed)),
+        episodes=episodes,
+        freedom=freedom,
+    )
+
+
+def _deficit(tally: _Tally) -> float:
+    r"""Return D = 1/N sum over kinds k of N_k (log2 M_k - H_k), where N_k H_k = N_k log2 N_k - sum of c log2 c."""
+    fair = sum(size * math.log2(ways) for size, ways in zip(tally.sizes.tolist(), tally.arrangements, strict=True))
+    bits = fair - _surprise(tally.sizes).sum() + _surprise(tally.counts).sum()
+    return max(0.0, float(bits) / int(tally.sizes.sum()))  # below 0 by rounding only
+
+
+def _surprise(counts: IntArray) -> FloatArray:
+    """Return c log2 c of each count; 0 of 0."""
+    return np.asarray(counts * np.log2(np.maximum(counts, 1)), dtype=np.float64)
+
+
+def _p_value(tally: _Tally, times: int, chance: np.random.Generator) -> float:
+    """Return (1 + relabellings with as large a sum of c log2 c) / (1 + relabellings): all else of D stays."""
+    kinds = zip(tally.sizes.tolist(), tally.arrangements, strict=True)
+    relabelled = np.sum([_relabelled(size, ways, times, chance) for size, ways in kinds], axis=0)
+    occurred = float(_surprise(tally.counts).sum())
+    # A relabelling with the same counts may come out lower by rounding.
+    as_large = relabelled >= occurred - 1e-9 * max(1.0, occurred)
+    return (1 + int(as_large.sum())) / (1 + times)
+
+
+def _relabelled(size: int, ways: int, times: int, chance: np.random.Generator) -> FloatArray:
+    """Return the sum of c log2 c for each relabelling of the episodes of one kind, shape (times,)."""
+    width = min(size, ways)
+    parts = []
+    for batch in _batches(times, width):
+        if ways <= size:
+            parts.append(_surprise(chance.multinomial(size, np.full(ways, 1 / ways), size=batch)).sum(axis=1))
+        else:  # most arrangements do not occur: draw the number of each episode's instead
+            parts.append(_surprise_of_equal(chance.integers(min(ways, _MANY), size=(batch, size))))
+    return np.concatenate(parts)
+
+
+def _batches(times: int, width: int) -> Iterator[int]:
+    """Yield numbers of rows that are `times` together and hold no more than `_DRAWS_AT_ONCE` numbers each."""
+    rows = max(1, _DRAWS_AT_ONCE // width)
+    for start in range(0, times, rows):
+        yield min(rows, times - start)
+
+
+def _surprise_of_equal(draws: IntArray) -> FloatArray:
+    """Return the sum of c log2 c of each row, c counting the equal numbers in it; draws have shape (rows, size)."""
+    ordered = np.sort(draws, axis=1)
+    place = np.arange(draws.shape[1])
+    new = np.ones(ordered.shape, dtype=np.bool_)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    rank = place - np.maximum.accumulate(np.where(new, place, 0), axis=1)  # 0, 1, ... among its equals
+    gains = np.diff(_surprise(np.arange(draws.shape[1] + 1)))  # what one more adds to c log2 c
+    return np.asarray(gains[rank].sum(axis=1), dtype=np.float64)
+
+
+def _identity(codes: IntArray, *, levels: int) -> Any:
+    """Return H(mean of the agents' distributions of codes) - mean of H(each), in bits, for codes (..., N, agents)."""
+    shares = np.stack([(codes == level).mean(axis=-2) for level in range(levels)])  # (levels, ..., agents)
+    bits = _entropy(shares.mean(axis=-1)) - _entropy(shares).mean(axis=-1)
+    return np.maximum(bits, 0.0)  # below 0 by rounding only
+
+
+def _entropy(shares: FloatArray) -> Any:
+    """Return the entropy along the first axis in bits."""
+    from scipy.special import entr
+
+    return entr(shares).sum(axis=0) / math.log(2)
+
+
+# What is given --------------------------------------------------------------------------------------------------------
+
+
+def _captures(given: ArrayLike) -> IntArray:
+    """Return captures as 0 and 1, shape (episodes, agents), or raise ValueError."""
+    captures = _table("captures", given)
+    wrong = (captures != 0) & (captures != 1)
+    if wrong.any():
+        raise ValueError(f"captures must be 0 or 1, got {captures[wrong][0]:g}")
+    return captures.astype(np.int64)
+
+
+def _binned(given: ArrayLike, bins: int, edges: ArrayLike | None) -> tuple[IntArray, int]:
+    """Return the bin of each return and the number of bins in use."""
+    returns = _table("returns", given)
+    if not np.isfinite(returns).all():
+        raise ValueError(f"returns must be finite numbers, got {returns[~np.isfinite(returns)][0]}")
+    if edges is not None:
+        limits = _edges(edges)
+        return np.digitize(returns, limits).astype(np.int64), limits.size + 1
+    if bins < 2:
+        raise ValueError(f"bins must be at least 2, got {bins}")
+    values, rank = np.unique(returns, return_inverse=True)
+    levels = min(bins, max(2, values.size))
+    return np.asarray(rank.reshape(returns.shape) * levels // values.size, dtype=np.int64), levels
+
+
+def _edges(given: ArrayLike) -> FloatArray:
+    limits = np.asarray(given, dtype=np.float64)
+    if limits.ndim != 1 or not limits.size or not (np.isfinite(limits).all() and (np.diff(limits) > 0).all()):
+        raise ValueError(f"edges must be ascending finite numbers, got {given!r}")
+    return limits
+
+
+def _table(name: str, given: ArrayLike) -> FloatArray:
+    """Return numbers of shape (episodes, agents), or raise ValueError."""
+    table = np.asarray(given, dtype=np.float64)
+    if table.ndim != 2:
+        raise ValueError(f"{name} must have shape (episodes, agents), got {table.shape}")
+    if table.shape[0] < 1:
+        raise ValueError(f"{name} must hold at least 1 episode, got 0")
+    if table.shape[1] < 2:
+        raise ValueError(f"{name} must hold at least 2 agents, got {table.shape[1]}")
+    return table
+
+
+__all__ = [
+    "TeamFairness",
+    "binned",
+    "captor_sets",
+    "identity_mutual_information",
+    "identity_mutual_information_of_returns",
+    "identity_p_value",
+    "null_level",
+    "over_seeds",
+    "success",
+    "team_fairness",
+    "team_fairness_of_returns",
+    "team_fairness_per_seed",
+]
