@@ -135,6 +135,8 @@ def test_every_promise_has_a_row_of_its_own() -> None:
         "attention f-ppo, 1": 0.8,
         "epidemic f-ppo, 8": 0.8,
         "epidemic f-ppo, 1": 0.8,
+        "pursuit rules": 2_000_000,
+        "pursuit parallel": 25_000,
         "memory": 4096,
         "import": 0.5,
         "compilation": 10,
