@@ -29,8 +29,6 @@ Flags = NDArray[np.bool_]
 
 LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 
-SMALLEST_CHANGE = 1e-12  # of a distance; less is rounding
-
 Source = Literal["true", "initial", "window"]
 """Of the groups' scores: as they are, which nobody knows; as the episode began; as seen in the window."""
 
@@ -296,7 +294,7 @@ class ClosingLender(Lender):
         before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
         after = [self._distance_after(shares, step) for step in (-1, 1)]
         chance = self.rules.repayment
-        falls: Flags = (1 - chance) * after[0] + chance * after[1] < before - SMALLEST_CHANGE
+        falls: Flags = (1 - chance) * after[0] + chance * after[1] < before - ROUNDING
         return falls.astype(np.float64)
 
     def _distance_after(self, shares: Floats, step: int) -> Floats:

@@ -123,16 +123,7 @@ def vector_load() -> Load:
 
 def single_load() -> Load:
     """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
-    env, drawn = gym.make(ENV_ID, **WORLD), actions(1)[:, 0]
-    env.reset(seed=0)
-
-    def run(times: int) -> None:
-        for k in range(times):
-            _, _, terminated, truncated, _ = env.step(drawn[k % ACTIONS])
-            if terminated or truncated:
-                env.reset()
-
-    return Load(run, 1)
+    return loads.alone(gym.make(ENV_ID, **WORLD), actions(1)[:, 0])
 
 
 def parallel_load() -> Load:

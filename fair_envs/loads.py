@@ -61,12 +61,17 @@ def vector(env_id: str) -> Load:
 def single(env_id: str) -> Load:
     """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
     env = gym.make(env_id)
-    drawn = list(_drawn(env.action_space, ()))
+    return alone(env, _drawn(env.action_space, ()))
+
+
+def alone(env: Any, drawn: Iterable[Any]) -> Load:
+    """Return a Gymnasium environment that is played with drawn actions in turn."""
+    each = list(drawn)
     env.reset(seed=0)
 
     def run(times: int) -> None:
         for k in range(times):
-            _, _, terminated, truncated, _ = env.step(drawn[k % DRAWN])
+            _, _, terminated, truncated, _ = env.step(each[k % len(each)])
             if terminated or truncated:
                 env.reset()
 

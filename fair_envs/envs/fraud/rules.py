@@ -508,7 +508,7 @@ class Fraud(Rules):
             )
 
     def encoded(self, params: FraudParams) -> Any:
-        """Return the parameters as numbers, and the tables as arrays."""
+        """Return the parameters as numbers, and the tables, in one record."""
         return world_of(self.tables, params)
 
     def lane(self, params: FraudParams) -> list[tuple[Any, ...]]:

@@ -42,7 +42,7 @@ from fair_envs.envs.drawing import (
     number,
     styled,
 )
-from fair_envs.envs.pursuit.rules import TRAIL
+from fair_envs.envs.pursuit.rules import TRAIL, apart
 from fair_envs.faces.window import import_pygame
 
 Point = tuple[float, float]
@@ -277,11 +277,6 @@ def past(lane: Any) -> NDArray[np.float64]:
     return np.asarray(lane["trail"][places], np.float64)
 
 
-def shortest(ways: NDArray[np.float64], side: float) -> NDArray[np.float64]:
-    """Return the ways on a torus that lead to the same places, each entry from -side / 2 to less than side / 2."""
-    return ways - side * np.floor(ways / side + 0.5)
-
-
 def pieces(start: Point, end: Point, side: float) -> Iterator[tuple[Point, Point]]:
     """Yield the lines that show a way on the map, which cuts off what is outside; it begins in [0, side)."""
     back = [sorted({0.0, -side * math.floor(coordinate / side)}) for coordinate in end]
@@ -302,7 +297,7 @@ def nearest_free(lane: Any, side: float) -> NDArray[np.float64]:
     free = places[pursuers:][np.asarray(lane["free"]) > 0]
     if not len(free):
         return np.full(pursuers, np.nan)
-    ways = shortest(free - places[:pursuers, None], side)  # (pursuers, free evaders, 2)
+    ways = apart(side, places[:pursuers, None], free)  # (pursuers, free evaders, 2)
     return np.asarray(np.hypot(ways[..., 0], ways[..., 1]).min(axis=1))
 
 
@@ -440,7 +435,7 @@ class PursuitRenderer:
         """Draw where everybody came from, the fainter the longer ago."""
         draw, side = import_pygame().draw, float(FINER * MAP)
         points = side * past(lane) / self._params.side * (1, -1) + (0, side)  # the second axis leads upwards
-        ways = shortest(np.diff(points, axis=0), side)
+        ways = apart(side, points[:-1], points[1:])
         moved = np.any(ways != 0, axis=2) & self._followed(lane)
         lines = np.stack([points[:-1], points[:-1] + ways], axis=2)  # (times, agents, ends, 2)
         for time, agent in np.argwhere(moved).tolist():

@@ -24,6 +24,7 @@ from fair_envs.envs.pursuit.params import (
     SORTED,
     TERMINATE,
     PursuitParams,
+    Speed,
 )
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked, encode
@@ -47,7 +48,7 @@ LARGEST_SPEED = 100.0
 def apart(side, here, there):
     """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
     way, half = there - here, 0.5 * side
-    return way - side * (int(way >= half) - int(way < -half))  # branches on where agents are would be mispredicted
+    return way - side * (1 * (way >= half) - 1 * (way < -half))  # branches on where agents are would be mispredicted
 
 
 @rule
@@ -165,10 +166,9 @@ def flee(lane, params, agent):
 def move(lane, params):
     """Move all agents but the caught by one step of their speed, or of their push where there are contacts."""
     for agent in range(lane.position.shape[0]):
-        evader = agent - params.pursuers
         if not plays(lane, params, agent):
             continue
-        length = params.time_step * (params.evader_speed if evader >= 0 else lane.speed[agent])
+        length = params.time_step * speed_of(lane, params, agent)
         if params.legacy_physics:
             length *= lane.share[agent]
         for axis in range(2):
@@ -185,8 +185,7 @@ def push(lane, params):
     """
     agents = lane.position.shape[0]
     for agent in range(agents):
-        evader = agent - params.pursuers
-        speed = params.evader_speed if evader >= 0 else lane.speed[agent]
+        speed = speed_of(lane, params, agent)
         size = max(abs(lane.facing[agent, 0]), abs(lane.facing[agent, 1]))
         for axis in range(2):
             lane.force[agent, axis] = THRUST * speed * lane.facing[agent, axis] / size
@@ -195,8 +194,7 @@ def push(lane, params):
             if plays(lane, params, one) and plays(lane, params, other):
                 contact(lane, params, one, other)
     for agent in range(agents):
-        evader = agent - params.pursuers
-        speed = params.evader_speed if evader >= 0 else lane.speed[agent]
+        speed = speed_of(lane, params, agent)
         x, y = PUSHED * lane.force[agent, 0], PUSHED * lane.force[agent, 1]
         length = math.sqrt(x * x + y * y)
         lane.share[agent] = min(1.0, length / speed) if speed > 0.0 else 0.0
@@ -224,6 +222,12 @@ def contact(lane, params, one, other):
 def plays(lane, params, agent):
     """Return whether an agent is no captured evader."""
     return agent < params.pursuers or lane.free[agent - params.pursuers] != 0
+
+
+@rule
+def speed_of(lane, params, agent):
+    """Return an agent's speed."""
+    return params.evader_speed if agent >= params.pursuers else lane.speed[agent]
 
 
 @rule
@@ -422,10 +426,7 @@ def checked_factors(speeds: Any) -> NDArray[np.float64]:
     problem = f"speeds must be 'equal', or a factor of at least 0 for each pursuer, got {speeds!r}"
     if isinstance(speeds, (str, bytes)) or not isinstance(speeds, (Sequence, np.ndarray)) or len(speeds) == 0:
         raise ValueError(problem)
-    return np.array([checked("speeds", factor, FACTOR) for factor in speeds])
-
-
-FACTOR = PursuitParams.__annotations__["evader_speed"]
+    return np.array([checked("speeds", factor, Speed) for factor in speeds])
 
 
 class Parts(NamedTuple):
