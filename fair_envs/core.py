@@ -355,7 +355,7 @@ class Worlds:
         threads: How many threads share a world's lanes.
 
     Raises:
-        ValueError: Rules whose lanes differ in layout, or their spaces.
+        ValueError: Rules whose lanes differ in layout, or their spaces, or what is told of them (``fair_spec``).
     """
 
     def __init__(self, rules: Sequence[Rules], count: int, *, threads: int = 1) -> None:
@@ -365,6 +365,8 @@ class Worlds:
             spaces = [getattr(own, space)(own.params) for own in rules]
             if any(other != spaces[0] for other in spaces):
                 raise ValueError(f"rules must have one {space} in all worlds, got {spaces}")
+        for other in rules:
+            _check_same_facts(rules[0].spec, other.spec)
         self.worlds = [Lanes(own, count, threads=threads) for own in rules]
         self.rules, self.agents = self.worlds[0].rules, self.worlds[0].agents
         self.count = len(self.worlds) * self.worlds[0].count
@@ -420,6 +422,15 @@ class Worlds:
 
     def _join(self, steps: Sequence[Step]) -> Step:
         return Step(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))
+
+
+def _check_same_facts(one: FairSpec, other: FairSpec) -> None:
+    """Raise ValueError unless two worlds' facts mean the same: they are told as those of one environment."""
+    for name, value in vars(one).items():
+        if getattr(other, name) != value:
+            raise ValueError(
+                f"rules must have one fair_spec in all worlds, got {name} {value} and {getattr(other, name)}"
+            )
 
 
 def check_count(name: str, value: Any) -> None:

@@ -1,12 +1,13 @@
 """The parameters of an environment: checked at the border, then handed to compiled rules as plain numbers.
 
 An environment's parameters are one NamedTuple whose fields are the constructor's keywords. A field is a ``bool``, an
-``int`` or ``float`` with its range (``Annotated[int, Range(1)]``) or a ``Literal`` of strings.
+``int`` or ``float`` with its range (``Annotated[int, Range(1)]``), a ``Literal`` of strings, or several of a kind
+(``Sequence[Share]``), which are kept as a tuple.
 """
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -25,10 +26,10 @@ class Range(NamedTuple):
         if self.low == -math.inf and self.high == math.inf:
             return "a finite number"
         if self.high == math.inf:
-            return f"at least {self.low:g}"
+            return f"at least {self.low:.12g}"
         if self.low == -math.inf:
-            return f"at most {self.high:g}"
-        return f"between {self.low:g} and {self.high:g}"
+            return f"at most {self.high:.12g}"
+        return f"between {self.low:.12g} and {self.high:.12g}"
 
 
 Count = Annotated[int, Range(1)]
@@ -71,6 +72,8 @@ def checked(name: str, value: Any, kind: Any) -> Any:
     """
     if get_origin(kind) is Literal:
         return _choice(name, value, get_args(kind))
+    if get_origin(kind) is Sequence:
+        return _several(name, value, get_args(kind)[0])
     bounds = Range()
     if get_origin(kind) is Annotated:
         kind, bounds = get_args(kind)
@@ -83,6 +86,13 @@ def _choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return str(value)
+
+
+def _several(name: str, values: Any, kind: Any) -> tuple[Any, ...]:
+    listed = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+    if not listed and not (isinstance(values, np.ndarray) and values.ndim):
+        raise ValueError(f"{name} must be several values, got {values!r}")
+    return tuple(checked(f"{name}[{k}]", value, kind) for k, value in enumerate(values))
 
 
 def _flag(name: str, value: Any) -> bool:

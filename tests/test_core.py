@@ -3,6 +3,7 @@
 import multiprocessing
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -378,6 +379,13 @@ def test_worlds_show_what_each_of_them_shows() -> None:
 def test_worlds_need_one_layout() -> None:
     with pytest.raises(ValueError, match="rules must have lanes of one layout"):
         Worlds([Harvest(**SMALL), Harvest(**{**SMALL, "agents": 3})], 2)
+
+
+def test_worlds_need_facts_that_mean_the_same() -> None:
+    other = Harvest(**SMALL)
+    other.spec = replace(other.spec, favourable_action=0)
+    with pytest.raises(ValueError, match="rules must have one fair_spec in all worlds, got favourable_action 1 and 0"):
+        Worlds([Harvest(**SMALL), other], 2)
 
 
 # ------------------------------------------------------------------------------------------- policies' draws

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -123,3 +123,27 @@ def test_encoded_choices_are_their_places_among_the_options() -> None:
     assert tuple(code) == (1, 4, 0.5, 2.0, True, 1)
     assert type(code) is Params
     assert [type(value) for value in code] == [int, int, float, float, bool, int]
+
+
+def test_several_values_are_kept_as_a_tuple_of_their_kind() -> None:
+    shares = Sequence[Annotated[float, Range(0, 1)]]
+    for given in ([1, 0.5], (1, 0.5), np.array([1, 0.5]), np.array([1, 0.5], np.float32)):
+        found = checked("shares", given, shares)
+        assert found == (1.0, 0.5) and [type(value) for value in found] == [float, float]
+    assert checked("shares", [], shares) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (1.0, "shares must be several values, got 1.0"),
+        (np.array(1.0), "shares must be several values, got array(1.)"),
+        ("1,0", "shares must be several values, got '1,0'"),
+        ({0.5: 1}, "shares must be several values, got {0.5: 1}"),
+        ([0.5, 2], "shares[1] must be between 0 and 1, got 2"),
+        ([[0.5], [1, 1]], "shares[0] must be a finite number between 0 and 1, got [0.5]"),
+    ],
+)
+def test_what_are_not_several_values_of_the_kind_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        checked("shares", given, Sequence[Annotated[float, Range(0, 1)]])

@@ -397,7 +397,7 @@ def test_equal_groups_begin_alike() -> None:
             r"max_cash must be at most 3.40282e\+38 to be observed, got 1e\+300",
         ),
         ({"max_cash": 10}, r"starting_cash must be between loan_amount \(1\) and max_cash \(10\), got 10000"),
-        ({"window": 0}, "window must be between 1 and 1e.06, got 0"),
+        ({"window": 0}, "window must be between 1 and 1000000, got 0"),
         ({"profile": "gym"}, "profile must be one of 'paper', 'authors', 'ml-fairness-gym', got 'gym'"),
     ],
     ids=str,
