@@ -212,14 +212,19 @@ def test_steps_that_may_lead_either_way_round_leave_no_trail() -> None:
 # --------------------------------------------------------------------------------------------------- panels
 
 
+def nearest_free(renderer: Any, lane: Any) -> list[float]:
+    """Return what the panel says of the pursuers' distances to the nearest free evader."""
+    return [record.distance for record in renderer._records(lane)]
+
+
 def test_the_distance_is_to_the_nearest_free_evader_on_the_torus() -> None:
-    _, lane = played(0, pursuers=2, evaders=2)
+    renderer, lane = played(0, pursuers=2, evaders=2)
     lane["position"] = [[0.5, 1], [3, 3], [5.5, 1], [3, 4]]
-    assert render.nearest_free(lane, 6.0) == pytest.approx([1, 1])
+    assert nearest_free(renderer, lane) == pytest.approx([1, 1])
     lane["free"] = 1, 0
-    assert render.nearest_free(lane, 6.0) == pytest.approx([1, np.hypot(2.5, 2)])
+    assert nearest_free(renderer, lane) == pytest.approx([1, np.hypot(2.5, 2)])
     lane["free"] = 0
-    assert np.isnan(render.nearest_free(lane, 6.0)).all()
+    assert np.isnan(nearest_free(renderer, lane)).all()
 
 
 def test_the_text_tells_speeds_distances_and_captures() -> None:
@@ -228,7 +233,7 @@ def test_the_text_tells_speeds_distances_and_captures() -> None:
     text = plain(renderer.text(lane))
     assert "FairPursuit, step 12 of 500" in text
     assert "free evaders: 1 of 2" in text and "captors in this step: 0\n" in text
-    distances = render.nearest_free(lane, 6.0)
+    distances = nearest_free(renderer, lane)
     for k in range(3):
         (line,) = (line for line in text.splitlines() if line.startswith(f"pursuer {k} "))
         speed, distance, *counts = map(float, line.split()[2:])
@@ -265,7 +270,7 @@ def test_captures_and_captors_are_in_the_panel() -> None:
     "given",
     [
         {"pursuers": 1},
-        {"pursuers": 7, "evaders": 3, "side": 1.0, "legacy_physics": True},
+        {"pursuers": 7, "evaders": 3, "side": 1.0, "start_distance": 0.1, "legacy_physics": True},
         {"pursuers": 100, "evaders": 100, "side": 40.0},
         {"side": 0.1, "start_distance": 0.0},
         {"side": 1e6, "pursuer_speed": 0.0, "evader_speed": 0.0},

@@ -1,5 +1,6 @@
 """Each rule of FairPursuit on a lane set by hand, and the worked examples of Grupen, Selman and Lee's world."""
 
+import json
 import math
 from itertools import permutations
 from typing import Any
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.core import Lanes
-from fair_envs.envs.pursuit.rules import Parts, Pursuit, parts_of
+from fair_envs.cli import environment_parameters
+from fair_envs.core import Lanes, Worlds
+from fair_envs.envs.pursuit.params import PROFILES
+from fair_envs.envs.pursuit.rules import Parts, Pursuit, parts_of, wrapped
 
 Floats = NDArray[np.float64]
 E6 = [[1, 1], [5, 2], [4, 5.5]]
@@ -82,6 +85,22 @@ def test_where_repulsions_are_in_balance_it_keeps_its_heading(before: tuple[floa
     np.testing.assert_allclose(lanes.records["facing"][0, 3], before)
 
 
+def test_the_least_imbalance_of_repulsions_turns_it() -> None:
+    lanes = world([[4, 3], [2.0001, 3]], pursuer_speed=0.0)
+    lanes.records["facing"][0, 2] = 0.0, 1.0
+    head(lanes, 0, 0)
+    np.testing.assert_allclose(lanes.records["facing"][0, 2], [1, 0])
+
+
+def test_it_flees_the_more_from_a_pursuer_the_nearer_down_to_the_smallest_distance() -> None:
+    lanes = world([[3.05, 3], [3, 3.1]])
+    head(lanes, 0, 0)
+    assert evader_heading(lanes) == pytest.approx(math.atan2(-10, -20))
+    lanes = world([[3, 3], [4, 3]])
+    head(lanes, 0, 0)
+    assert abs(evader_heading(lanes)) == pytest.approx(math.pi)  # who is in the same place repels to no side
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_its_heading_is_the_minimum_of_equation_7(seed: int) -> None:
     pursuers = np.random.default_rng(seed).uniform(0, 6, (3, 2))
@@ -113,6 +132,37 @@ def test_s2_agents_move_across_the_seam() -> None:
     step = head(lanes, 0)
     np.testing.assert_allclose(places(lanes), [[0.07, 3], [0.35, 3]], atol=1e-9)
     assert distances(lanes) == pytest.approx([0.28]) and not step.terminated[0]
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("axis", [0, 1])
+def test_s2_mirrored_agents_move_below_0_across_the_seam(axis: int) -> None:
+    before, after = np.full((2, 2), 3.0), np.full((2, 2), 3.0)
+    before[:, axis], after[:, axis] = [0.05, 5.75], [5.93, 5.65]
+    lanes = world(before[:1], before[1:])
+    head(lanes, math.pi if axis == 0 else -math.pi / 2)
+    np.testing.assert_allclose(places(lanes), after, atol=1e-9)
+    assert distances(lanes) == pytest.approx([0.28])
+
+
+@pytest.mark.nojit
+def test_who_is_below_0_by_less_than_rounding_is_at_0() -> None:
+    lanes = world([[0, 3]], pursuer_speed=1e-16, evader_speed=0.0)
+    head(lanes, math.pi)
+    assert places(lanes)[0].tolist() == [0, 3]
+    assert [wrapped(6.0, place) for place in (-1e-17, 6.0, -6.0, 0.0)] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("given", [{}, {"side": 0.7, "start_distance": 0.1}, {"legacy_physics": True}, {"side": 1e6}])
+def test_nobody_ever_leaves_the_torus(given: Any) -> None:
+    lanes = Lanes(Pursuit(pursuer_speed=50.0, evader_speed=70.0, **given), 20)
+    lanes.seed(0)
+    lanes.restart()
+    chance = np.random.default_rng(0)
+    for _ in range(50):
+        lanes.advance(chance.uniform(-1, 1, (20, 3, 2)).astype(np.float32))
+        position = lanes.records["position"]
+        assert position.min() >= 0 and position.max() < lanes.rules.params.side
 
 
 @pytest.mark.parametrize(
@@ -156,6 +206,14 @@ def test_s8_the_time_limit_truncates_or_as_published_terminates(at_horizon: str,
     assert step.reward[0].tolist() == [PENALTY] * 3
 
 
+@pytest.mark.parametrize("at_horizon", ["truncate", "terminate"])
+def test_the_step_before_the_time_limit_ends_nothing(at_horizon: str) -> None:
+    lanes = world(E6, at_horizon=at_horizon)
+    lanes.records["time"] = 498
+    step = head(lanes, 0, 0, 0)
+    assert not step.terminated[0] and not step.truncated[0]
+
+
 def test_a_capture_across_the_seam_is_missed_with_the_published_physics_alone() -> None:
     for legacy in (False, True):
         lanes = world([[5.91, 3]], [[5.97, 3]], pursuer_speed=0.6, evader_speed=0.6, legacy_physics=legacy)
@@ -167,6 +225,25 @@ def test_closer_than_the_radii_is_a_capture_and_no_further() -> None:
     for gap, caught in ((0.1249, True), (0.1251, False)):
         lanes = world([[3 - gap, 3]], pursuer_speed=0.0, evader_speed=0.0)
         assert bool(head(lanes, 0).terminated[0]) is caught
+
+
+def test_exactly_at_the_radii_is_no_capture() -> None:
+    for gap, caught in ((0.25, False), (0.25 - 2**-40, True)):
+        radii = {"pursuer_radius": 0.125, "evader_radius": 0.125}
+        lanes = world([[3 - gap, 3]], pursuer_speed=0.0, evader_speed=0.0, **radii)
+        assert bool(head(lanes, 0).terminated[0]) is caught
+
+
+@pytest.mark.parametrize(
+    ("reward", "wanted"), [("mutual", [100, 100]), ("mutual_sum", [150, 150]), ("individual", [100, 50])]
+)
+def test_who_captures_two_evaders_at_once_is_the_captor_of_both(reward: str, wanted: list[float]) -> None:
+    still = {"evader_speed": 0.0, "pursuer_speed": 0.0, "reward": reward}
+    lanes = world([[3, 3], [3.1, 3.1]], [[3, 3.06], [2.96, 2.96]], **still)
+    step = head(lanes, 0, 0)
+    assert step.facts["outcome"][0].tolist() == [2, 1] and step.facts["action"][0].tolist() == [1, 1]
+    np.testing.assert_allclose(step.reward[0], wanted)
+    assert lanes.records["captures"][0].tolist() == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -196,6 +273,30 @@ def test_the_game_goes_on_until_every_evader_is_caught() -> None:
     np.testing.assert_allclose(first.reward[0], [50, -0.1])
     assert second.facts["outcome"][0].tolist() == [0, 1] and second.terminated[0]
     assert lanes.records["captures"][0].tolist() == [1, 1]
+
+
+def test_a_captured_evader_moves_and_turns_no_more_and_is_told_as_captured() -> None:
+    lanes = world([[2.9, 3], [1, 1]], [[3, 3], [5, 1]], pursuer_speed=1.0)
+    assert lanes.observe()[0, :, [2, 5]].tolist() == [[1, 1], [1, 1]]
+    step = head(lanes, 0, 0)
+    caught, facing = places(lanes)[2], np.array(lanes.records["facing"][0, 2])
+    assert step.observation[0, :, [2, 5]].tolist() == [[0, 0], [1, 1]]
+    head(lanes, 2, 1)
+    np.testing.assert_array_equal(places(lanes)[2], caught)
+    np.testing.assert_array_equal(lanes.records["facing"][0, 2], facing)
+
+
+def test_what_is_told_of_a_pursuer_is_who_it_is_how_far_and_how_fast() -> None:
+    lanes = world([[3, 4.5], [1, 3], [3, 0.2]], speeds=[1, 0.5, 1], pursuer_speed=1.2)
+    facts = lanes.show().facts
+    assert facts["individual"][0].tolist() == facts["group"][0].tolist() == [0, 1, 2]
+    assert facts["sensitive"][0].tolist() == [[0, 0], [1, 1], [2, 0]]
+    largest = 3 * math.sqrt(2)  # two agents half a side apart on both axes
+    wanted = [[1.5 / largest, 0.012], [2 / largest, 0.006], [2.8 / largest, 0.012]]
+    np.testing.assert_allclose(facts["features"][0], wanted, rtol=1e-6)
+    assert world([[0, 0]]).show().facts["features"][0, 0, 0] == pytest.approx(1)
+    lanes.records["free"] = 0
+    assert lanes.show().facts["features"][0, :, 0].tolist() == [0, 0, 0]
 
 
 # -------------------------------------------------------------------------------------------------- symmetry
@@ -267,6 +368,25 @@ def test_on_the_torus_ways_are_angles() -> None:
     np.testing.assert_allclose(lanes.observe()[0, 0, :4], [math.sin(way), math.cos(way), 0, 1], atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_angles_of_coordinates_give_those_of_the_ways(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    lanes = world(chance.uniform(0, 6, (3, 2)), chance.uniform(0, 6, (2, 2)), observation="torus", teammates="index")
+    seen, at = lanes.observe()[0], places(lanes)
+    for pursuer in range(3):
+        others = [3, 4, *(k for k in range(3) if k != pursuer)]
+        turn = 2 * np.pi * (at[others] - at[pursuer]) / 6
+        wanted = np.stack([np.sin(turn), np.cos(turn)], axis=2).reshape(4, 4)
+        found = np.delete(seen[pursuer], [4, 9]).reshape(4, 4)  # without whether evaders are free
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_sorted_team_mates_are_seen_the_nearest_on_the_torus_first() -> None:
+    lanes = world([[8, 5], [1, 5], [8, 6], [6, 5]], side=10.0, teammates="sorted", pursuer_speed=0.0)
+    ways = lanes.observe()[0, 0, 2:].reshape(3, 2) * 5  # mates at distances 3, 1 and 2
+    np.testing.assert_allclose(ways, [[0, 1], [-2, 0], [3, 0]], atol=1e-6)
+
+
 def test_the_published_observation_is_of_positions_the_evader_last() -> None:
     lanes = world(E6, profile="authors")
     assert lanes.observe()[0].tolist() == [
@@ -290,6 +410,27 @@ def test_headings_and_speeds_can_be_seen_and_team_mates_left_out() -> None:
     assert len(blind.rules.observed_features(blind.rules.params)) == 2
 
 
+@pytest.mark.parametrize("evaders", [1, 3])
+@pytest.mark.parametrize("observation", ["relative", "torus"])
+@pytest.mark.parametrize("headings", [False, True])
+@pytest.mark.parametrize("speed", [False, True])
+def test_an_observation_is_made_up_of_its_parts(evaders: int, observation: Any, headings: bool, speed: bool) -> None:
+    own = {"include_headings": headings, "include_speed": speed}
+    params = Pursuit(evaders=evaders, observation=observation, **own).params
+    way = (2 if observation == "relative" else 4) + 2 * headings
+    assert parts_of(params) == Parts(evader=way + (evaders > 1), mate=way, own=2 * headings + speed)
+    names = Pursuit(**params._asdict()).observed_features(params)
+    assert len(names) == evaders * (way + (evaders > 1)) + 2 * way + 2 * headings + speed
+
+
+def test_a_speed_is_seen_up_to_the_largest() -> None:
+    lanes = Lanes(Pursuit(pursuer_speed=100.0, include_speed=True), 1)
+    space: Any = lanes.rules.observation_space(lanes.rules.params)
+    assert space.high[-1] == 100 and space.low[-1] == 0
+    seen = lanes.restart().observation[0, 0]
+    assert seen[-1] == 100 and space.contains(seen)
+
+
 # -------------------------------------------------------------------------------------------------- movement
 
 
@@ -298,6 +439,16 @@ def test_a_direction_of_any_length_is_a_heading_and_none_keeps_the_one_before() 
     lanes.records["facing"][0, 2] = 0.6, 0.8
     lanes.advance(np.array([[[0.1, 0], [0, -1], [0, 0]]], np.float32))
     np.testing.assert_allclose(places(lanes)[:3], [[1.1, 1], [2, 1.9], [5.06, 5.08]], atol=1e-7)
+
+
+def test_the_shortest_direction_is_one_and_at_first_all_head_along_the_first_axis() -> None:
+    lanes = Lanes(Pursuit(), 1)
+    lanes.seed(0)
+    lanes.restart()
+    assert lanes.records["facing"][0].tolist() == [[1, 0]] * 4
+    lanes.records["position"][0] = [[1, 1], [2, 2], [5, 5], [3, 3]]
+    lanes.advance(np.array([[[0, 1e-30], [-1e-9, 0], [0, 0]]], np.float64))
+    np.testing.assert_allclose(places(lanes)[:3], [[1, 1.1], [1.9, 2], [5.1, 5]], atol=1e-7)
 
 
 def test_headings_can_be_chosen_from_a_few() -> None:
@@ -316,6 +467,70 @@ def test_pursuers_may_be_of_different_speeds_which_are_classes() -> None:
     facts = lanes.restart().facts
     assert facts["sensitive"][0].tolist() == [[0, 2], [1, 0], [2, 2], [3, 1]]
     assert lanes.records["speed"][0].tolist() == [0.5, 1, 0.5, 0.8]
+
+
+def test_factors_that_show_alike_are_one_class() -> None:
+    rules = Pursuit(speeds=[0.1 + 0.2, 1, 0.3])
+    assert rules.spec.sensitive["speed"] == ("1", "0.3")
+    assert rules.classes[1].tolist() == [1, 0, 1]
+    assert Pursuit().spec.sensitive["speed"] == ("1",)
+
+
+@pytest.mark.parametrize("speeds", [[1, 0.5], (1.0, 0.5), np.array([1, 0.5]), np.array([1, 0.5], np.float32)])
+def test_speeds_are_kept_among_the_parameters(speeds: Any) -> None:
+    rules = Pursuit(speeds=speeds)
+    assert rules.params.speeds == (1.0, 0.5) and rules.params.pursuers == 2
+    for given in (rules.params._asdict(), json.loads(json.dumps(rules.params._asdict()))):
+        again = Pursuit(**given)
+        assert again.params == rules.params and again.factors.tolist() == [1, 0.5]
+    assert Pursuit(**Pursuit().params._asdict()).params == Pursuit().params
+    assert Pursuit(speeds=[], pursuers=4).params.pursuers == 4
+
+
+def test_speeds_can_be_given_on_the_command_line_and_kept_with_an_environment() -> None:
+    assert environment_parameters("FairPursuit-v0", ["speeds=1,0.5"]) == {"speeds": [1, 0.5]}
+    with pytest.raises(ValueError, match=r"speeds\[1\] must be a finite number between 0 and 100, got 'fast'"):
+        environment_parameters("FairPursuit-v0", ["speeds=1,fast"])
+    spec = gym.make("FairPursuit-v0", speeds=[1, 0.5]).spec
+    assert spec is not None
+    again: Any = gym.make(gym.envs.registration.EnvSpec.from_json(spec.to_json()))
+    assert again.unwrapped.fair_spec.sensitive["speed"] == ("1", "0.5")
+
+
+def test_worlds_whose_classes_of_speed_differ_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"rules must have one fair_spec in all worlds, got sensitive .*'0.5'"):
+        Worlds([Pursuit(speeds=[1, 0.5]), Pursuit(speeds=[1, 1])], 1)
+    assert Worlds([Pursuit(pursuer_speed=1.2), Pursuit(pursuer_speed=0.9)], 2).count == 4
+
+
+def test_the_profile_of_the_authors_is_what_their_code_does() -> None:
+    assert PROFILES["authors"] == {
+        "legacy_physics": True,
+        "at_horizon": "terminate",
+        "penalty_at_capture": True,
+        "observation": "authors",
+        "teammates": "index",
+    }
+
+
+@pytest.mark.parametrize(
+    ("pursuers", "headings", "wanted"),
+    [
+        # Control (24, 0), overlap 0.15 - 0.0707 of stiffness 100: a push of 5.6066 on each axis.
+        ([[1, 1], [1.05, 1.05]], (0, 0), [[1.114786, 0.965012], [1.167905, 1.072328]]),
+        # At 45 degrees the control is 24 in either entry, not in length: (24 - 10, 24) and (24 + 10, 24).
+        ([[1, 1], [1.05, 1]], (math.pi / 4, math.pi / 4), [[1.060464, 1.103653], [1.148036, 1.069202]]),
+        # A push of 14 against a control of 24 leaves 10, which 0.1 time units make a speed of 1 instead of 1.2.
+        ([[1, 1], [1.01, 1]], (0, math.pi), [[1.1, 1], [0.91, 1]]),
+        # Across the seam there is no contact.
+        ([[5.99, 1], [0.01, 1]], (math.pi / 2, math.pi / 2), [[5.99, 1.12], [0.01, 1.12]]),
+    ],
+    ids=["side by side", "max-norm", "slower", "seam"],
+)
+def test_the_published_contacts_are_these(pursuers: Any, headings: Any, wanted: Any) -> None:
+    lanes = world(pursuers, legacy_physics=True)
+    head(lanes, *headings)
+    np.testing.assert_allclose(places(lanes)[:2], wanted, atol=2e-6)
 
 
 def test_with_the_published_physics_who_overlaps_is_pushed_apart() -> None:
@@ -362,15 +577,41 @@ def test_pursuers_begin_anywhere_but_near_an_evader() -> None:
         np.testing.assert_allclose(position[:, agent].std(axis=0), 6 / math.sqrt(12), atol=0.1)
 
 
+def test_coordinates_and_agents_begin_independently() -> None:
+    lanes = Lanes(Pursuit(evaders=3), 4000)
+    lanes.seed(1)
+    lanes.restart()
+    correlation = np.corrcoef(lanes.records["position"].reshape(4000, -1).T)
+    assert np.abs(correlation - np.eye(len(correlation))).max() < 0.08
+
+
+def test_where_all_places_tried_are_too_near_the_last_is_taken() -> None:
+    lanes = Lanes(Pursuit(evaders=2, pursuers=1, start_distance=3.0), 400)
+    lanes.seed(0)
+    lanes.restart()
+    way = lanes.records["position"][:, 1:] - lanes.records["position"][:, :1]
+    near = np.hypot(*np.moveaxis(way - 6 * np.round(way / 6), -1, 0)).min(axis=1) < 3
+    assert 0 < near.mean() < 0.2
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"speeds": [1, -1]}, "speeds must be at least 0|speeds must be between 0 and 100, got -1"),
-        ({"speeds": 2}, "speeds must be 'equal', or a factor of at least 0 for each pursuer, got 2"),
-        ({"speeds": [1, 1], "pursuers": 3}, "speeds must hold one factor for each of 3 pursuers"),
-        ({"speeds": "own"}, "speeds must be a factor for each pursuer to be your own, got 'own'"),
+        ({"speeds": [1, -1]}, r"speeds\[1\] must be between 0 and 100, got -1"),
+        ({"speeds": 2}, "speeds must be several values, got 2"),
+        ({"speeds": np.array(2.0)}, r"speeds must be several values, got array\(2.\)"),
+        ({"speeds": [[1, 0.5]]}, r"speeds\[0\] must be a finite number between 0 and 100, got \[1, 0.5\]"),
+        ({"speeds": np.ones((2, 2))}, r"speeds\[0\] must be a finite number between 0 and 100, got array"),
+        ({"speeds": [1] * 101}, "speeds must be at most 100 factors, got 101"),
+        ({"speeds": [1, 1], "pursuers": 3}, "speeds must be one factor for each of 3 pursuers, got 2"),
+        ({"speeds": "equal"}, "speeds must be several values, got 'equal'"),
         ({"pursuer_speed": 50, "speeds": [1, 3]}, "pursuer_speed times speeds must be at most 100, got 150"),
         ({"start_distance": 4}, "start_distance must be at most half the side, 3, got 4"),
+        (
+            {"start_distance": 2.9, "evaders": 4},
+            "start_distance from 4 evaders must leave at least 1% of the places free on average, got 2.9, "
+            "which leaves 0.5%",
+        ),
         ({"profile": "authors", "include_headings": True}, "include_headings must be False for the observation"),
     ],
 )

@@ -4,7 +4,7 @@ Sources: P is the text of Grupen, Selman and Lee (2022), C the authors' code. Wi
 this package.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.parameters import Positive, Range, Weight
@@ -17,7 +17,7 @@ MUTUAL, MUTUAL_SUM, INDIVIDUAL = range(3)
 RELATIVE, TORUS, AUTHORS = range(3)
 CYCLIC, INDEX, SORTED = range(3)
 TRUNCATE, TERMINATE = range(2)
-OWN = "own"
+MOST = 100  # pursuers, and evaders
 
 
 class PursuitParams(NamedTuple):
@@ -25,16 +25,16 @@ class PursuitParams(NamedTuple):
 
     profile: Literal["recommended", "authors"] = "recommended"  # other defaults, see PROFILES
     # The world
-    pursuers: Annotated[int, Range(1, 100)] = 3  # as many as you give speeds, if you do; P
-    evaders: Annotated[int, Range(1, 100)] = 1  # P
+    pursuers: Annotated[int, Range(1, MOST)] = 3  # as many as you give speeds, if you do; P
+    evaders: Annotated[int, Range(1, MOST)] = 1  # P
     side: Annotated[float, Range(0.1, 1e6)] = 6.0  # of the torus; C, the text is silent
     time_step: Positive = 0.1  # time units that a step takes; C
     pursuer_speed: Speed = 1.0  # lengths a time unit; P: 1.2 to 0.4
-    speeds: Literal["equal", "own"] = "equal"  # or a factor of the speed for each pursuer
+    speeds: Sequence[Speed] = ()  # a factor of that speed for each pursuer, such as (1, 0.5); none: all are equal
     evader_speed: Speed = 1.0  # P
     pursuer_radius: Weight = 0.075  # C
     evader_radius: Weight = 0.05  # C; closer than the sum of the radii is a capture
-    start_distance: Weight = 0.5  # from every evader, that a pursuer begins at least at; C
+    start_distance: Weight = 0.5  # from every evader, that a pursuer begins at least at; C; leave it some room
     start_spread: Weight = 1e-4  # standard deviation of where the first evader begins around the centre; C
     legacy_physics: bool = False  # C: who overlaps is pushed apart, and captures across the seam are missed
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 500  # steps until truncation; C

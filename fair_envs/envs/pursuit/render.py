@@ -42,7 +42,8 @@ from fair_envs.envs.drawing import (
     number,
     styled,
 )
-from fair_envs.envs.pursuit.rules import TRAIL, apart
+from fair_envs.envs.pursuit.params import PursuitParams
+from fair_envs.envs.pursuit.rules import TRAIL, apart, nearest_squared
 from fair_envs.faces.window import import_pygame
 
 Point = tuple[float, float]
@@ -290,15 +291,11 @@ def images(place: Point, reach: float, side: float) -> Iterator[Point]:
     yield from ((x, y) for x, y in itertools.product(*moved))
 
 
-def nearest_free(lane: Any, side: float) -> NDArray[np.float64]:
-    """Return each pursuer's distance to the nearest free evader, shape (pursuers,); NaN if there is none."""
-    pursuers = len(lane["speed"])
-    places = np.asarray(lane["position"], np.float64)
-    free = places[pursuers:][np.asarray(lane["free"]) > 0]
-    if not len(free):
-        return np.full(pursuers, np.nan)
-    ways = apart(side, places[:pursuers, None], free)  # (pursuers, free evaders, 2)
-    return np.asarray(np.hypot(ways[..., 0], ways[..., 1]).min(axis=1))
+def nearest_free(lane: Any, params: PursuitParams, pursuer: int) -> float:
+    """Return a pursuer's distance to the nearest free evader; NaN if there is none."""
+    if not np.any(lane["free"]):
+        return math.nan
+    return math.sqrt(nearest_squared(np.asarray(lane)[None].view(np.recarray)[0], params, pursuer))
 
 
 # ------------------------------------------------------------------------------------------------ the picture
@@ -362,10 +359,12 @@ class PursuitRenderer:
 
     def _records(self, lane: Any) -> list[Record]:
         """Return how the pursuers fare that are listed, drawn as if they headed to the right."""
-        columns = (lane["speed"], nearest_free(lane, self._params.side), lane["captures"], lane["caught"])
+        columns = (lane["speed"], lane["captures"], lane["caught"])
         rows = zip(self.figures(lane), *(column.tolist() for column in columns), strict=False)
-        listed = itertools.islice(rows, min(self._params.pursuers, MOST_LISTED))
-        return [Record(k, figure._replace(turn=0), *row) for k, (figure, *row) in enumerate(listed)]
+        return [
+            Record(k, figure._replace(turn=0), speed, nearest_free(lane, self._params, k), captures, caught)
+            for k, (figure, speed, captures, caught) in zip(range(MOST_LISTED), rows, strict=False)
+        ]
 
     def text(self, lane: Any) -> str:
         """Return the lane as text with escape codes for a terminal: a coarse map, then the panel."""

@@ -17,12 +17,12 @@ from fair_envs.envs.pursuit.params import (
     DIRECTION,
     HEADING,
     INDIVIDUAL,
+    MOST,
     MUTUAL_SUM,
-    OWN,
     PROFILES,
-    RELATIVE,
     SORTED,
     TERMINATE,
+    TORUS,
     PursuitParams,
     Speed,
 )
@@ -33,6 +33,7 @@ from fair_envs.parameters import checked, encode
 FIRST_EVADER, MORE_EVADERS, PURSUERS = range(3)
 
 ATTEMPTS = 1000  # to begin far enough from every evader
+LEAST_ROOM = 0.01  # share of the places that are far enough: that all attempts fail has a probability of 4e-5
 BALANCE = 1e-9  # size of the evader's sum of repulsions below which it keeps its heading
 CLOSEST = 1e-12  # square of the distance that a repulsion is computed at, at least
 STIFFNESS, SOFTNESS, THRUST = 100.0, 1e-3, 20.0  # of contacts, and of the steering that they disturb; C
@@ -66,6 +67,14 @@ def squared_distance(lane, params, one, other):
     return x * x + y * y
 
 
+@rule
+def distance_on_map(lane, one, other):
+    """Return the distance of two agents if the edges were not joined."""
+    x = lane.position[one, 0] - lane.position[other, 0]
+    y = lane.position[one, 1] - lane.position[other, 1]
+    return math.sqrt(x * x + y * y)
+
+
 # ------------------------------------------------------------------------------------------------- the start
 
 
@@ -73,7 +82,7 @@ def squared_distance(lane, params, one, other):
 def start(lane, params):
     """Put the first evader at the centre, the others and the pursuers anywhere, the pursuers not too close."""
     for pursuer in range(params.pursuers):
-        lane.speed[pursuer] = params.pursuer_speed * params.factors[pursuer]
+        lane.speed[pursuer] = params.pursuer_speed * params.speeds[pursuer]
     lane.left = params.evaders
     for evader in range(params.evaders):
         lane.free[evader] = 1
@@ -204,16 +213,13 @@ def push(lane, params):
 @rule
 def contact(lane, params, one, other):
     """Add the force with which two agents push each other: the softened depth of their overlap times the stiffness."""
-    reach = radius_of(params, one) + radius_of(params, other)
-    x = lane.position[one, 0] - lane.position[other, 0]
-    y = lane.position[one, 1] - lane.position[other, 1]
-    distance = math.sqrt(x * x + y * y)
-    depth = (reach - distance) / SOFTNESS
+    distance = distance_on_map(lane, one, other)
+    depth = (radius_of(params, one) + radius_of(params, other) - distance) / SOFTNESS
     if distance == 0.0 or depth < -40.0:  # too far to be felt in double precision
         return
     felt = SOFTNESS * (depth if depth > 40.0 else math.log1p(math.exp(depth)))
     for axis in range(2):
-        pushed = STIFFNESS * felt * (x if axis == 0 else y) / distance
+        pushed = STIFFNESS * felt * (lane.position[one, axis] - lane.position[other, axis]) / distance
         lane.force[one, axis] += pushed
         lane.force[other, axis] -= pushed
 
@@ -258,9 +264,7 @@ def catch(lane, params):
 def within(lane, params, one, other, reach):
     """Return whether two agents are closer than that; the published code does not see across the seam."""
     if params.legacy_physics:
-        x = lane.position[one, 0] - lane.position[other, 0]
-        y = lane.position[one, 1] - lane.position[other, 1]
-        return math.sqrt(x * x + y * y) < reach
+        return distance_on_map(lane, one, other) < reach
     return math.sqrt(squared_distance(lane, params, one, other)) < reach
 
 
@@ -297,6 +301,8 @@ def keep_trail(lane):
 def observe(lane, params, observation):
     """Write what each pursuer sees; into the lane first, since each rule that is handed an array counts its owners."""
     seen = lane.seen
+    if params.observation == TORUS:
+        measure_angles(lane, params)
     for pursuer in range(params.pursuers):
         if params.observation == AUTHORS:
             write_positions(lane, params, pursuer)
@@ -304,6 +310,16 @@ def observe(lane, params, observation):
             write_ways(lane, params, pursuer)
         for k in range(seen.shape[1]):
             observation[pursuer, k] = seen[pursuer, k]
+
+
+@rule
+def measure_angles(lane, params):
+    """Keep sine and cosine of each coordinate as an angle, the side being a whole turn."""
+    for agent in range(lane.position.shape[0]):
+        for axis in range(2):
+            angle = math.pi * params.per_half * lane.position[agent, axis]
+            lane.angle[agent, axis, 0] = math.sin(angle)
+            lane.angle[agent, axis, 1] = math.cos(angle)
 
 
 @rule
@@ -348,15 +364,15 @@ def write_other(lane, params, pursuer, other, place):
     """Write the way to another agent, and where it heads; return the next place."""
     row = lane.seen[pursuer]
     for axis in range(2):
-        way = apart(params.side, lane.position[pursuer, axis], lane.position[other, axis])
-        if params.observation == RELATIVE:
+        if params.observation == TORUS:
+            sine, cosine = lane.angle[pursuer, axis, 0], lane.angle[pursuer, axis, 1]
+            row[place] = lane.angle[other, axis, 0] * cosine - lane.angle[other, axis, 1] * sine  # of the difference
+            row[place + 1] = lane.angle[other, axis, 1] * cosine + lane.angle[other, axis, 0] * sine
+            place += 2
+        else:
+            way = apart(params.side, lane.position[pursuer, axis], lane.position[other, axis])
             row[place] = way * params.per_half
             place += 1
-        else:
-            angle = math.pi * way * params.per_half
-            row[place] = math.sin(angle)
-            row[place + 1] = math.cos(angle)
-            place += 2
     if params.include_headings:
         row[place] = lane.facing[other, 0]
         row[place + 1] = lane.facing[other, 1]
@@ -392,14 +408,16 @@ def order(lane, params, pursuer):
 @rule
 def sort_by_distance(lane, params, pursuer):
     """Sort the team-mates by their distance to the pursuer, the nearest first."""
+    for k in range(params.pursuers - 1):
+        lane.far[k] = squared_distance(lane, params, pursuer, lane.order[k])
     for k in range(1, params.pursuers - 1):
-        mate = lane.order[k]
-        far = squared_distance(lane, params, pursuer, mate)
-        place = k
-        while place > 0 and squared_distance(lane, params, pursuer, lane.order[place - 1]) > far:
+        mate, far, place = lane.order[k], lane.far[k], k
+        while place > 0 and lane.far[place - 1] > far:
             lane.order[place] = lane.order[place - 1]
+            lane.far[place] = lane.far[place - 1]
             place -= 1
         lane.order[place] = mate
+        lane.far[place] = far
 
 
 @rule
@@ -415,18 +433,6 @@ def describe(lane, params, facts):
 
 
 # ------------------------------------------------------------------------------------------ the environment
-
-
-def checked_factors(speeds: Any) -> NDArray[np.float64]:
-    """Return factors of one's own for the pursuers' speeds, shape (pursuers,).
-
-    Raises:
-        ValueError: Not one number of at least 0 for each of several pursuers.
-    """
-    problem = f"speeds must be 'equal', or a factor of at least 0 for each pursuer, got {speeds!r}"
-    if isinstance(speeds, (str, bytes)) or not isinstance(speeds, (Sequence, np.ndarray)) or len(speeds) == 0:
-        raise ValueError(problem)
-    return np.array([checked("speeds", factor, Speed) for factor in speeds])
 
 
 class Parts(NamedTuple):
@@ -464,7 +470,7 @@ class Pursuit(Rules):
     said about the evader, nor about fairness within an episode: only how captures are spread over many.
 
     **Sensitive attributes and legitimate factors.** ``identity``: which pursuer, each a group of one. ``speed``: the
-    class of those who are as fast, the fastest first. No legitimate factor.
+    class of those whose factor of the speed is the same to six digits, the fastest first. No legitimate factor.
 
     **Action space.** Of each pursuer, ``Box(-1, 1, (2,))``: a direction of any length; (0, 0) keeps the one before.
     ``action="heading"``: ``Box(-pi, pi, (1,))``, an angle. ``action="discrete"``: ``Discrete(headings)``, action k is
@@ -478,11 +484,15 @@ class Pursuit(Rules):
     in the published code. If all pursuers share one policy, the first makes it treat the pursuers alike up to a
     rotation of their numbers, the second up to any exchange, the third not at all: see **Symmetry**. ``blind`` leaves
     team-mates out, ``include_headings`` adds cosine and sine of where each other agent, and in the end the pursuer
-    itself, heads; ``include_speed`` adds its own speed. With several evaders, a number tells whether each is free.
+    itself, heads; ``include_speed`` adds its own speed. With several evaders, a number tells whether each is free, but
+    not with ``"authors"``: there, a captured evader looks like one that stands still.
 
     **Symmetry.** Physics, the start and rewards know no pursuer's number (unless speeds differ). A policy that all
     pursuers share, of observations that are exchanged with the pursuers, therefore captures equally often with each of
-    them. One function of one global state does not.
+    them. With ``"sorted"`` every set of as many captors is as likely too, and the deficit of team fairness is 0. With
+    ``"cyclic"`` so it is of up to three pursuers only: of four, neighbours may capture together more often than those
+    who sit opposite, since no rotation makes the one pair the other. One function of one global state is not bound to
+    any of it.
 
     **Rewards.** ``reward="mutual"``: all pursuers get ``capture_reward`` (50) for an evader that is captured, however
     many were close enough; ``"mutual_sum"``: for each captor; ``"individual"``: each captor alone. Who gets nothing in
@@ -493,8 +503,9 @@ class Pursuit(Rules):
     evader, as a share of the largest, and the speed in hundredths.
 
     **Starting state.** The first evader at the centre, within 1e-4 or so; further ones, and the pursuers, anywhere, the
-    pursuers at least ``start_distance`` (0.5) from every evader, if one of 1,000 places is. They head along the first
-    axis.
+    pursuers at least ``start_distance`` (0.5) from every evader. Of each pursuer up to 1,000 places are drawn; if all
+    are too near, it begins in the last. Parameters that leave less than 1 % of the places free on average are refused,
+    so that this stays rare. All head along the first axis.
 
     **Order of a step.** All choose from the same state, all move at once, then captures are found: pursuers closer than
     0.125 to an evader. All of them are captors, whatever their number. A captured evader stays where it is.
@@ -505,8 +516,9 @@ class Pursuit(Rules):
     minimises the sum over the pursuers of cos(its angle to the pursuer) / distance (Eq. 7). Where the sum is 0 it keeps
     its direction. It never slows down.
 
-    **Arguments.** The fields of `PursuitParams`, each with its default and source. ``speeds`` can be a factor of
-    ``pursuer_speed`` for each pursuer. ``profile="authors"``: the published code's physics, observations and ends.
+    **Arguments.** The fields of `PursuitParams`, each with its default and source. ``speeds=(1, 0.5)``, or
+    ``-p speeds=1,0.5`` on the command line, gives each pursuer a factor of ``pursuer_speed``, and makes them as many.
+    ``profile="authors"``: the published code's physics, observations, penalty at a capture and ends.
 
     **Differences from the paper and its code**, with the switches that turn their behaviour back on:
 
@@ -514,6 +526,8 @@ class Pursuit(Rules):
     * The step of a capture costs nothing, as in the paper; in the code it does: ``penalty_at_capture=True``.
     * Captures are found across the seam, and who overlaps goes on undisturbed, as the paper says: the code's
       ``legacy_physics=True`` does neither.
+    * Nobody has inertia: the paper has headings executed exactly. The code's environment is built on one that carries
+      velocity over from step to step. That nothing of it is left is assumed, with ``legacy_physics`` too.
     * Team-mates are seen in cyclic order and as ways; the code's order is by number, of positions.
     * The time limit is truncation; in the code an end like any other: ``at_horizon="terminate"``.
 
@@ -532,41 +546,48 @@ class Pursuit(Rules):
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def __init__(self, **given: Any) -> None:
-        speeds = given.get("speeds", "equal")
-        own = None if isinstance(speeds, str) else checked_factors(speeds)
-        if own is not None:
-            given = {"pursuers": len(own), **given, "speeds": OWN}
-        self._own = own
+        if "speeds" in given:
+            speeds = checked("speeds", given["speeds"], Sequence[Speed])
+            if len(speeds) > MOST:
+                raise ValueError(f"speeds must be at most {MOST} factors, got {len(speeds)}")
+            given = {**({"pursuers": len(speeds)} if speeds else {}), **given, "speeds": speeds}
         super().__init__(**given)
 
     @property
     def factors(self) -> NDArray[np.float64]:
         """The pursuers' factors of the speed, shape (pursuers,)."""
-        return np.ones(self.params.pursuers) if self._own is None else np.array(self._own)
+        return np.array(self.params.speeds or (1.0,) * self.params.pursuers)
 
     @property
-    def classes(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The factors that differ, the largest first, and which of them each pursuer has, shape (pursuers,)."""
-        known, place = np.unique(-self.factors, return_inverse=True)
-        return -known, place.astype(np.int64)
+    def classes(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """The factors that differ in six digits, the largest first, and which each pursuer has, shape (pursuers,)."""
+        shown = [f"{factor:g}" for factor in self.factors]
+        names = sorted(set(shown), key=float, reverse=True)
+        return tuple(names), np.array([names.index(name) for name in shown])
 
     def encoded(self, params: PursuitParams) -> NDArray[np.void]:
         """Return the parameters as numbers, and the pursuers' speeds, as one record."""
-        own = {"factors": self.factors, "classes": self.classes[1]}  # of each pursuer
+        own = {"speeds": self.factors, "classes": self.classes[1]}  # of each pursuer
         return record_of({**encode(params)._asdict(), **own, "per_half": 2.0 / params.side})
 
     def check(self, params: PursuitParams) -> None:
         """Raise ValueError unless there is a speed for each pursuer and room to begin in."""
-        if (params.speeds == OWN) != (self._own is not None):
-            raise ValueError(f"speeds must be a factor for each pursuer to be your own, got {params.speeds!r}")
-        if self._own is not None and len(self._own) != params.pursuers:
-            raise ValueError(f"speeds must hold one factor for each of {params.pursuers} pursuers, got {self._own}")
+        if params.speeds and len(params.speeds) != params.pursuers:
+            raise ValueError(
+                f"speeds must be one factor for each of {params.pursuers} pursuers, got {len(params.speeds)}"
+            )
         fastest = params.pursuer_speed * self.factors.max()
         if fastest > LARGEST_SPEED:
             raise ValueError(f"pursuer_speed times speeds must be at most {LARGEST_SPEED:g}, got {fastest:g}")
         if params.start_distance > params.side / 2:
             raise ValueError(
                 f"start_distance must be at most half the side, {params.side / 2:g}, got {params.start_distance:g}"
+            )
+        room = (1 - math.pi * (params.start_distance / params.side) ** 2) ** params.evaders
+        if room < LEAST_ROOM:
+            raise ValueError(
+                f"start_distance from {params.evaders} evaders must leave at least {LEAST_ROOM:.0%} of the places free "
+                f"on average, got {params.start_distance:g}, which leaves {room:.1%}"
             )
         if params.observation == "authors" and params.include_headings:
             raise ValueError("include_headings must be False for the observation 'authors', got True")
@@ -583,6 +604,8 @@ class Pursuit(Rules):
             ("caught", np.int32, pursuers),  # evaders in the last step
             ("captures", np.int32, pursuers),  # in the episode
             ("order", np.int32, max(1, pursuers - 1)),  # in which team-mates are seen
+            ("far", np.float64, max(1, pursuers - 1)),  # square of their distance, where that is the order
+            ("angle", np.float64, (agents, 2, 2)),  # sine and cosine of each coordinate as an angle, where seen so
             ("seen", np.float32, (pursuers, len(self.observed_features(params)))),
             ("force", np.float64, (agents, 2)),  # that steers, with legacy physics
             ("share", np.float64, agents),  # of the speed that contacts leave
@@ -597,7 +620,7 @@ class Pursuit(Rules):
             individuals=params.pursuers,
             actions=2,  # no capture, a capture
             features=("distance", "speed"),
-            sensitive={"identity": names, "speed": tuple(f"{factor:g}" for factor in self.classes[0])},
+            sensitive={"identity": names, "speed": self.classes[0]},
             groups=names,
             same_individuals=True,
         )

@@ -1,0 +1,150 @@
+"""What pursuers can reckon with: where the nearest evader is, and what comes of heading somewhere.
+
+Designed teams are made of it. The world that they look ahead in is the environment's own: the rules that are played,
+on copies of the lane.
+"""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fair_envs.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
+from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.envs.pursuit.rules import apart, squared_distance
+
+# Sites of chance: what teams draw
+EXPLORED, REFINED, ROLES = range(SITES_OF_ENVIRONMENTS + 2, SITES_OF_ENVIRONMENTS + 5)
+
+PARTS = 3  # of the time ahead, in each of which an explored plan keeps to one heading
+
+
+@rule
+def nearest_evader(lane, params, pursuer):  # type: ignore[no-untyped-def]
+    """Return the free evader that is nearest to a pursuer, the first of those as near; -1 if there is none."""
+    found, nearest = -1, math.inf
+    for evader in range(params.evaders):
+        if lane.free[evader]:
+            squared = squared_distance(lane, params, pursuer, params.pursuers + evader)
+            if squared < nearest:
+                found, nearest = evader, squared
+    return found
+
+
+@rule
+def angle_of(part, headings):  # type: ignore[no-untyped-def]
+    """Return the angle that a share of the circle stands for; of so many headings alone, unless these are 0."""
+    return 2.0 * math.pi * (math.floor(part * headings) / headings if headings > 0 else part)
+
+
+@rule
+def explore(key, time, plan, sample, tried):  # type: ignore[no-untyped-def]
+    """Draw plans, shape (pieces, pursuers): of each pursuer an angle for each part of the time."""
+    pieces, pursuers = tried.shape
+    for piece in range(pieces):
+        part = PARTS * piece // pieces
+        for pursuer in range(pursuers):
+            place = (sample * PARTS + part) * pursuers + pursuer
+            tried[piece, pursuer] = angle_of(uniform(key, time, EXPLORED, place), plan.headings)
+
+
+@rule
+def refine(key, time, plan, sample, tried):  # type: ignore[no-untyped-def]
+    """Draw another angle for one pursuer, from a piece that is drawn too for as many pieces as are drawn."""
+    pieces, pursuers = tried.shape
+    word_0, word_1, word_2, word_3 = words(key, time, REFINED, sample)
+    pursuer, first = int(share(word_0) * pursuers), int(share(word_1) * pieces)
+    angle = angle_of(share(word_3), plan.headings)
+    for piece in range(first, min(first + 1 + int(share(word_2) * pieces), pieces)):
+        tried[piece, pursuer] = angle
+
+
+@rule
+def approach(lane, params, closest):  # type: ignore[no-untyped-def]
+    """Note how close the pursuers come to each evader; return the sum of their distances to the nearest free one."""
+    total = 0.0
+    for pursuer in range(params.pursuers):
+        nearest = math.inf
+        for evader in range(params.evaders):
+            if lane.free[evader]:
+                distance = math.sqrt(squared_distance(lane, params, pursuer, params.pursuers + evader))
+                closest[evader] = min(closest[evader], distance)
+                nearest = min(nearest, distance)
+        total += nearest if nearest < math.inf else 0.0
+    for evader in range(params.evaders):
+        if not lane.free[evader]:
+            closest[evader] = 0.0
+    return total
+
+
+@functools.cache
+def looking(rules: Any) -> Mapping[str, Kernel]:
+    """Return the compiled loops over lanes for these rules.
+
+    * ``point(code, lanes, out)`` writes the direction from each pursuer to the nearest free evader, shape (B, n, 2).
+    * ``shoot(code, plan, lanes, due, fresh, held, scratch...)`` writes the best plans that it finds where they are due,
+      shape (B, pieces, n), from the second piece of what was held on, unless the lane is fresh.
+    * ``deal(seed, lanes, roles)`` writes a permutation of n roles for each lane's episode, shape (B, n).
+    """
+    step = rules.step
+
+    def point(code, lanes, out):  # type: ignore[no-untyped-def]
+        params = code[0]
+        for b in range(lanes.shape[0]):
+            lane = lanes[b]
+            for pursuer in range(params.pursuers):
+                x, y = 0.0, 0.0
+                evader = nearest_evader(lane, params, pursuer)
+                if evader >= 0:
+                    place = params.pursuers + evader
+                    x = apart(params.side, lane.position[pursuer, 0], lane.position[place, 0])
+                    y = apart(params.side, lane.position[pursuer, 1], lane.position[place, 1])
+                length = math.sqrt(x * x + y * y)
+                out[b, pursuer, 0] = x / length if length > 0.0 else 0.0
+                out[b, pursuer, 1] = y / length if length > 0.0 else 0.0
+
+    @rule
+    def score(lane, params, plan, tried, directions, closest, reward, fact):  # type: ignore[no-untyped-def]
+        closest[:] = math.inf
+        total = 0.0
+        for k in range(plan.horizon):
+            if k % plan.every == 0:
+                for pursuer in range(tried.shape[1]):
+                    directions[pursuer, 0] = math.cos(tried[k // plan.every, pursuer])
+                    directions[pursuer, 1] = math.sin(tried[k // plan.every, pursuer])
+            step(lane, directions, params, reward, fact)
+            lane.time += 1
+            total += approach(lane, params, closest)
+            if lane.left == 0:
+                break
+        return closest.sum() + plan.weight * total / (plan.horizon * tried.shape[1])
+
+    def shoot(code, plan, lanes, due, fresh, held, trial, tried, directions, closest, reward, facts):  # type: ignore[no-untyped-def]
+        params, plan = code[0], plan[0]
+        for b in range(lanes.shape[0]):
+            if not due[b]:
+                continue
+            best, lowest = held[b], math.inf
+            key, time = episode_key(lanes[b].key, plan.seed), lanes[b].time
+            for piece in range(best.shape[0] - 1):
+                best[piece] = best[piece + 1]
+            for sample in range(plan.samples):
+                if sample < plan.explored and (sample > 0 or fresh[b]):
+                    explore(key, time, plan, sample, tried)
+                else:
+                    tried[:] = best
+                    if sample > 0:  # the first is what is left of the plan before
+                        refine(key, time, plan, sample, tried)
+                trial[0] = lanes[b]
+                found = score(trial[0], params, plan, tried, directions, closest, reward, facts[0])
+                if found < lowest:
+                    lowest = found
+                    best[:] = tried
+
+    def deal(seed, lanes, roles):  # type: ignore[no-untyped-def]
+        for b in range(lanes.shape[0]):
+            for role in range(roles.shape[1]):
+                roles[b, role] = role
+            shuffle(roles[b], episode_key(lanes[b].key, seed), 0, ROLES)
+
+    return compile_kernels(rules, point, shoot, deal)
