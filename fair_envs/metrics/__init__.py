@@ -19,6 +19,7 @@ from fair_envs.metrics.intervals import (
     cluster_means,
     mean_interval,
     paired_difference,
+    share_interval,
 )
 from fair_envs.metrics.long_term import (
     FunctionMeasure,
@@ -76,6 +77,7 @@ from fair_envs.metrics.team import (
     success,
     team_fairness,
     team_fairness_of_returns,
+    team_fairness_of_returns_per_seed,
     team_fairness_per_seed,
 )
 from fair_envs.metrics.tracking import (
@@ -178,11 +180,13 @@ __all__ = [
     "scale_by_max_abs",
     "sensitive_returns",
     "share_deviation",
+    "share_interval",
     "social_burden",
     "stratified_accuracy",
     "success",
     "team_fairness",
     "team_fairness_of_returns",
+    "team_fairness_of_returns_per_seed",
     "team_fairness_per_seed",
     "theil",
     "total_variation",

@@ -1,4 +1,4 @@
-"""Estimates with intervals: Student's t and the bootstrap, over episodes or over training seeds.
+"""Estimates with intervals: Student's t, Wilson's and the bootstrap, over episodes or over training seeds.
 
 The *unit* is what was drawn independently. Episodes of one trained policy say how that policy plays; only training
 seeds say how the method trains. Average the episodes of each seed first (`cluster_means`) and give the seeds here.
@@ -101,6 +101,35 @@ def t_interval(value: float, *, standard_error: float, freedom: float, n: int, l
     check_level(level)
     half = float(stdtrit(freedom, (1 + level) / 2)) * standard_error if freedom > 0 else float("nan")
     return Estimate(value=value, low=value - half, high=value + half, n=n, level=level, standard_error=standard_error)
+
+
+def share_interval(flags: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Return the share of units for which something is true, with Wilson's interval.
+
+    Args:
+        flags: True or 1, False or 0; shape (units,).
+        level: Share of such intervals that cover the probability, in (0, 1).
+
+    Returns:
+        The estimate. Without units it is undefined.
+
+    Example:
+        >>> print(share_interval([True, False, True, True]))
+        0.75 [0.3006, 0.9544] (95 %, n = 4)
+    """
+    from scipy.stats import binomtest
+
+    check_level(level)
+    sample = vector(flags, "flags")
+    if not np.isin(sample, (0, 1)).all():
+        raise ValueError(f"flags must be 0 or 1, got {sample[~np.isin(sample, (0, 1))][0]:g}")
+    if not sample.size:
+        return Estimate(value=float("nan"), low=float("nan"), high=float("nan"), n=0, level=level)
+    result = binomtest(int(sample.sum()), sample.size)
+    interval = result.proportion_ci(confidence_level=level, method="wilson")
+    return Estimate(
+        value=float(result.statistic), low=float(interval.low), high=float(interval.high), n=sample.size, level=level
+    )
 
 
 def bootstrap_interval(

@@ -15,12 +15,14 @@ and 2 do together, each half of the time, everybody captures equally often.
 Three cautions:
 
 * A team that never captures is fair, trivially. Read the deficit among captures, or the rate of success beside it.
-* From N episodes D comes out too large. Say what is left after the correction and the p-value. The correction and the
-  chi-square level hold where there are many more episodes than ways to relabel an outcome; the p-value always does.
+* From N episodes D comes out too large, and the more so among few captures. Say what is left after the correction and
+  the p-value. The correction and the chi-square level hold where there are about as many episodes as ways to relabel an
+  outcome, or more (they are NaN where they clearly do not); the p-value always does.
 * Pooled training seeds hide roles: each seed may have its own captor, who is in each as sure as ever, and all together
   look fair. Measure each seed, then average (`team_fairness_per_seed`, `over_seeds`).
 
-Equal chances over episodes say nothing about one episode: a team that draws its roles anew in each is at 0.
+Equal chances over episodes say nothing about one episode: a team that draws its roles anew in each is at 0. A team of
+one has nobody to be unfair to: its deficit is 0. Without episodes every measure is NaN.
 
 References:
     Grupen, Selman and Lee, "Cooperative Multi-Agent Fairness and Equivariant Policies", AAAI 2022, arXiv:2106.05727.
@@ -29,17 +31,23 @@ References:
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.metrics.intervals import Estimate, Undefined, check_level, mean_interval
-from fair_envs.parameters import Count, checked
+from fair_envs.metrics.intervals import Estimate, Undefined, check_level, mean_interval, share_interval
+from fair_envs.parameters import Count, Range, checked
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator
+Natural = Annotated[int, Range(0)]
+Several = Annotated[int, Range(2)]
+
+NAN = float("nan")
+EQUAL = 1e-9  # of the largest return; closer ones are equal but for rounding
+MEASURES = ("deficit", "corrected", "among_captures", "corrected_among_captures", "share", "normalised", "identity")
 
 _DRAWS_AT_ONCE = 2**22  # numbers that one batch of relabellings holds: 32 MiB
 _MANY = 2**62  # of more arrangements than this, two draws are as good as never equal
@@ -56,11 +64,20 @@ class TeamFairness:
     Attributes:
         deficit: D in bits, from the shares that occurred: 0 is fair.
         corrected: D less its bias at this number of episodes, `freedom` / (2 `episodes` ln 2) (Miller and Madow). It is
-            not clipped: with fair outcomes its mean is about 0.
-        among_captures: D / `share`, the deficit of unequal episodes; NaN without any.
+            not clipped: with fair outcomes its mean is about 0. The approximation takes too much where an outcome has
+            many more relabellings than it has episodes. NaN where that is more than about 0.1 bits an unequal episode:
+            where the degrees of freedom beyond two an episode, summed over the numbers of captors that occurred, are
+            more than a tenth of the unequal episodes. Three agents never get there.
+        among_captures: D / `share`, the deficit of unequal episodes; NaN without any. It is biased as if there were no
+            other episodes: a fair team of three that captures in 5 of 100 is at about 0.46 bits.
+        corrected_among_captures: `corrected` / `share`; NaN where that is, or without an unequal episode. Of the same
+            team it is at 0.09 bits on average, and at 0.003 if 20 of 100 episodes are captures.
         share: Share of unequal episodes.
         normalised: D over the largest that n agents can have, $\log_2 \binom{n}{\lfloor n/2 \rfloor}$ in captures
-            (three agents: $\log_2 3$): 1 if the same half of the team captures every time.
+            (three agents: $\log_2 3$): 1 if the same half of the team captures every time. NaN for one agent.
+        identity: `identity_mutual_information`, or that of returns. It is not corrected: a fair team is at about
+            1 / (2 `episodes` ln 2), 0.007 bits from 100 episodes, if a fixed number capture in each; in returns at up
+            to so much for each bin but one.
         p_value: Probability of such a deficit or more in a fair team that has equally many captors in each episode.
             Without an unequal episode it is 1.
         episodes: Number of episodes N.
@@ -71,8 +88,10 @@ class TeamFairness:
     deficit: float
     corrected: float
     among_captures: float
+    corrected_among_captures: float
     share: float
     normalised: float
+    identity: float
     p_value: float
     episodes: int
     freedom: int
@@ -82,8 +101,9 @@ class TeamFairness:
         return {name: number if math.isfinite(number) else None for name, number in asdict(self).items()}
 
     def null_level(self, *, level: float = 0.95) -> float:
-        """Return the deficit that a fair team stays below in a share `level` of samples like this one."""
-        return null_level(self.episodes, freedom=self.freedom, level=level)
+        """Return the deficit that a fair team stays below in a share `level` of samples; NaN where `corrected` is."""
+        check_level(level)
+        return NAN if math.isnan(self.corrected) else null_level(self.episodes, freedom=self.freedom, level=level)
 
 
 def team_fairness(captures: ArrayLike, *, permutations: int = 1000, seed: Seed = 0) -> TeamFairness:
@@ -94,7 +114,7 @@ def team_fairness(captures: ArrayLike, *, permutations: int = 1000, seed: Seed =
     deficit) / (1 + relabellings), is valid at every number of episodes, if episodes are independent.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        captures: Who captured: True or 1, shape (episodes, agents).
         permutations: Number of times that all episodes are relabelled.
         seed: Seed of the relabelling, or its generator.
 
@@ -125,7 +145,7 @@ def team_fairness_of_returns(
     bins and 44 with four.
 
     Args:
-        returns: Finite numbers, shape (episodes, agents); at least two agents.
+        returns: Finite numbers, shape (episodes, agents).
         bins: Number of bins, at least 2, with the same number of the distinct returns in each.
         edges: Where bins meet instead, ascending; a return on an edge is in the bin above.
         permutations: Number of times that all episodes are relabelled.
@@ -140,10 +160,11 @@ def binned(returns: ArrayLike, *, bins: int = 2, edges: ArrayLike | None = None)
 
     Without `edges` the distinct returns of all agents in all episodes, in ascending order, are split into equally many
     for each bin. No agent's name enters it, so that it leaves a fair team fair; and what few values there are stay
-    apart: 0 and 1 keep a bin of their own however rare the 1 is, which quantiles would not grant.
+    apart: 0 and 1 keep a bin of their own however rare the 1 is, which quantiles would not grant. Returns that differ
+    by no more than 1e-9 of the largest in size are the same, however their rewards were summed.
 
     Args:
-        returns: Finite numbers, shape (episodes, agents); at least two agents.
+        returns: Finite numbers, shape (episodes, agents).
         bins: Number of bins, at least 2.
         edges: Where bins meet instead, ascending; a return on an edge is in the bin above.
     """
@@ -159,7 +180,7 @@ def identity_mutual_information(captures: ArrayLike) -> float:
     0.918 both).
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        captures: Who captured: True or 1, shape (episodes, agents).
     """
     return float(_identity(_captures(captures), levels=2))
 
@@ -172,13 +193,15 @@ def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: See
     cannot lower the deficit, and its p-value is 1.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        captures: Who captured: True or 1, shape (episodes, agents).
         permutations: Number of times that all episodes are relabelled.
         seed: Seed of the relabelling, or its generator.
     """
     codes = _captures(captures)
     times: int = checked("permutations", permutations, Count)
-    chance = np.random.default_rng(seed)
+    chance = _generator(seed)
+    if not len(codes):
+        return NAN
     relabelled = []
     for batch in _batches(times, codes.size):
         copies = np.broadcast_to(codes, (batch, *codes.shape))
@@ -210,8 +233,32 @@ def team_fairness_per_seed(
         permutations: Number of times that the episodes of each seed are relabelled.
         seed: Seed of the relabelling, or its generator.
     """
-    chance = np.random.default_rng(seed)
+    chance = _generator(seed)
     return tuple(team_fairness(each, permutations=permutations, seed=chance) for each in captures)
+
+
+def team_fairness_of_returns_per_seed(
+    returns: Iterable[ArrayLike],
+    *,
+    bins: int = 2,
+    edges: ArrayLike | None = None,
+    permutations: int = 1000,
+    seed: Seed = 0,
+) -> tuple[TeamFairness, ...]:
+    """Return the team fairness of the returns of each training seed.
+
+    Args:
+        returns: Finite numbers of each seed, each of shape (episodes, agents).
+        bins: Number of bins, at least 2, of each seed's own returns.
+        edges: Where bins meet instead, in all seeds.
+        permutations: Number of times that the episodes of each seed are relabelled.
+        seed: Seed of the relabelling, or its generator.
+    """
+    chance = _generator(seed)
+    return tuple(
+        team_fairness_of_returns(each, bins=bins, edges=edges, permutations=permutations, seed=chance)
+        for each in returns
+    )
 
 
 def over_seeds(
@@ -225,24 +272,25 @@ def over_seeds(
     Args:
         seeds: One result for each seed.
         level: Share of such intervals that cover the mean, in (0, 1).
-        undefined: What a seed without captures does to the mean of `among_captures`: see `mean_interval`.
+        undefined: What a seed whose measure is NaN does to its mean, such as one without captures to that of
+            `among_captures`: see `mean_interval`.
 
     Returns:
-        The estimates of `deficit`, `corrected`, `among_captures`, `share` and `normalised`; p-values have no mean of
-        use.
+        The estimates of `deficit`, `corrected`, `among_captures`, `corrected_among_captures`, `share`, `normalised` and
+        `identity`; p-values have no mean of use.
     """
     results = tuple(seeds)
-    names = ("deficit", "corrected", "among_captures", "share", "normalised")
     return {
         name: mean_interval([getattr(result, name) for result in results], level=level, undefined=undefined)
-        for name in names
+        for name in MEASURES
     }
 
 
 def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
     r"""Return the deficit, in bits, that a fair team stays below in a share `level` of samples.
 
-    Under fairness $2 N D \ln 2$ is about chi-square distributed. Plan with it how many episodes to play.
+    Under fairness $2 N D \ln 2$ is about chi-square distributed. Plan with it how many episodes to play. The more
+    degrees of freedom an episode, the more fair teams stay below; beyond two an episode the level means nothing: NaN.
 
     Args:
         episodes: Number of episodes N.
@@ -256,17 +304,18 @@ def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
     from scipy.special import chdtri
 
     count = checked("episodes", episodes, Count)
+    degrees = checked("freedom", freedom, Natural)
     check_level(level)
-    if freedom < 0:
-        raise ValueError(f"freedom must be at least 0, got {freedom}")
-    return float(chdtri(freedom, 1 - level)) / (2 * count * math.log(2)) if freedom else 0.0
+    if degrees > 2 * count:
+        return NAN
+    return float(chdtri(degrees, 1 - level)) / (2 * count * math.log(2)) if degrees else 0.0
 
 
 def captor_sets(captures: ArrayLike) -> dict[tuple[int, ...], int]:
     """Return in how many episodes each set of captors occurred, the small sets first.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        captures: Who captured: True or 1, shape (episodes, agents).
 
     Example:
         >>> captor_sets([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 0, 0]])
@@ -281,21 +330,14 @@ def success(captures: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Return the share of episodes in which somebody captures, with Wilson's interval.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents); at least two agents.
+        captures: Who captured: True or 1, shape (episodes, agents).
         level: Share of such intervals that cover the probability, in (0, 1).
 
     Example:
         >>> print(success([[1, 0], [0, 0], [1, 1], [0, 1]]))
         0.75 [0.3006, 0.9544] (95 %, n = 4)
     """
-    from scipy.stats import binomtest
-
-    check_level(level)
-    captured = _captures(captures).any(axis=1)
-    result = binomtest(int(captured.sum()), captured.size)
-    interval = result.proportion_ci(confidence_level=level, method="wilson")
-    low, high = float(interval.low), float(interval.high)
-    return Estimate(value=float(result.statistic), low=low, high=high, n=captured.size, level=level)
+    return share_interval(_captures(captures).any(axis=1), level=level)
 
 
 # From codes to numbers ------------------------------------------------------------------------------------------------
@@ -327,23 +369,40 @@ def _arrangements(members: Iterable[int]) -> int:
 
 
 def _assess(codes: IntArray, *, levels: int, permutations: int, seed: Seed) -> TeamFairness:
-    times = checked("permutations", permutations, Count)
+    times, chance = checked("permutations", permutations, Count), _generator(seed)
     episodes, agents = codes.shape
+    if not episodes:
+        return TeamFairness(**dict.fromkeys((*MEASURES, "p_value"), NAN), episodes=0, freedom=0)
     tally = _tally(codes)
     deficit = _deficit(tally)
     share = float(tally.sizes[np.array([ways > 1 for ways in tally.arrangements])].sum() / episodes)
     freedom = min(sum(ways - 1 for ways in tally.arrangements), _MOST)
+    corrected = NAN if _too_sparse(tally) else deficit - freedom / (2 * episodes * math.log(2))
     largest = math.log2(_arrangements(len(part) for part in np.array_split(np.arange(agents), levels)))
     return TeamFairness(
         deficit=deficit,
-        corrected=deficit - freedom / (2 * episodes * math.log(2)),
-        among_captures=deficit / share if share else float("nan"),
+        corrected=corrected,
+        among_captures=deficit / share if share else NAN,
+        corrected_among_captures=corrected / share if share else NAN,
         share=share,
-        normalised=deficit / largest,
-        p_value=_p_value(tally, times, np.random.default_rng(seed)),
+        normalised=deficit / largest if largest else NAN,
+        identity=float(_identity(codes, levels=levels)),
+        p_value=_p_value(tally, times, chance),
         episodes=episodes,
         freedom=freedom,
     )
+
+
+def _too_sparse(tally: _Tally) -> bool:
+    """Return whether kinds have so many more arrangements than episodes that the bias is not known.
+
+    Up to two degrees of freedom an episode it is known within 0.1 bits, however many there are; each one beyond takes
+    up to 1 / (2 ln 2) bits too much.
+    """
+    kinds = list(zip(tally.sizes.tolist(), tally.arrangements, strict=True))
+    unequal: int = sum(size for size, ways in kinds if ways > 1)
+    beyond: int = sum(max(0, ways - 1 - 2 * size) for size, ways in kinds)
+    return 10 * beyond > unequal
 
 
 def _deficit(tally: _Tally) -> float:
@@ -400,6 +459,8 @@ def _surprise_of_equal(draws: IntArray) -> FloatArray:
 
 def _identity(codes: IntArray, *, levels: int) -> Any:
     """Return H(mean of the agents' distributions of codes) - mean of H(each), in bits, for codes (..., N, agents)."""
+    if not codes.shape[-2]:
+        return NAN
     shares = np.stack([(codes == level).mean(axis=-2) for level in range(levels)])  # (levels, ..., agents)
     bits = _entropy(shares.mean(axis=-1)) - _entropy(shares).mean(axis=-1)
     return np.maximum(bits, 0.0)  # below 0 by rounding only
@@ -420,7 +481,7 @@ def _captures(given: ArrayLike) -> IntArray:
     captures = _table("captures", given)
     wrong = (captures != 0) & (captures != 1)
     if wrong.any():
-        raise ValueError(f"captures must be 0 or 1, got {captures[wrong][0]:g}")
+        raise ValueError(f"captures must be 0 or 1, got {_plain(captures[wrong][0])}")
     return captures.astype(np.int64)
 
 
@@ -432,15 +493,21 @@ def _binned(given: ArrayLike, bins: int, edges: ArrayLike | None) -> tuple[IntAr
     if edges is not None:
         limits = _edges(edges)
         return np.digitize(returns, limits).astype(np.int64), limits.size + 1
-    if bins < 2:
-        raise ValueError(f"bins must be at least 2, got {bins}")
-    values, rank = np.unique(returns, return_inverse=True)
-    levels = min(bins, max(2, values.size))
-    return np.asarray(rank.reshape(returns.shape) * levels // values.size, dtype=np.int64), levels
+    rank, distinct = _ranks(returns)
+    levels = min(checked("bins", bins, Several), max(2, distinct))
+    return rank * levels // max(1, distinct), levels
+
+
+def _ranks(returns: FloatArray) -> tuple[IntArray, int]:
+    """Return each return's place among the distinct ones, from 0, and how many these are."""
+    values, place = np.unique(returns, return_inverse=True)
+    new = np.diff(values) > EQUAL * np.abs(values).max(initial=0.0)
+    rank = np.concatenate([np.zeros(min(1, values.size), np.int64), np.cumsum(new)])
+    return np.asarray(rank[place.reshape(returns.shape)], dtype=np.int64), int(new.sum()) + min(1, values.size)
 
 
 def _edges(given: ArrayLike) -> FloatArray:
-    limits = np.asarray(given, dtype=np.float64)
+    limits = _numbers("edges", given)
     if limits.ndim != 1 or not limits.size or not (np.isfinite(limits).all() and (np.diff(limits) > 0).all()):
         raise ValueError(f"edges must be ascending finite numbers, got {given!r}")
     return limits
@@ -448,14 +515,33 @@ def _edges(given: ArrayLike) -> FloatArray:
 
 def _table(name: str, given: ArrayLike) -> FloatArray:
     """Return numbers of shape (episodes, agents), or raise ValueError."""
-    table = np.asarray(given, dtype=np.float64)
+    table = _numbers(name, given)
     if table.ndim != 2:
         raise ValueError(f"{name} must have shape (episodes, agents), got {table.shape}")
-    if table.shape[0] < 1:
-        raise ValueError(f"{name} must hold at least 1 episode, got 0")
-    if table.shape[1] < 2:
-        raise ValueError(f"{name} must hold at least 2 agents, got {table.shape[1]}")
+    if table.shape[1] < 1:
+        raise ValueError(f"{name} must hold at least 1 agent, got 0")
     return table
+
+
+def _numbers(name: str, given: ArrayLike) -> FloatArray:
+    """Return real numbers as floats, or raise ValueError."""
+    try:
+        numbers = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"{name} must be rows of equal lengths, got {given!r}") from error
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, got {given!r}")
+    return numbers.astype(np.float64)
+
+
+def _plain(number: np.float64) -> str:
+    """Return a number as it is, without ".0"."""
+    return repr(float(number)).removesuffix(".0")
+
+
+def _generator(seed: Seed) -> np.random.Generator:
+    """Return the generator of a seed, or the one that was given."""
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked("seed", seed, Natural))
 
 
 __all__ = [
@@ -470,5 +556,6 @@ __all__ = [
     "success",
     "team_fairness",
     "team_fairness_of_returns",
+    "team_fairness_of_returns_per_seed",
     "team_fairness_per_seed",
 ]

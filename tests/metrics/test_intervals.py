@@ -14,6 +14,7 @@ from fair_envs.metrics.intervals import (
     cluster_means,
     mean_interval,
     paired_difference,
+    share_interval,
 )
 
 METHODS: tuple[Method, ...] = ("t", "percentile", "bca")
@@ -28,6 +29,21 @@ def test_the_t_interval_is_the_textbook_one() -> None:
     assert estimate.standard_error == pytest.approx(np.sqrt(0.5))
     assert (estimate.low, estimate.high) == pytest.approx((3 - half, 3 + half))
     assert (estimate.n, estimate.level) == (5, 0.95)
+
+
+def test_wilsons_interval_is_the_textbook_one_and_stays_between_0_and_1() -> None:
+    # 7 of 10, z = 1.959964: centre (0.7 + z^2 / 20) / (1 + z^2 / 10), half z sqrt(0.021 + z^2 / 400) / (1 + z^2 / 10).
+    estimate = share_interval([1] * 7 + [0] * 3)
+    assert (estimate.value, estimate.n) == (0.7, 10)
+    assert (estimate.low, estimate.high) == pytest.approx((0.396779, 0.892209), abs=1e-5)
+    assert share_interval([True] * 5).high == 1 and share_interval([True] * 5).low > 0.5
+
+
+def test_a_share_of_nothing_is_undefined_and_of_other_numbers_refused() -> None:
+    estimate = share_interval([])
+    assert np.isnan([estimate.value, estimate.low, estimate.high]).all() and estimate.n == 0
+    with pytest.raises(ValueError, match="flags must be 0 or 1, got 2"):
+        share_interval([0, 2])
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,7 +1,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from fair_envs.metrics.team import (
     success,
     team_fairness,
     team_fairness_of_returns,
+    team_fairness_of_returns_per_seed,
     team_fairness_per_seed,
 )
 
@@ -90,6 +91,7 @@ def test_sets_of_captors_have_the_deficit_worked_out_by_hand(
     assert fairness.deficit == pytest.approx(deficit, abs=1e-6)
     assert fairness.corrected == pytest.approx(corrected, abs=1e-6)
     assert identity_mutual_information(episodes(counts)) == pytest.approx(identity, abs=1e-6)
+    assert fairness.identity == identity_mutual_information(episodes(counts))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +123,12 @@ def test_a_deficit_among_captures_does_not_fade_as_captures_vanish() -> None:
     assert rare.share == 0.04
     assert rare.deficit == pytest.approx(0.04 * LOG_3)
     assert rare.among_captures == pytest.approx(LOG_3)
+    assert rare.corrected_among_captures == pytest.approx(LOG_3 - 2 / (2 * 4 * np.log(2)))  # as of these 4 alone
 
 
 def test_without_an_unequal_episode_only_the_deficit_among_captures_is_undefined() -> None:
     never = team_fairness(episodes({(): 7, (0, 1, 2): 2}))
-    assert np.isnan(never.among_captures)
+    assert np.isnan(never.among_captures) and np.isnan(never.corrected_among_captures)
     assert (never.deficit, never.corrected, never.share, never.normalised, never.p_value) == (0, 0, 0, 0, 1)
 
 
@@ -243,28 +246,88 @@ def test_more_arrangements_than_integers_are_drawn_without_equals() -> None:
     fairness = team_fairness(captures, permutations=99)
     assert fairness.p_value == 0.01
     assert fairness.normalised == pytest.approx(1)
-    assert fairness.corrected < -1e20
+    assert np.isnan(fairness.corrected) and np.isnan(fairness.null_level())
 
 
 def test_a_team_with_more_arrangements_than_a_float_holds_is_measured() -> None:
     fairness = team_fairness(np.repeat([[1, 0]], 600, axis=1).repeat(2, axis=0), permutations=9)
     assert fairness.normalised == pytest.approx(1)
-    assert fairness.corrected < -1e299
+    assert np.isnan(fairness.corrected) and np.isnan(fairness.null_level())
+    assert fairness.as_dict()["freedom"] > 1e299  # type: ignore[operator]
 
 
-def test_a_fair_team_s_deficit_is_biased_by_the_degrees_of_freedom_and_the_correction_removes_it() -> None:
+def fair_captures(chance: np.random.Generator, count: int, *, pairs: float = 0.0, share: float = 1.0) -> Ints:
+    """Return episodes of three agents, `pairs` of them with two captors, and captures in a `share` of them alone."""
+    captures = fair_singles(chance, count)
+    captures = np.where(chance.random((count, 1)) < pairs, 1 - captures, captures)
+    return np.asarray(captures * (chance.random((count, 1)) < share), dtype=np.int64)
+
+
+@pytest.mark.parametrize(("count", "pairs", "bias"), [(100, 0, 2), (500, 0, 2), (100, 0.3, 4), (500, 0.3, 4)])
+def test_a_fair_team_s_deficit_is_biased_by_the_degrees_of_freedom_and_the_correction_removes_it(
+    count: int, pairs: float, bias: int
+) -> None:
     chance = np.random.default_rng(5)
-    found = [team_fairness(fair_singles(chance, 100), permutations=1) for _ in range(2000)]
-    assert np.mean([one.deficit for one in found]) == pytest.approx(0.0145, abs=0.001)
-    assert np.mean([one.corrected for one in found]) == pytest.approx(0, abs=0.001)
+    found = [team_fairness(fair_captures(chance, count, pairs=pairs), permutations=1) for _ in range(1500)]
+    unit = 1 / (2 * count * np.log(2))  # of a degree of freedom
+    assert np.mean([one.deficit for one in found]) == pytest.approx(bias * unit, abs=0.2 * unit)
+    assert np.mean([one.corrected for one in found]) == pytest.approx(0, abs=0.2 * unit)
+    assert np.mean([one.identity for one in found]) == pytest.approx(unit, abs=0.1 * unit)
     below = np.mean([one.deficit <= one.null_level() for one in found])
-    assert 0.935 < below < 0.965
+    assert 0.93 < below < 0.97
+
+
+def test_a_fair_team_that_seldom_captures_looks_unfair_among_captures_until_corrected() -> None:
+    chance = np.random.default_rng(9)
+    found = [team_fairness(fair_captures(chance, 100, share=0.2), permutations=1) for _ in range(1000)]
+    assert np.mean([one.among_captures for one in found]) > 0.07
+    assert np.mean([one.corrected_among_captures for one in found]) == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("agents", "captors", "count", "known"),
+    [(3, 1, 1, True), (10, 3, 60, True), (10, 3, 50, False), (6, 3, 10, True), (6, 3, 8, False)],
+)
+def test_the_correction_holds_up_to_two_degrees_of_freedom_an_episode_and_is_undefined_beyond(
+    agents: int, captors: int, count: int, known: bool
+) -> None:
+    chance = np.random.default_rng(3)
+    rows = np.tile([1] * captors + [0] * (agents - captors), (300, count, 1))
+    found = [team_fairness(one, permutations=1) for one in chance.permuted(rows, axis=2)]
+    assert np.isnan(found[0].corrected) != known
+    assert np.isnan(found[0].corrected_among_captures) != known
+    assert np.isnan(found[0].null_level()) != known
+    if known:
+        assert np.mean([one.corrected for one in found]) == pytest.approx(0, abs=0.15)
+
+
+def test_one_odd_episode_of_many_arrangements_does_not_spoil_the_correction_unnoticed() -> None:
+    chance = np.random.default_rng(3)
+    many, odd = fair_singles(chance, 100, agents=10), [[1, 1, 1] + [0] * 7]
+    fairness = team_fairness(np.concatenate([many, odd]))
+    assert fairness.freedom < 2 * 101
+    assert np.isnan(fairness.corrected)
+    assert np.isfinite(team_fairness(many).corrected)
+
+
+@pytest.mark.parametrize("counts", [{(0, 1): 4, (2, 3): 0}, {(0, 1): 3, (2, 3): 1}, {(0, 1): 3, (2, 3): 1, (0, 2): 1}])
+def test_three_and_four_alike_of_more_arrangements_than_episodes_have_the_exact_p_value(
+    counts: dict[tuple[int, int], int],
+) -> None:
+    captures = episodes(counts, agents=4)
+    ways = {pair: np.eye(4, dtype=np.int64)[list(pair)].sum(axis=0) for pair in combinations(range(4), 2)}
+    table = np.array(list(product(ways, repeat=len(captures))))  # as likely each: all but the names is equal
+    occurred = sum(count * np.log2(count) for count in counts.values() if count)
+    sums = [sum(c * np.log2(c) for c in Counter(map(tuple, rows)).values()) for rows in table.tolist()]
+    exact = np.mean(np.array(sums) >= occurred - 1e-9)
+    assert team_fairness(captures, permutations=20_000, seed=2).p_value == pytest.approx(exact, abs=0.01)
 
 
 def test_the_chi_square_level_is_the_published_one() -> None:
     assert null_level(100, freedom=2) == pytest.approx(0.0432, abs=5e-5)
     assert null_level(100, freedom=4) == pytest.approx(0.068, abs=5e-4)
     assert null_level(100, freedom=0) == 0
+    assert null_level(10, freedom=20) > 0 and np.isnan(null_level(10, freedom=21))
     assert team_fairness(singles(50, 30, 20)).null_level(level=0.5) == null_level(100, freedom=2, level=0.5)
 
 
@@ -318,6 +381,10 @@ def test_equal_seeds_relabel_alike_and_a_generator_goes_on() -> None:
     assert team_fairness(captures, seed=chance) != team_fairness(captures, seed=1)
 
 
+def test_the_least_p_value_of_mutual_information_is_one_among_itself_and_the_relabellings() -> None:
+    assert identity_p_value(singles(40, 0, 0), permutations=99) == 0.01
+
+
 # Returns --------------------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +395,26 @@ def test_bins_hold_equally_many_distinct_returns_and_rare_values_stay_apart() ->
     assert binned([[50.0, 50.0], [50.0, 0.0]]).tolist() == [[1, 1], [1, 0]]
     assert binned([[3.0, 3.0]]).tolist() == [[0, 0]]
     assert binned([[0.0, 1.0], [0.5, 2.0]], edges=[0.5, 1.5]).tolist() == [[0, 1], [1, 2]]
+
+
+def test_returns_that_differ_by_rounding_alone_are_equal() -> None:
+    assert team_fairness_of_returns([[0.1 + 0.2, 0.3]] * 50).deficit == 0
+    assert binned([[0.1 + 0.2, 0.3, 1.0]]).tolist() == [[0, 0, 1]]
+    assert binned([[1e-17, 0.0, -50.0]]).tolist() == [[1, 1, 0]]
+    assert binned([[3e12 + 0.01, 3e12, 4e12], [5e-12, 5e-12, 4e12]], bins=3).tolist() == [[1, 1, 2], [0, 0, 2]]
+    assert binned([[1e-20, 2e-20]]).tolist() == [[0, 1]]
+    assert binned([[1.0, 1 + 1e-8]]).tolist() == [[0, 1]]
+
+
+def test_the_returns_of_each_seed_have_bins_of_their_own() -> None:
+    seeds = [np.array([[1.0, 2.0]] * 20), np.array([[20.0, 10.0]] * 20)]
+    found = team_fairness_of_returns_per_seed(seeds, permutations=50)
+    assert [one.deficit for one in found] == pytest.approx([1, 1])
+    assert [one.identity for one in found] == pytest.approx([1, 1])
+    assert over_seeds(found)["identity"].value == pytest.approx(1)
+    assert found[0].p_value < 0.05
+    by_edge = team_fairness_of_returns_per_seed(seeds, edges=[5], permutations=50)
+    assert [one.deficit for one in by_edge] == [0, 0]
 
 
 def test_an_agent_who_always_earns_more_makes_returns_unfair_and_shuffled_ones_are_not() -> None:
@@ -366,7 +453,17 @@ def test_the_interval_over_seeds_is_student_s() -> None:
     half = 2.9199856 * np.std(values, ddof=1) / np.sqrt(3)
     assert estimates["corrected"].value == pytest.approx(np.mean(values))
     assert estimates["corrected"].high == pytest.approx(np.mean(values) + half)
-    assert list(estimates) == ["deficit", "corrected", "among_captures", "share", "normalised"]
+    assert list(estimates) == [
+        "deficit",
+        "corrected",
+        "among_captures",
+        "corrected_among_captures",
+        "share",
+        "normalised",
+        "identity",
+    ]
+    identities = [identity_mutual_information(seed) for seed in seeds]
+    assert estimates["identity"].value == pytest.approx(np.mean(identities))
 
 
 def test_a_seed_without_captures_leaves_the_mean_among_captures_undefined_unless_omitted() -> None:
@@ -403,10 +500,16 @@ def test_success_has_wilson_s_interval() -> None:
 def test_bad_captures_name_what_came(measure: Any) -> None:
     with pytest.raises(ValueError, match=r"captures must have shape \(episodes, agents\), got \(3,\)"):
         measure([0, 1, 0])
-    with pytest.raises(ValueError, match=r"captures must hold at least 1 episode, got 0"):
-        measure(np.zeros((0, 3)))
-    with pytest.raises(ValueError, match=r"captures must hold at least 2 agents, got 1"):
-        measure([[1], [0]])
+    with pytest.raises(ValueError, match=r"captures must hold at least 1 agent, got 0"):
+        measure(np.zeros((3, 0)))
+    with pytest.raises(ValueError, match=r"captures must be real numbers, got \[\['1', '0'\]\]"):
+        measure([["1", "0"]])
+    with pytest.raises(ValueError, match=r"captures must be real numbers, got \[\[1j, 0\]\]"):
+        measure([[1j, 0]])
+    with pytest.raises(ValueError, match=r"captures must be rows of equal lengths, got \[\[1, 0\], \[1\]\]"):
+        measure([[1, 0], [1]])
+    with pytest.raises(ValueError, match=r"captures must be 0 or 1, got 0\.9999999999$"):
+        measure([[0, 0.9999999999]])
     with pytest.raises(ValueError, match=r"captures must be 0 or 1, got 2"):
         measure([[0, 2]])
     with pytest.raises(ValueError, match=r"captures must be 0 or 1, got nan"):
@@ -419,8 +522,14 @@ def test_bad_returns_and_bins_name_what_came(measure: Any) -> None:
         measure(np.zeros((1, 2, 3)))
     with pytest.raises(ValueError, match=r"returns must be finite numbers, got inf"):
         measure([[0, np.inf]])
+    with pytest.raises(ValueError, match=r"returns must be real numbers, got \[\['a', 'b'\]\]"):
+        measure([["a", "b"]])
+    with pytest.raises(ValueError, match=r"edges must be real numbers, got 'ab'"):
+        measure([[0, 1]], edges="ab")
     with pytest.raises(ValueError, match=r"bins must be at least 2, got 1"):
         measure([[0, 1]], bins=1)
+    with pytest.raises(ValueError, match=r"bins must be an integer at least 2, got 2.5"):
+        measure([[0, 1]], bins=2.5)
     with pytest.raises(ValueError, match=r"edges must be ascending finite numbers, got \[1, 1\]"):
         measure([[0, 1]], edges=[1, 1])
     with pytest.raises(ValueError, match=r"edges must be ascending finite numbers, got \[\]"):
@@ -440,6 +549,40 @@ def test_bad_numbers_name_what_came() -> None:
         null_level(0, freedom=2)
     with pytest.raises(ValueError, match=r"freedom must be at least 0, got -1"):
         null_level(10, freedom=-1)
+    for odd in (NAN, 2.5):
+        with pytest.raises(ValueError, match=rf"freedom must be an integer at least 0, got {odd}"):
+            null_level(10, freedom=odd)  # type: ignore[arg-type]
+    for call in (team_fairness, identity_p_value, team_fairness_of_returns):
+        with pytest.raises(ValueError, match=r"seed must be at least 0, got -1"):
+            call(singles(1, 1), seed=-1)
+    with pytest.raises(ValueError, match=r"seed must be at least 0, got -1"):
+        team_fairness_per_seed([singles(1, 1)], seed=-1)
+
+
+def test_a_team_of_one_has_nobody_to_be_unfair_to() -> None:
+    alone = team_fairness([[1], [0], [1]])
+    assert (alone.deficit, alone.corrected, alone.share, alone.identity, alone.p_value) == (0, 0, 0, 0, 1)
+    assert np.isnan(alone.normalised) and np.isnan(alone.among_captures)
+    assert identity_mutual_information([[1], [0]]) == 0
+    assert identity_p_value([[1], [0]], permutations=9) == 1
+    assert team_fairness_of_returns([[2.0], [1.0]]).deficit == 0
+
+
+def test_without_episodes_every_measure_is_undefined() -> None:
+    none = np.zeros((0, 3))
+    for fairness in (team_fairness(none), team_fairness_of_returns(none)):
+        numbers = fairness.as_dict()
+        assert (numbers.pop("episodes"), numbers.pop("freedom")) == (0, 0)
+        assert set(numbers.values()) == {None}
+        assert np.isnan(fairness.null_level())
+    for number in (
+        identity_mutual_information(none),
+        identity_mutual_information_of_returns(none),
+        identity_p_value(none),
+        success(none).value,
+    ):
+        assert np.isnan(number)
+    assert captor_sets(none) == {} and binned(none).shape == (0, 3)
 
 
 def test_captor_sets_count_episodes() -> None:
