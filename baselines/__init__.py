@@ -2,6 +2,7 @@
 
 try:
     from fair_envs.baselines.coverage import CoverageSet, cover
+    from fair_envs.baselines.ddpg import DDPG, FairE, FairER
     from fair_envs.baselines.evaluation import Counterfactual, Played, Player, counterfactual, play
     from fair_envs.baselines.fair_ppo import FairPPO
     from fair_envs.baselines.lagrangian import PPOLagrangian
@@ -16,10 +17,13 @@ try:
     from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.policies import GroupedPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo import PPO
+    from fair_envs.baselines.pursuit import Greedy, Learned, Planner, ShuffledRoles, Team, greedy_directions
+    from fair_envs.baselines.pursuit_evaluation import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
     from fair_envs.baselines.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.rollouts import Agent, collect
     from fair_envs.baselines.single import SingleTraining, train_single
     from fair_envs.baselines.studies import STUDIES, Study
+    from fair_envs.baselines.team_training import TeamTraining, load_team, team_settings, train_team
     from fair_envs.baselines.training import Training, load, train
     from fair_envs.metrics.long_term import Measure
 except ModuleNotFoundError as error:
@@ -30,6 +34,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "APPO",
+    "DDPG",
     "FPPO",
     "PCN",
     "PPO",
@@ -37,8 +42,12 @@ __all__ = [
     "Agent",
     "Counterfactual",
     "CoverageSet",
+    "FairE",
+    "FairER",
     "FairPPO",
+    "Greedy",
     "GroupedPolicy",
+    "Learned",
     "LongTermTraining",
     "Massager",
     "MassagingSchedule",
@@ -46,26 +55,39 @@ __all__ = [
     "PCNSettings",
     "PCNTraining",
     "PPOLagrangian",
+    "Planner",
     "Played",
     "Player",
     "PolicyOutput",
     "Regularised",
+    "SetSpeed",
     "SharedTrunkPolicy",
     "ShieldActions",
+    "ShuffledRoles",
     "SingleTraining",
     "Study",
+    "Team",
+    "TeamPlay",
+    "TeamTraining",
     "Training",
+    "by_seed",
     "collect",
     "counterfactual",
     "cover",
+    "evaluate_speeds",
     "farel_settings",
+    "greedy_directions",
     "load",
     "load_long_term",
     "load_pcn",
+    "load_team",
     "long_term_settings",
     "play",
+    "play_team",
+    "team_settings",
     "train",
     "train_long_term",
     "train_pcn",
     "train_single",
+    "train_team",
 ]

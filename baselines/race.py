@@ -1,4 +1,7 @@
-"""Learners of this package and of others on one task, for the benchmark: PCN and morl-baselines', F-PPO and PPO."""
+"""Learners of this package and of others on one task, for the benchmark.
+
+PCN and morl-baselines', F-PPO and Stable-Baselines3's PPO, a team's DDPG and Stable-Baselines3's DDPG of each agent.
+"""
 
 import importlib
 import io
@@ -15,8 +18,11 @@ import numpy as np
 import stable_baselines3 as sb3
 import torch as th
 from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.coverage import cover
+from fair_envs.baselines.ddpg import DDPG
 from fair_envs.baselines.pcn import PCN, PCNSettings
 from fair_envs.baselines.regularised import FPPO
 from fair_envs.baselines.studies import study_of
@@ -30,6 +36,7 @@ MOST = np.array([124, -1], np.float32)  # what returns are at most, as in the pa
 
 
 UNSURE = 0.1  # the threshold of massaging
+KEPT = 300_000  # transitions in a replay
 
 
 def fair_and_plain(env_id: str, *, lanes: int, n_steps: int) -> tuple[Any, Any]:
@@ -54,6 +61,39 @@ def fair_and_plain(env_id: str, *, lanes: int, n_steps: int) -> tuple[Any, Any]:
         **settings,
     )
     return fair, sb3.PPO("MlpPolicy", plain, **settings)
+
+
+def together_and_separate(*, lanes: int, batch_size: int) -> tuple[DDPG, list[sb3.DDPG]]:
+    """Return the DDPG of a team of FairPursuit and Stable-Baselines3's for each of its agents, ready to update.
+
+    The networks are the paper's and the replays are full. Those of the separate learners hold the transitions of all
+    agents, which makes no difference to the time of an update.
+
+    Args:
+        lanes: Of the environment.
+        batch_size: Transitions that an agent learns from in an update.
+    """
+    env = make_sb3("FairPursuit-v0", n_envs=lanes)
+    settings: dict[str, Any] = {"batch_size": batch_size, "device": "cpu", "seed": 0}
+    together = DDPG("MlpPolicy", env, buffer_size=KEPT, **settings)
+    arch = {"pi": [128, 128], "qf": [128, 128, 128]}
+    separate = [
+        sb3.DDPG("MlpPolicy", env, buffer_size=KEPT, policy_kwargs={"net_arch": arch}, **settings)
+        for _ in range(together.agents)
+    ]
+    for model in (together, *separate):
+        fill(model.replay_buffer)  # type: ignore[arg-type]
+        model.set_logger(Logger(None, []))
+    return together, separate
+
+
+def fill(replay: ReplayBuffer) -> None:
+    """Fill a replay with drawn transitions of episodes that do not end."""
+    rng = np.random.default_rng(0)
+    for name in ("observations", "next_observations", "actions", "rewards"):
+        values = getattr(replay, name)
+        values[:] = rng.uniform(-1, 1, values.shape)
+    replay.full = True
 
 
 class Found(NamedTuple):

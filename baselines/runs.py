@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch as th
@@ -21,7 +21,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
-from fair_envs.baselines.ppo import PPO, lanes_of, source_of
+from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
@@ -64,7 +64,7 @@ def freeze(model: BaseAlgorithm, *, rows: int) -> bytes:
         "last_obs": th.as_tensor(np.asarray(model._last_obs)),
         "last_episode_starts": th.as_tensor(np.asarray(model._last_episode_starts)),
         "lanes": th.frombuffer(bytearray(batch(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
-        "carried": model.carried() if isinstance(model, PPO) else [],
+        "carried": model.carried() if isinstance(model, Carrying) else [],
         "chance": {
             "torch": th.get_rng_state(),
             "numpy": [name, th.as_tensor(np.asarray(keys, np.int64)), *place],
@@ -89,7 +89,7 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
         setattr(model, counter, value)
     model._last_obs = state["last_obs"].numpy()
     model._last_episode_starts = state["last_episode_starts"].numpy()
-    if isinstance(model, PPO):
+    if isinstance(model, Carrying):
         model.carry(state.get("carried", []))
     name, keys, *place = state["chance"]["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
@@ -98,6 +98,17 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the folder
+
+
+@runtime_checkable
+class Carrying(Protocol):
+    """A learner whose training depends on more than its networks and counters."""
+
+    def carried(self) -> Any:
+        """Return that, as tensors and plain data."""
+
+    def carry(self, state: Any) -> None:
+        """Take it up."""
 
 
 class Logging(Protocol):

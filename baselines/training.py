@@ -14,7 +14,7 @@ import numpy as np
 import stable_baselines3 as sb3
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.costs import Notion
@@ -66,6 +66,7 @@ class Training:
     vf_coef: Weight = 0.5  # SB3; C: 1
     max_grad_norm: Positive = 0.5  # SB3; C does not clip
     net_arch: Sequence[int] = (64, 64)  # of each group's actor and critic; SB3; C: 256, 128, 64
+    shared: bool = False  # whether all groups have one actor and critic
     # Fair-PPO
     penalty: Notion = "dp"
     alpha: Weight = 1.0  # of the retrospective cost
@@ -129,7 +130,7 @@ def make_env(config: Training) -> AgentsVecEnv:
         n_envs=config.lanes // 2 if config.paired else config.lanes,
         seed=TRAINING_SEEDS + LANES_EACH * config.seed,
         threads=config.threads,
-        append_group=True,
+        append_group=not config.shared,
         reward_scale=config.reward_scale,
         worlds=config.worlds if config.paired else None,
         **config.parameters,
@@ -149,17 +150,18 @@ def make_model(config: Training) -> BaseAlgorithm:
     settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
     settings |= {"policy_kwargs": {"net_arch": list(config.net_arch)}, "device": "cpu"}
     model: BaseAlgorithm
+    policy: Any = "MlpPolicy" if config.shared else GroupedPolicy
     with warnings.catch_warnings():
         # A last minibatch that is smaller than the others does no harm.
         warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
         if config.algorithm == "sb3-ppo":
-            model = sb3.PPO(GroupedPolicy, env, **settings)  # type: ignore[arg-type]
+            model = sb3.PPO(policy, env, **settings)
         elif config.algorithm == "ppo":
-            model = PPO(GroupedPolicy, env, skip_idle=config.skip_idle, **settings)
+            model = PPO(policy, env, skip_idle=config.skip_idle, **settings)
         else:
             names = "skip_idle penalty alpha beta weight mode credit tolerance"
             fair = {name: getattr(config, name) for name in names.split()}
-            model = FairPPO(GroupedPolicy, env, **fair, **settings)
+            model = FairPPO(policy, env, **fair, **settings)
     env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # the model has seeded it with its own seed
     return model
 
@@ -217,6 +219,21 @@ class Settings(Protocol):
 S = TypeVar("S", bound=Settings)
 
 
+class Learning(Protocol):
+    """Lets a model learn until its settings' steps are done."""
+
+    def __call__(
+        self,
+        model: BaseAlgorithm,
+        config: Any,
+        callbacks: list[BaseCallback],
+        *,
+        progress: bool,
+        callback: MaybeCallback,
+    ) -> BaseAlgorithm:
+        """Return the model."""
+
+
 def train_as(
     config: S,
     make: Callable[[S], BaseAlgorithm],
@@ -225,14 +242,28 @@ def train_as(
     resume: bool,
     progress: bool,
     callback: MaybeCallback,
+    learn: Learning | None = None,
+    keeper: "Callable[[Run], Keeper] | None" = None,
 ) -> BaseAlgorithm:
-    """Train and return the model that a function makes of settings; arguments as for `train`."""
+    """Train and return the model that a function makes of settings.
+
+    Args:
+        config: What is trained, and how.
+        make: Makes the untrained model.
+        out: As for `train`, and so on.
+        resume: As for `train`.
+        progress: As for `train`.
+        callback: As for `train`.
+        learn: What lets it learn; None: rollouts, each logged.
+        keeper: What keeps the state; None: `Keeper`, at the beginning of each rollout.
+    """
+    learn, keeper = learn or _learn, keeper or Keeper
     if out is None:
         if resume:
             raise ValueError("out must name the run to resume, got None")
         with own_chance(config.threads):
             model = make(config)
-            return _learn(model, config, [], progress=progress, callback=callback)
+            return learn(model, config, [], progress=progress, callback=callback)
     with own_chance(config.threads):
         if resume:
             run = Run.open(Path(out))
@@ -245,22 +276,15 @@ def train_as(
             need_tensorboard()
             model = make(config)  # before the folder is made: bad parameters leave nothing behind
             run = Run.create(Path(out), config.as_dict())
-        return _learn_into(run, model, config, progress=progress, callback=callback)
-
-
-def _learn_into(
-    run: Run, model: BaseAlgorithm, config: Settings, *, progress: bool, callback: MaybeCallback
-) -> BaseAlgorithm:
-    """Train, and keep what is needed to go on whatever happens."""
-    keeper = Keeper(run)
-    with run.log(model):
-        try:
-            _learn(model, config, [keeper], progress=progress, callback=callback)
-        finally:
-            keeper.write()
-    if model.num_timesteps >= config.steps:
-        model.save(run.folder / "model.zip")
-    return model
+        keeping = keeper(run)
+        with run.log(model):
+            try:
+                learn(model, config, [keeping], progress=progress, callback=callback)
+            finally:
+                keeping.write()
+        if model.num_timesteps >= config.steps:
+            model.save(run.folder / "model.zip")
+        return model
 
 
 def _learn(
@@ -271,13 +295,21 @@ def _learn(
     if progress:
         unit = "agent steps" if of_agents else "steps"
         callbacks.append(Bar(config.steps, name=config.algorithm, unit=unit))
-    if callback is not None:
-        callbacks.extend(callback if isinstance(callback, list) else [cast(BaseCallback, callback)])
+    callbacks.extend(callbacks_of(callback))
     left = config.steps - model.num_timesteps
     if left > 0:
-        fresh = model.num_timesteps == 0
+        fresh = model._last_obs is None  # else its first episodes have begun, and have to go on
         model.learn(left, callback=CallbackList(callbacks), log_interval=1, reset_num_timesteps=fresh)
     return model
+
+
+def callbacks_of(callback: MaybeCallback) -> list[BaseCallback]:
+    """Return what a learner is given as callbacks as a list of them."""
+    if callback is None:
+        return []
+    if isinstance(callback, list):
+        return [*callback]
+    return [callback if isinstance(callback, BaseCallback) else ConvertCallback(callback)]
 
 
 def load(run: str | Path) -> tuple[BaseAlgorithm, Training]:

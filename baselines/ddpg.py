@@ -1,0 +1,814 @@
+"""Decentralised DDPG for all agents of a team at once, and its fair variants Fair-E and Fair-ER.
+
+Every pursuer of Grupen, Selman and Lee (2022) learns from its own observations, actions and rewards, with its own actor
+and critic. `DDPG` is that as one Stable-Baselines3 algorithm: the rows of the environment are the agents, and the
+networks of all agents are one stack (`fair_envs.baselines.team_networks`) that is updated in one pass, each agent's
+from its own transitions. Losses are summed over the agents and gradients clipped for each: nothing leaks between them.
+
+* `FairE` shares one actor and one critic among all agents and pools what they experience. The policy of the team is
+  then as symmetric as the observations are; see the page of `fair_envs.envs.pursuit.rules.Pursuit`.
+* `FairER` lets every agent keep its own networks and pulls its actor towards those of the others.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import (
+    GymEnv,
+    MaybeCallback,
+    PyTorchObs,
+    Schedule,
+)
+from stable_baselines3.common.utils import FloatSchedule
+from stable_baselines3.common.vec_env import VecEnv
+
+from fair_envs.baselines.ppo import lanes_of, source_of
+from fair_envs.baselines.pursuit import Team
+from fair_envs.baselines.team_networks import SQUASHES, Sets, Stack, stack, unit
+from fair_envs.core import Lanes, Rules
+from fair_envs.envs.pursuit.rules import Pursuit, parts_of
+from fair_envs.faces.sb3 import LanesVecEnv
+from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+
+Natural = Annotated[int, Range(0)]
+REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+Form = Literal["plain", "normalised", "automatic"]
+ACTOR, CRITIC = (128, 128), (128, 128, 128)  # sizes of layers; P
+OURS = ("agents", "shared", "critics")  # arguments of a policy that the learner gives
+SLACK = 1e-6  # added to a norm that is divided by
+LARGE_BLOCK = 31 * 2**20  # bytes; glibc learns nothing from one of more than 32 MiB
+
+
+# -------------------------------------------------------------------------------------------------------- policies
+
+
+class TeamPolicy(BasePolicy):
+    """Deterministic actors and critics of all agents of a team; rows are the agents, lane by lane.
+
+    Args:
+        observation_space: Of one agent, a Box of one axis.
+        action_space: Of one agent, a Box of one axis from -1 to 1.
+        lr_schedule: The actors' learning rate; not used here.
+        agents: How many there are.
+        shared: Whether all have the same networks.
+        directions: Whether an action is a direction, a vector of length 1; otherwise each entry is squashed by itself.
+        net_arch: Sizes of the layers, of actors under ``"pi"`` and critics under ``"qf"``, or of both; None: the
+            paper's. A critic sees the action in its first layer; the paper's code adds it in the second.
+        critics: How many critics each network has; 2 are TD3's twins.
+        sets: Where observations hold what, for networks that see team-mates as a set; None: they see numbers.
+
+    Attributes:
+        actor: The actors, a stack of as many networks as there are.
+        critic: The critics; the twins come after all first ones.
+        actor_target: Their slow copies, and those of the critics.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.spaces.Box,
+        action_space: gym.spaces.Box,
+        lr_schedule: Schedule,
+        *,
+        agents: int,
+        shared: bool = False,
+        directions: bool = False,
+        net_arch: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
+        critics: int = 1,
+        sets: Sets | None = None,
+    ) -> None:
+        check_spaces(observation_space, action_space)
+        super().__init__(observation_space, action_space, squash_output=True)
+        self.agents, self.shared, self.directions, self.critics = agents, shared, directions, critics
+        self.networks = 1 if shared else agents
+        self.squash = SQUASHES[directions]
+        inputs, outputs = observation_space.shape[0], action_space.shape[0]
+        if sets is not None and Sets(*sets).size != inputs:
+            raise ValueError(f"sets must be of observations of {inputs} numbers, got {sets}")
+        sets = None if sets is None else Sets(*sets)
+        of_actors, of_critics = layers_of(net_arch)
+        actor = partial(stack, self.networks, inputs, of_actors, outputs, sets=sets)
+        critic = partial(stack, critics * self.networks, inputs + outputs, of_critics, 1, sets=sets)
+        self.actor, self.actor_target = actor(), actor()
+        self.critic, self.critic_target = critic(), critic()
+        for target, source in ((self.actor_target, self.actor), (self.critic_target, self.critic)):
+            target.load_state_dict(source.state_dict())
+            target.requires_grad_(False)
+
+    def act(self, actor: Stack, observations: th.Tensor) -> th.Tensor:
+        """Return the actions of these actors, shape (networks, batch, axes), for observations (networks, batch, d)."""
+        return self.squash(actor(observations))
+
+    def allowed(self, actions: th.Tensor) -> th.Tensor:
+        """Return the nearest actions that an actor could take."""
+        return unit(actions) if self.directions else actions.clamp(-1, 1)
+
+    def values(self, critic: Stack, observations: th.Tensor, actions: th.Tensor, *, critics: int) -> th.Tensor:
+        """Return what the first so many critics of each network say of actions, shape (critics, networks, batch)."""
+        inputs = th.cat([observations, actions], -1).repeat(critics, 1, 1)
+        values: th.Tensor = critic(inputs)
+        return values.view(critics, self.networks, -1)
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
+        """Return the actions of the rows, shape (rows, axes)."""
+        rows = cast(th.Tensor, observation)
+        if self.shared:
+            return self.act(self.actor, rows.unsqueeze(0))[0]
+        if len(rows) % self.agents:
+            raise ValueError(
+                f"observation must have {self.agents} rows for each lane, one for each agent, got {len(rows)}"
+            )
+        of_agents = rows.view(-1, self.agents, rows.shape[-1]).transpose(0, 1)
+        return self.act(self.actor, of_agents).transpose(0, 1).reshape(len(rows), -1)
+
+    def forward(self, observation: th.Tensor, deterministic: bool = False) -> th.Tensor:
+        """Return the actions of the rows."""
+        return self._predict(observation, deterministic)
+
+
+class DeepSetsPolicy(TeamPolicy):
+    """A `TeamPolicy` that sees team-mates as a set; `DDPG` tells it where the observations hold them."""
+
+
+def layers_of(net_arch: Sequence[int] | Mapping[str, Sequence[int]] | None) -> tuple[tuple[int, ...], ...]:
+    """Return the sizes of the layers of actors and of critics.
+
+    Raises:
+        ValueError: Sizes that cannot be, or other networks than ``"pi"`` and ``"qf"``.
+    """
+    if net_arch is None:
+        return ACTOR, CRITIC
+    given = net_arch if isinstance(net_arch, Mapping) else {"pi": net_arch, "qf": net_arch}
+    if set(given) != {"pi", "qf"} or not all(isinstance(sizes, Sequence) for sizes in given.values()):
+        raise ValueError(f"net_arch must list sizes, or those of 'pi' and of 'qf', got {net_arch!r}")
+    actor, critic = (tuple(checked("net_arch", size, Count) for size in given[name]) for name in ("pi", "qf"))
+    return actor, critic
+
+
+def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
+    """Raise ValueError unless observations are vectors, and actions vectors of numbers from -1 to 1."""
+    if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
+        raise ValueError(f"env must have observations that are vectors of numbers, got {observation_space}")
+    vectors = isinstance(action_space, gym.spaces.Box) and len(action_space.shape) == 1
+    if not vectors or np.any(action_space.low != -1) or np.any(action_space.high != 1):  # type: ignore[attr-defined]
+        raise ValueError(f"env must have actions in a Box of vectors from -1 to 1, got {action_space}")
+
+
+def sets_of(rules: Rules | None) -> Sets:
+    """Return where the observations of an environment hold what.
+
+    Raises:
+        ValueError: It does not say.
+    """
+    if not isinstance(rules, Pursuit) or rules.params.observation == "authors":
+        came = "another environment" if not isinstance(rules, Pursuit) else "observation='authors'"
+        raise ValueError(
+            "DeepSetsPolicy must be told policy_kwargs['sets'] unless it plays FairPursuit with observation 'relative' "
+            f"or 'torus', got {came}"
+        )
+    params, parts = rules.params, parts_of(rules.params)
+    mates = 0 if params.blind else params.pursuers - 1
+    return Sets(base=parts.evader * params.evaders, mates=mates, mate=parts.mate, own=parts.own)
+
+
+# ------------------------------------------------------------------------------------------------------- the replay
+
+
+class Batch(NamedTuple):
+    """Transitions of each network's agent, or of all agents where it is shared; shapes (networks, batch, ...)."""
+
+    observations: th.Tensor
+    actions: th.Tensor
+    rewards: th.Tensor  # the discounted sum over the transition's steps
+    following: th.Tensor  # observations after them
+    discounts: th.Tensor  # of what follows; 0 where nothing does
+
+
+class TeamReplay(ReplayBuffer):
+    """Stable-Baselines3's replay buffer whose samples come from the agent that they are for."""
+
+    def team_batch(self, size: int, *, agents: int, shared: bool, n_steps: int, gamma: float, env: Any = None) -> Batch:
+        """Return a batch for each network, drawn with NumPy's global generator as Stable-Baselines3 does.
+
+        Args:
+            size: Transitions for each network.
+            agents: How many there are; the rows are theirs, lane by lane.
+            shared: Whether there is one network for all.
+            n_steps: Steps that a transition spans, fewer where an episode ends or where the newest step is.
+            gamma: The discount of a step.
+            env: What normalises observations and rewards, or None.
+        """
+        lanes = self.n_envs // agents
+        shape = 1 if shared else agents, size
+        agent = np.random.randint(agents, size=shape) if shared else np.arange(agents)[:, None]
+        row = agents * np.random.randint(lanes, size=shape) + agent
+        first = np.random.randint(self.size(), size=shape)
+        last, rewards, discounts = self._spans(first, row, n_steps=n_steps, gamma=gamma, env=env)
+        return Batch(
+            observations=self._tensor(self._normalize_obs(self._at(self.observations, first, row), env)),
+            actions=self._tensor(self._at(self.actions, first, row)),
+            rewards=self._tensor(rewards),
+            following=self._tensor(self._normalize_obs(self._at(self.next_observations, last, row), env)),
+            discounts=self._tensor(discounts),
+        )
+
+    def cut(self) -> None:
+        """Let the newest steps be the last ones of episodes that were cut short, where they are not the last anyhow."""
+        if self.size():
+            newest = (self.pos - 1) % self.buffer_size
+            self.timeouts[newest] = np.maximum(self.timeouts[newest], 1 - self.dones[newest])
+            self.dones[newest] = 1
+
+    def _spans(
+        self, first: NDArray[Any], row: NDArray[Any], *, n_steps: int, gamma: float, env: Any
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return where spans of steps end, their discounted rewards, and the discount of what follows."""
+        step = np.arange(n_steps)[:, np.newaxis, np.newaxis]
+        place = (first + step) % self.buffer_size
+        ends = (self._at(self.dones, place, row) != 0) | (place == (self.pos - 1) % self.buffer_size)
+        ends[-1] = True
+        steps = ends.argmax(0)  # further ones
+        discounts = np.multiply.accumulate(np.array([1, *[gamma] * n_steps], np.float32))
+        earned = self._normalize_reward(self._at(self.rewards, place, row), env)
+        rewards = np.where(step <= steps, discounts[step] * earned, 0).sum(0)
+        last = (first + steps) % self.buffer_size
+        terminated = self._at(self.dones, last, row) * (1 - self._at(self.timeouts, last, row))
+        return last, rewards, discounts[steps + 1] * (1 - terminated)
+
+    def _at(self, values: NDArray[Any], place: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
+        """Return ``values[place, row]``, which NumPy is slower at."""
+        flat = values.reshape(-1, *values.shape[2:])
+        return flat.take(place * self.n_envs + row, axis=0)  # type: ignore[no-any-return]
+
+    def _tensor(self, values: Any) -> th.Tensor:
+        return th.as_tensor(values.astype(np.float32, copy=False), device=self.device)
+
+
+# ---------------------------------------------------------------------------------------------------- the algorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """How exploration falls: from its begin to its end, in a share of the training."""
+
+    fraction: float
+    eps: tuple[float, float]  # probability that an agent does as the guide says
+    sigma: tuple[float, float]  # size of a draw of the noise
+    theta: float  # share of the noise that fades in a step
+
+    def at(self, progress: float) -> tuple[float, float]:
+        """Return the probability and the size when so large a share of the training is over."""
+        gone = min(1.0, progress / self.fraction) if self.fraction else 1.0
+        return tuple(first + gone * (last - first) for first, last in (self.eps, self.sigma))  # type: ignore[return-value]
+
+
+class DriftingNoise:
+    """Ornstein and Uhlenbeck's noise of all rows: each step's pull back to 0, and a draw of a given size.
+
+    Attributes:
+        state: Shape (rows, axes); it is never put back to 0, as in the authors' code.
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, theta: float) -> None:
+        self.state, self._theta = np.zeros(shape), theta
+
+    def draw(self, sigma: float) -> NDArray[np.float64]:
+        """Return the noise of the next step, drawn with NumPy's global generator."""
+        self.state += sigma * np.random.standard_normal(self.state.shape) - self._theta * self.state
+        return self.state
+
+
+A = TypeVar("A", bound="DDPG")
+
+
+class DDPG(OffPolicyAlgorithm):
+    """Decentralised DDPG of n agents (Lillicrap et al., 2016), with the stabilisers of TD3 (Fujimoto et al., 2018).
+
+    P marks what Grupen, Selman and Lee (2022) say in appendix C, C their code. Both explore in part by what a `guide`
+    does: with probability ``exploration_*_eps`` an agent acts as it says, otherwise by its actor and drifting noise.
+
+    Example:
+        >>> env = make_sb3("FairPursuit-v0", n_envs=16)
+        >>> model = DDPG("MlpPolicy", env, guide=Greedy(), seed=0).learn(1_000_000)
+
+    Args:
+        policy: ``"MlpPolicy"``, or ``"DeepSetsPolicy"``, which sees team-mates as a set; ``policy_kwargs`` are those of
+            `TeamPolicy`, ``net_arch`` among them.
+        env: One row for each agent, lane by lane, as `fair_envs.make_sb3` gives by default.
+        agents: How many rows a lane has; None: the environment says, or each row is alone.
+        shared: Whether all agents have the same networks and learn from the transitions of all.
+        learning_rate: Of the actors; a number or a schedule; P.
+        critic_learning_rate: Of the critics; P.
+        buffer_size: Transitions of each agent that are kept; P.
+        learning_starts: Steps before the first update, those of all agents counted; agents explore as later on, not at
+            random as Stable-Baselines3's do. C: 1,000 episodes.
+        batch_size: Transitions that each network learns from in an update; P.
+        tau: Share of the networks in their slow copies after an update; C; P: 0.001.
+        gamma: Discount of a step; P.
+        n_steps: Steps of the returns that critics learn; P, C: 1.
+        train_freq: Steps of the batch of lanes between updates; C: 5, of one lane.
+        gradient_steps: Updates then.
+        max_grad_norm: Largest norm of each network's gradient; P.
+        twin_critics: TD3: the lower of two critics' values is the target.
+        policy_delay: TD3: updates of the critics to one of the actors and of the slow copies.
+        target_policy_noise: TD3: standard deviation of the noise in the target's action; 0: none.
+        target_noise_clip: TD3: that noise is at most so large.
+        guide: Who shows what to do; None: nobody does.
+        exploration_fraction: Share of the training in which exploration falls; C: 15,000 of 125,000 episodes.
+        exploration_initial_eps: Probability at first that an agent does as the guide says; C.
+        exploration_final_eps: The same in the end; C.
+        noise_initial_sigma: Size of a draw of the noise at first; C.
+        noise_final_sigma: The same in the end; C.
+        noise_theta: Share of the noise that fades in a step; C.
+
+    Raises:
+        ValueError: A value outside its range; an environment without vectors of continuous actions from -1 to 1; a
+            ``train_freq`` in episodes.
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": TeamPolicy, "DeepSetsPolicy": DeepSetsPolicy}
+    policy: TeamPolicy
+    replay_buffer: TeamReplay | None
+
+    def __init__(
+        self,
+        policy: str | type[TeamPolicy],
+        env: GymEnv | str | None,
+        *,
+        agents: int | None = None,
+        shared: bool = False,
+        learning_rate: float | Schedule = 1e-4,
+        critic_learning_rate: float | Schedule = 1e-3,
+        buffer_size: int = 500_000,
+        learning_starts: int = 1000,
+        batch_size: int = 512,
+        tau: float = 0.01,
+        gamma: float = 0.99,
+        n_steps: int = 1,
+        train_freq: int | tuple[int, str] = 5,
+        gradient_steps: int = 1,
+        max_grad_norm: float = 0.5,
+        twin_critics: bool = False,
+        policy_delay: int = 1,
+        target_policy_noise: float = 0.0,
+        target_noise_clip: float = 0.5,
+        guide: Team | None = None,
+        exploration_fraction: float = 0.12,
+        exploration_initial_eps: float = 0.95,
+        exploration_final_eps: float = 0.05,
+        noise_initial_sigma: float = 0.3,
+        noise_final_sigma: float = 0.02,
+        noise_theta: float = 0.15,
+        policy_kwargs: dict[str, Any] | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+    ) -> None:
+        super().__init__(
+            policy,
+            env,  # type: ignore[arg-type]
+            checked_rate("learning_rate", learning_rate),
+            buffer_size=checked("buffer_size", buffer_size, Count),
+            learning_starts=checked("learning_starts", learning_starts, Natural),
+            batch_size=checked("batch_size", batch_size, Count),
+            tau=checked("tau", tau, Share),
+            gamma=checked("gamma", gamma, Share),
+            train_freq=checked_frequency(train_freq),
+            gradient_steps=checked("gradient_steps", gradient_steps, Count),
+            replay_buffer_class=TeamReplay,
+            policy_kwargs=policy_kwargs,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            verbose=verbose,
+            device=device,
+            support_multi_env=True,
+            seed=seed,
+            sde_support=False,
+        )
+        self.shared = checked("shared", shared, bool)
+        self.return_steps = checked("n_steps", n_steps, Count)  # SB3's own n_steps would want its own replay
+        self.critic_learning_rate = checked_rate("critic_learning_rate", critic_learning_rate)
+        self.max_grad_norm = checked("max_grad_norm", max_grad_norm, Positive)
+        self.twin_critics = checked("twin_critics", twin_critics, bool)
+        self.policy_delay = checked("policy_delay", policy_delay, Count)
+        self.target_policy_noise = checked("target_policy_noise", target_policy_noise, Weight)
+        self.target_noise_clip = checked("target_noise_clip", target_noise_clip, Weight)
+        self.exploration = Exploration(
+            fraction=checked("exploration_fraction", exploration_fraction, Share),
+            eps=(
+                checked("exploration_initial_eps", exploration_initial_eps, Share),
+                checked("exploration_final_eps", exploration_final_eps, Share),
+            ),
+            sigma=(
+                checked("noise_initial_sigma", noise_initial_sigma, Weight),
+                checked("noise_final_sigma", noise_final_sigma, Weight),
+            ),
+            theta=checked("noise_theta", noise_theta, Share),
+        )
+        if guide is not None and not isinstance(guide, Team):
+            raise ValueError(f"guide must be a Team such as Greedy(), or None, got {guide!r}")
+        if reserved := set(policy_kwargs or {}) & set(OURS):
+            raise ValueError(f"policy_kwargs must leave {', '.join(sorted(reserved))} to the learner's own arguments")
+        self.guide = guide
+        self.agents = _agents_of(self.env, agents)
+        if _init_setup_model:
+            self._setup_model()
+
+    def _setup_model(self) -> None:
+        """Make the networks, the optimisers and the replay."""
+        check_spaces(self.observation_space, self.action_space)
+        self._check_env(self.env)
+        rules = self._rules
+        ours = {"agents": self.agents, "shared": self.shared, "critics": 1 + self.twin_critics}
+        self.policy_kwargs = kwargs = {**self.policy_kwargs, **ours}  # the caller's stay as they came
+        if rules is not None:
+            kwargs.setdefault("directions", isinstance(rules, Pursuit) and rules.params.action == "direction")
+        if self.policy_class is DeepSetsPolicy and "sets" not in kwargs:
+            kwargs["sets"] = sets_of(rules)
+        self.replay_buffer = TeamReplay(
+            self.buffer_size * self.agents,
+            self.observation_space,
+            self.action_space,
+            device=self.device,
+            n_envs=self.n_envs,
+        )
+        super()._setup_model()
+        self.critic_schedule = FloatSchedule(self.critic_learning_rate)
+        self.actor_optimizer = th.optim.Adam([self.policy.actor.weights], self.lr_schedule(1), fused=True)
+        self.critic_optimizer = th.optim.Adam([self.policy.critic.weights], self.critic_schedule(1), fused=True)
+        self.noise = DriftingNoise((self.n_envs, *cast(Any, self.action_space.shape)), theta=self.exploration.theta)
+        keep_freed_memory()
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Learn in another environment from now on, of as many rows."""
+        env = self._wrap_env(env, self.verbose)
+        self._check_env(env)
+        super().set_env(env, force_reset)
+
+    def _check_env(self, env: VecEnv | None) -> None:
+        """Raise ValueError unless an environment has this many agents, and is one of this package if there is a guide.
+
+        Each has been checked before: but a model can be loaded or set to go on in another environment.
+        """
+        _agents_of(env, self.agents)
+        if self.guide is not None and env is not None and lanes_of(env) is None:
+            raise ValueError("guide must be None for an environment that fair_envs.make_sb3 has not made")
+
+    @property
+    def _rules(self) -> Rules | None:
+        """The rules of the environment, if its rows are the agents of one of this package."""
+        found = None if self.env is None else source_of(self.env)
+        return None if found is None else found.lanes.rules
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "actor_optimizer", "critic_optimizer"], []
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "noise"]
+
+    # ------------------------------------------------------------------------------------------------- exploration
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what the rows do while they learn: as the guide says, or as the actor does with noise; twice."""
+        eps, sigma = self.exploration.at(1 - self._current_progress_remaining)
+        noise = self.noise.draw(sigma)
+        actions = self.predict(cast(NDArray[Any], self._last_obs))[0]
+        if sigma:
+            actions = self.policy.allowed(th.as_tensor(actions + noise)).numpy()
+        if self.guide is not None:
+            lanes = cast(LanesVecEnv, lanes_of(cast(VecEnv, self.env))).lanes
+            seen = cast(NDArray[Any], self._last_obs).reshape(lanes.count, lanes.agents, -1)
+            guided = np.random.random(n_envs) < eps
+            shown = self.guide(cast(Lanes, lanes), seen).reshape(actions.shape)
+            actions = np.where(guided[:, np.newaxis], shown, actions)
+        actions = actions.astype(np.float32)
+        return actions, actions
+
+    # ---------------------------------------------------------------------------------------------------- learning
+
+    def _setup_learn(
+        self, total_timesteps: int, callback: MaybeCallback = None, reset_num_timesteps: bool = True, *args: Any
+    ) -> tuple[int, BaseCallback]:
+        """Begin to learn; what was played before is another episode if the environment is reset now."""
+        if reset_num_timesteps or self._last_obs is None:
+            cast(TeamReplay, self.replay_buffer).cut()
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args)
+
+    def learn(
+        self: A,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int | None = 100,
+        tb_log_name: str = "DDPG",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> A:
+        """Train for so many steps of agents, and log every so many of their episodes (None: never)."""
+        every = cast(int, log_interval)  # SB3 takes None too
+        return super().learn(total_timesteps, callback, every, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def train(self, gradient_steps: int, batch_size: int) -> None:
+        """Update the networks of all agents so many times."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.actor_optimizer)
+        for group in self.critic_optimizer.param_groups:
+            group["lr"] = self.critic_schedule(self._current_progress_remaining)
+        for _ in range(gradient_steps):
+            batch = cast(TeamReplay, self.replay_buffer).team_batch(
+                batch_size,
+                agents=self.agents,
+                shared=self.shared,
+                n_steps=self.return_steps,
+                gamma=self.gamma,
+                env=self._vec_normalize_env,
+            )
+            self.update(batch)
+
+    def update(self, batch: Batch) -> None:
+        """Take one step of all critics, and, every `policy_delay` times, one of all actors and of the slow copies."""
+        self._n_updates += 1
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self._update_critics(batch)
+        if self._n_updates % self.policy_delay == 0:
+            self._update_actors(batch.observations)
+            for slow, quick in (
+                (self.policy.actor_target, self.policy.actor),
+                (self.policy.critic_target, self.policy.critic),
+            ):
+                slow.weights.data.lerp_(quick.weights.data, self.tau)
+
+    def _update_critics(self, batch: Batch) -> None:
+        targets = self._targets(batch)
+        critics = self.policy.critics
+        values = self.policy.values(self.policy.critic, batch.observations, batch.actions, critics=critics)
+        losses = (values - targets).square().mean(-1)  # (critics, networks)
+        (gradient,) = th.autograd.grad(losses.sum(), [self.policy.critic.weights])
+        self._descend(self.critic_optimizer, self.policy.critic, gradient)
+        self.logger.record_mean("train/critic_loss", losses.mean().item())
+
+    @th.no_grad()
+    def _targets(self, batch: Batch) -> th.Tensor:
+        """Return what critics should have said of the transitions, shape (networks, batch)."""
+        actions = self.policy.act(self.policy.actor_target, batch.following)
+        if self.target_policy_noise:
+            size = self.target_noise_clip
+            noise = (th.randn_like(actions) * self.target_policy_noise).clamp(-size, size)
+            actions = self.policy.allowed(actions + noise)
+        values = self.policy.values(
+            self.policy.critic_target, batch.following, actions, critics=self.policy.critics
+        ).amin(0)
+        return batch.rewards + batch.discounts * values
+
+    def _update_actors(self, observations: th.Tensor) -> None:
+        gradient = self._actors_gradient(observations)
+        self._descend(self.actor_optimizer, self.policy.actor, gradient)
+
+    def _actors_gradient(self, observations: th.Tensor) -> th.Tensor:
+        """Return the gradients of what the actors minimise, shape (networks, parameters): minus the critics' values."""
+        return self._gradient(-self._values(observations, self.policy.act(self.policy.actor, observations)).mean(-1))
+
+    def _values(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
+        """Return the values of each network's actions, shape (networks, batch)."""
+        values = self.policy.values(self.policy.critic, observations, actions, critics=1)[0]
+        self.logger.record_mean("train/value", values.detach().mean().item())
+        return values
+
+    def _gradient(self, losses: th.Tensor, *, keep: bool = False) -> th.Tensor:
+        """Return each network's gradient of its own loss, shape (networks, parameters), for losses (networks,)."""
+        (gradient,) = th.autograd.grad(losses.sum(), [self.policy.actor.weights], retain_graph=keep)
+        return gradient
+
+    def _descend(self, optimizer: th.optim.Optimizer, networks: Stack, gradient: th.Tensor) -> None:
+        """Take a step against gradients, each network's clipped by itself."""
+        norm = gradient.norm(dim=1, keepdim=True)
+        networks.weights.grad = gradient * (self.max_grad_norm / (norm + SLACK)).clamp(max=1.0)
+        optimizer.step()
+
+    # --------------------------------------------------------------------------------------------------- interruption
+
+    def carried(self) -> dict[str, Any]:
+        """Return what the rest of a training depends on besides the networks: the noise and the replay."""
+        replay = cast(TeamReplay, self.replay_buffer)
+        filled = replay.size()
+        kept = {name: th.as_tensor(getattr(replay, name)[:filled]) for name in REPLAYED}
+        return {"noise": th.as_tensor(self.noise.state), "replay": kept, "place": (replay.pos, replay.full)}
+
+    def forget_replay(self) -> None:
+        """Empty the replay; a training that is over needs none."""
+        replay = cast(TeamReplay, self.replay_buffer)
+        replay.pos, replay.full = 0, False
+
+    def carry(self, state: dict[str, Any]) -> None:
+        """Take up what another model of the same settings carried."""
+        replay = cast(TeamReplay, self.replay_buffer)
+        self.noise.state[:] = state["noise"].numpy()
+        for name, values in state["replay"].items():
+            getattr(replay, name)[: len(values)] = values.numpy()
+        replay.pos, replay.full = state["place"]
+
+
+def keep_freed_memory() -> None:
+    """Have glibc keep freed memory for what comes next instead of giving it back to the system after each update.
+
+    Its malloc learns from a large block that is freed: from then on blocks up to that size come from a heap that keeps
+    twice as much (``man mallopt``, M_MMAP_THRESHOLD). Where malloc is another nothing happens.
+    """
+    np.empty(LARGE_BLOCK, np.uint8)
+
+
+def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:
+    """Return a learning rate: a number of at least 0, or a schedule."""
+    return rate if callable(rate) else cast(float, checked(name, rate, Weight))
+
+
+def checked_frequency(train_freq: int | tuple[int, str]) -> tuple[int, str]:
+    """Return how many steps are between updates, and their unit.
+
+    Raises:
+        ValueError: Another unit than steps, or fewer than one.
+    """
+    count, unit = train_freq if isinstance(train_freq, tuple) and len(train_freq) == 2 else (train_freq, "step")
+    if unit != "step":
+        raise ValueError(f"train_freq must count steps, got {train_freq!r}")
+    return cast(int, checked("train_freq", count, Count)), "step"
+
+
+def _agents_of(env: VecEnv | None, given: int | None) -> int:
+    """Return how many rows a lane has.
+
+    Raises:
+        ValueError: The environment has another number, or rows for no whole number of lanes.
+    """
+    found = None if env is None else source_of(env)
+    if given is None:
+        return 1 if found is None else found.lanes.agents
+    agents = cast(int, checked("agents", given, Count))
+    if found is not None and agents != found.lanes.agents:
+        raise ValueError(f"agents must be {found.lanes.agents}, as the environment has, got {agents}")
+    if env is not None and env.num_envs % agents:
+        raise ValueError(f"agents must divide the environment's {env.num_envs} rows, got {agents}")
+    return agents
+
+
+class FairE(DDPG):
+    """Fair-E: all agents share one actor and one critic, and learn from the transitions of all (section 4.2).
+
+    Where exchanging agents exchanges their observations, the policy of the team is then equivariant under that
+    exchange, and outcomes are as likely for each agent, if the agents are equal in the world. Sharing alone is not
+    enough: with ``teammates="index"``, or with pursuers of different speeds, nothing follows; a warning says so. With
+    the default, ``"cyclic"``, the team is equivariant under rotations: each agent captures as often, and with three
+    pursuers each pair. ``"DeepSetsPolicy"`` makes it equivariant under all permutations. An update takes one step for
+    all agents, not one each. The replay holds ``buffer_size`` transitions of each agent; the paper's 500,000 are of
+    all.
+
+    Args:
+        policy: As `DDPG`.
+        env: As `DDPG`.
+        settings: Those of `DDPG` but ``shared``, which is True.
+    """
+
+    def __init__(self, policy: str | type[TeamPolicy], env: GymEnv | str | None, **settings: Any) -> None:
+        if checked("shared", settings.pop("shared", True), bool) is False:
+            raise ValueError("shared must be True for Fair-E, got False")
+        super().__init__(policy, env, shared=True, **settings)
+
+    def _setup_model(self) -> None:
+        if not self.shared:
+            raise ValueError("shared must be True for Fair-E, got a model of another class, saved with False")
+        if self._rules is not None and (missing := asymmetry(self._rules, sets=self.policy_class is DeepSetsPolicy)):
+            warnings.warn(f"Fair-E's team has no symmetry: {missing}", stacklevel=4)
+        super()._setup_model()
+
+
+def asymmetry(rules: Rules, *, sets: bool) -> str:
+    """Return why networks that agents share do not make them alike, as far as is known; nothing if they do.
+
+    Args:
+        rules: The environment.
+        sets: Whether the networks see team-mates as a set.
+    """
+    if not isinstance(rules, Pursuit):
+        return ""
+    params = rules.params
+    if len(set(rules.factors)) > 1:
+        return f"pursuers have different speeds, {rules.factors.tolist()}"
+    if params.teammates != "index" or sets or params.blind or params.pursuers < 3:
+        return ""
+    return "with teammates='index' observations are not exchanged with the agents; use 'cyclic' or DeepSetsPolicy"
+
+
+class FairER(DDPG):
+    """Fair-ER: every agent keeps its own networks, and its actor is pulled towards what the others' would do (Eq. 10).
+
+    Agent i maximises ``J(phi_i) - weight * J_eqv,i`` with the mean over its observations o and the other agents j of
+
+        J_eqv,i = 1 - cos(mu_i(o) - mu_j(o)),
+
+    0 if all actors are the same function, 2 if they are opposite. Both actors see agent i's observation; the others'
+    are constants. Equation 10 adds the penalty to what is maximised; it is subtracted here, as the text means and as
+    the code does.
+
+    Args:
+        policy: As `DDPG`.
+        env: As `DDPG`; actions have to be directions.
+        fairness_weight: Of the penalty (lambda); 0 is `DDPG`, and the first weight with ``form="automatic"``.
+        form: ``"plain"``: values as they are, which grow with rewards. ``"normalised"``: values divided by the mean of
+            their sizes, so that a weight means the same whatever the rewards. ``"automatic"``: values so divided, and a
+            weight for each agent that grows while its penalty is above the limit (a Lagrangian).
+        fairness_limit: With ``"automatic"``: the penalty that is allowed, from 0 to 2.
+        weight_learning_rate: With ``"automatic"``: how far a weight moves in an update, times the excess.
+        settings: Those of `DDPG` but ``shared``, which is False.
+    """
+
+    def __init__(
+        self,
+        policy: str | type[TeamPolicy],
+        env: GymEnv | str | None,
+        *,
+        fairness_weight: float = 0.5,
+        form: Form = "plain",
+        fairness_limit: float = 0.05,
+        weight_learning_rate: float = 0.01,
+        **settings: Any,
+    ) -> None:
+        self.fairness_weight = checked("fairness_weight", fairness_weight, Weight)
+        self.form = checked("form", form, Form)
+        self.fairness_limit = checked("fairness_limit", fairness_limit, Annotated[float, Range(0, 2)])
+        self.weight_learning_rate = checked("weight_learning_rate", weight_learning_rate, Weight)
+        if checked("shared", settings.pop("shared", False), bool) is True:
+            raise ValueError("shared must be False for Fair-ER, whose agents have their own networks, got True")
+        super().__init__(policy, env, **settings)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if not self.policy.directions or self.agents < 2:
+            came = "one agent" if self.agents < 2 else "other actions"
+            raise ValueError(f"env must have at least two agents whose actions are directions for Fair-ER, got {came}")
+        self._weights = th.full((self.agents,), float(self.fairness_weight), device=self.device)
+
+    def _actors_gradient(self, observations: th.Tensor) -> th.Tensor:
+        """Return the gradients of minus the values plus the weighted penalties, shape (networks, parameters)."""
+        actions = self.policy.act(self.policy.actor, observations)
+        values = self._values(observations, actions)
+        penalty = equivariance_penalty(self.policy, observations, actions)
+        of_values = self._gradient(-values.mean(-1), keep=True)
+        if self.form != "plain":
+            of_values = of_values / (values.detach().abs().mean(-1, keepdim=True) + SLACK)
+        of_penalty = self._weights.unsqueeze(1) * self._gradient(penalty)
+        self.logger.record_mean("train/penalty", penalty.detach().mean().item())
+        self.logger.record_mean("train/fairness_weight", self._weights.mean().item())
+        self.logger.record_mean("train/value_gradient", of_values.norm(dim=1).mean().item())
+        self.logger.record_mean("train/penalty_gradient", of_penalty.norm(dim=1).mean().item())
+        if self.form == "automatic":
+            excess = penalty.detach() - self.fairness_limit
+            self._weights = (self._weights + self.weight_learning_rate * excess).clamp(min=0)
+        return of_values + of_penalty
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        networks, others = super()._get_torch_save_params()
+        return networks, [*others, "_weights"]
+
+    def carried(self) -> dict[str, Any]:
+        """Return what `DDPG` carries, and the weights."""
+        return {**super().carried(), "weights": self._weights.cpu()}
+
+    def carry(self, state: dict[str, Any]) -> None:
+        """Take up what another model of the same settings carried."""
+        super().carry(state)
+        self._weights = state["weights"].to(self.device)
+
+
+def equivariance_penalty(policy: TeamPolicy, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
+    """Return the mean of 1 - cos(mu_i(o) - mu_j(o)) over agent i's observations and the other agents j, shape (n,).
+
+    It is computed as half the squared distance of the two directions, which is the same, exactly 0 for equal ones, and
+    has a gradient wherever a direction has. It is 0 where all actors are the same function of those observations, at
+    most 2, and its gradient is 0 there too: exactly opposite actors stay so. Only agent i's own actor has a gradient.
+
+    Args:
+        policy: Whose actors are compared.
+        observations: Of each agent, shape (n, batch, d).
+        actions: What each agent's actor does then, shape (n, batch, axes).
+    """
+    agents, batch, _ = observations.shape
+    with th.no_grad():
+        everything = observations.reshape(1, agents * batch, -1).expand(agents, -1, -1)
+        others = policy.act(policy.actor, everything).view(agents, agents, batch, -1)  # actor, agent whose it is
+    apart = 0.5 * (others - actions).square().sum(-1)  # 0 where the actor is the agent's own
+    return apart.mean(-1).sum(0) / (agents - 1)

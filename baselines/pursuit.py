@@ -1,0 +1,321 @@
+"""Teams that are written down or wrapped: who plays all pursuers of FairPursuit, to compare learnt ones with.
+
+`pursuit_evaluation.play_team` plays their episodes.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.compilation import Kernel, one_layout, readable, record_of
+from fair_envs.core import Lanes, Rules, check_seeds
+from fair_envs.envs.pursuit.ahead import looking
+from fair_envs.envs.pursuit.params import DIRECTION
+from fair_envs.envs.pursuit.rules import Pursuit
+from fair_envs.interactions import blank_facts
+from fair_envs.parameters import Count, Range, Weight, checked
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Codes = NDArray[np.int64]
+
+OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captures", "seen")
+"""The fields of a lane with a row for each pursuer, which come first; the trail, a picture's, stays as it is."""
+
+
+class Team:
+    """Plays all pursuers of a batch of lanes."""
+
+    def begin(self, lanes: Lanes, mask: Flags) -> None:
+        """Take note that these lanes begin an episode."""
+
+    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return actions of the rules' action space, shape (B, n, ...).
+
+        Args:
+            lanes: What is played, by rules of FairPursuit; they stay as they are.
+            observation: What the pursuers see, shape (B, n, d).
+        """
+        raise NotImplementedError
+
+
+def pursuit_of(rules: Rules) -> Pursuit:
+    """Return rules of FairPursuit.
+
+    Raises:
+        ValueError: They are another environment's.
+    """
+    if not isinstance(rules, Pursuit):
+        raise ValueError(f"rules must be those of FairPursuit, got those of {rules.name}")
+    return rules
+
+
+def greedy_directions(lanes: Lanes) -> Floats:
+    """Return the direction of the shortest way from each pursuer to the nearest free evader, shape (B, n, 2).
+
+    Directions are of length 1; (0, 0) where no evader is free.
+
+    Raises:
+        ValueError: The lanes are of another environment.
+    """
+    rules = pursuit_of(lanes.rules)
+    out = np.empty((lanes.count, lanes.agents, 2))
+    _loops(rules)["point"](readable(rules.code), readable(lanes.records), out)
+    return out
+
+
+def actions_of(rules: Rules, directions: NDArray[Any]) -> NDArray[Any]:
+    """Return the actions that head in directions, shape (..., 2): themselves, their angles or the nearest headings."""
+    kind, headings = rules.params.action, rules.params.headings
+    if kind == "direction":
+        return directions.astype(np.float32)
+    angle = np.arctan2(directions[..., 1], directions[..., 0])
+    if kind == "heading":
+        return np.asarray(angle[..., np.newaxis], np.float32)
+    chosen: Codes = np.rint(angle * headings / (2 * np.pi)).astype(np.int64) % headings
+    return chosen
+
+
+class Greedy(Team):
+    """Each pursuer heads for the nearest free evader (the paper's greedy controller).
+
+    It captures whenever pursuers are faster than the evader, and at equal speed or less never.
+    """
+
+    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the ways to the evader as actions."""
+        return actions_of(lanes.rules, greedy_directions(lanes))
+
+
+class Learned(Team):
+    """A model plays every pursuer, without noise.
+
+    A network's results may differ in their last bits with the number of rows that it is given.
+
+    Args:
+        model: Has ``predict(rows, deterministic=True) -> (actions, state)``, with a row for each pursuer of each lane;
+            row b n + i is what pursuer i of lane b sees. If its ``observation_space`` has one number more, that is i,
+            as for `fair_envs.baselines.GroupedPolicy`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return what the model predicts for each row.
+
+        Raises:
+            ValueError: The model takes other observations, or has other actions.
+        """
+        rows = self._rows(observation)
+        actions, _ = self.model.predict(rows, deterministic=True)
+        space = lanes.rules.action_space(lanes.rules.params)
+        shape = (lanes.count * lanes.agents, *(space.shape or ()))
+        if np.shape(actions) != shape:
+            raise ValueError(f"model must return actions of shape {shape} for these rules, got {np.shape(actions)}")
+        return np.asarray(actions, space.dtype).reshape(lanes.count, lanes.agents, *shape[1:])
+
+    def _rows(self, observation: NDArray[Any]) -> NDArray[Any]:
+        lanes, agents, size = observation.shape
+        space = getattr(self.model, "observation_space", None)
+        wanted = size if space is None else space.shape[0]
+        if wanted == size + 1:
+            number = np.broadcast_to(np.arange(agents, dtype=observation.dtype)[:, np.newaxis], (lanes, agents, 1))
+            observation = np.concatenate([observation, number], axis=-1)
+        elif wanted != size:
+            raise ValueError(f"model must take these rules' observations of {size} numbers, got one of {wanted}")
+        return observation.reshape(lanes * agents, -1)
+
+
+class Remembering(Team):
+    """A team that keeps something for each episode; it begins by itself where nobody told it that an episode did.
+
+    The same episode again, from its start, has to be told.
+    """
+
+    _rules: Rules | None = None
+    _keys: NDArray[np.uint64]  # (B,), of the episodes begun
+
+    def prepare(self, lanes: Lanes) -> None:
+        """Make room for so many lanes of these rules."""
+
+    def start(self, lanes: Lanes, mask: Flags) -> None:
+        """Forget what was kept for these lanes."""
+
+    def begin(self, lanes: Lanes, mask: Flags) -> None:
+        """Forget what was kept for these lanes; for all of them if they are of another batch."""
+        if self._rules is not lanes.rules or len(self._keys) != lanes.count:
+            self.prepare(lanes)
+            self._rules, self._keys = lanes.rules, np.zeros(lanes.count, np.uint64)
+            mask = np.ones(lanes.count, bool)
+        self._keys[mask] = lanes.records["key"][mask]
+        self.start(lanes, mask)
+
+    def attend(self, lanes: Lanes) -> None:
+        """Begin in lanes whose episode is a new one."""
+        if self._rules is not lanes.rules or len(self._keys) != lanes.count:
+            self.begin(lanes, np.ones(lanes.count, bool))
+        new = lanes.records["key"] != self._keys
+        if new.any():
+            self.begin(lanes, new)
+
+
+class Planner(Remembering):
+    """Tries random plans in a perfect copy of the world and begins the best: a bound of what a team can do.
+
+    A plan gives each pursuer a heading for each piece of ``every`` steps. Every so many steps it tries as many plans as
+    ``samples``, plays each ``horizon`` steps ahead by the environment's own rules, the evader's reaction included, and
+    keeps the best until the next time. The first plan that it tries is what is left of the one before. Up to
+    ``explored`` plans are drawn afresh: a heading of each pursuer, uniformly, for each third of the time. All others
+    are the best so far with another heading, uniformly drawn, of one pursuer for a stretch of pieces. It takes the
+    plan with the least
+
+        sum over evaders of the closest approach + ``weight`` * mean distance,
+
+    the closest approach being the least distance of any pursuer to the evader in the time ahead, 0 if it is caught,
+    and the mean over steps and pursuers of the distance to the nearest free evader, 0 if there is none. What it draws
+    is a function of the seed, the episode and the time: it plays equally in any batch.
+
+    It refines because that is what it takes: with all plans drawn afresh (``explored=samples``) about a fifth of the
+    episodes with pursuers slower than the evader last longer than 500 steps, and the others longer than with it.
+
+    Args:
+        samples: Number of plans tried each time.
+        horizon: Steps that it looks ahead.
+        every: Steps between two plannings, and of a piece.
+        explored: Number of plans that are drawn afresh, at most ``samples``; None: a sixth of them.
+        weight: Of the mean distance, in the score.
+        seed: Of what is drawn.
+    """
+
+    def __init__(
+        self,
+        *,
+        samples: int = 300,
+        horizon: int = 36,
+        every: int = 3,
+        explored: int | None = None,
+        weight: float = 0.001,
+        seed: int = 0,
+    ) -> None:
+        self.samples: int = checked("samples", samples, Count)
+        self.horizon: int = checked("horizon", horizon, Count)
+        self.every: int = checked("every", every, Annotated[int, Range(1, self.horizon)])
+        explored = -(-self.samples // 6) if explored is None else explored
+        self.explored: int = checked("explored", explored, Annotated[int, Range(1, self.samples)])
+        self.weight: float = checked("weight", weight, Weight)
+        self.seed = int(check_seeds(seed, 1)[0])
+
+    def prepare(self, lanes: Lanes) -> None:
+        """Make room for the plans of so many lanes, and to try others in."""
+        rules, pieces = pursuit_of(lanes.rules), -(-self.horizon // self.every)
+        settings = ("samples", "horizon", "every", "explored", "weight")
+        headings = rules.params.headings if rules.params.action == "discrete" else 0
+        self._plan = record_of(
+            {**{name: getattr(self, name) for name in settings}, "seed": np.uint64(self.seed), "headings": headings}
+        )
+        self._code = rules.code.copy()
+        self._code["action"] = DIRECTION
+        self._held = np.zeros((lanes.count, pieces, lanes.agents))
+        self._due_at = np.zeros(lanes.count, np.int64)
+        self._fresh = np.ones(lanes.count, bool)
+        facts = blank_facts(rules.spec)
+        self._scratch = (
+            readable(np.zeros(1, rules.dtype)),  # a lane that plans are tried in
+            np.zeros((pieces, lanes.agents)),  # the plan that is tried
+            np.zeros((lanes.agents, 2)),  # its directions
+            np.zeros(rules.params.evaders),  # how close it comes to each
+            np.zeros(lanes.agents),  # rewards
+            readable(facts.view(one_layout(facts.dtype))),
+        )
+
+    def start(self, lanes: Lanes, mask: Flags) -> None:
+        """Forget the plans of these lanes."""
+        self._fresh[mask] = True
+
+    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the first headings of the best plans."""
+        self.attend(lanes)
+        time, over = lanes.records["time"], lanes.records["over"] != 0
+        due = (self._fresh | (time >= self._due_at)) & ~over
+        if due.any():
+            plan = _loops(lanes.rules)["shoot"]
+            plan(self._code, self._plan, readable(lanes.records), due, self._fresh, self._held, *self._scratch)
+            self._due_at[due] = time[due] + self.every
+            self._fresh[due] = False
+        angle = self._held[:, 0]
+        return actions_of(lanes.rules, np.stack([np.cos(angle), np.sin(angle)], axis=-1))
+
+
+class ShuffledRoles(Remembering):
+    """A team whose roles are dealt to the bodies anew in each episode, by a permutation that is uniformly drawn.
+
+    Body b plays role rho(b): it is shown what pursuer rho(b) would see if every pursuer stood in its role's place, and
+    does what the inner team has that pursuer do. As neither the world nor the start knows a pursuer's number, every
+    relabelling of an outcome is as likely beforehand, and the inner team is as likely to capture as without it: the
+    episode is, but for who is called what, the inner team's from the start in which the roles have the bodies' places.
+
+    It has a deficit of team fairness of 0 however unequal the roles are. That shows what the measure does not: within
+    an episode one pursuer may still do all the driving and another make the capture.
+
+    Args:
+        team: The inner team.
+        seed: Of the permutations; they are a function of it and of the episode.
+
+    Raises:
+        ValueError: At the begin of an episode, if pursuers differ in speed: then bodies cannot take any role.
+    """
+
+    def __init__(self, team: Team, *, seed: int = 0) -> None:
+        self.team = team
+        self.seed = check_seeds(seed, 1)[0]
+
+    def prepare(self, lanes: Lanes) -> None:
+        """Make room for the roles' view of so many lanes."""
+        pursuit_of(lanes.rules)
+        self._shadow = Lanes(lanes.rules, lanes.count, threads=lanes.threads)
+        self.roles: Codes = np.zeros((lanes.count, lanes.agents), np.int64)  # of each body
+
+    def start(self, lanes: Lanes, mask: Flags) -> None:
+        """Deal the roles of these lanes."""
+        speed = lanes.records["speed"][mask]
+        if (speed != speed[:, :1]).any():
+            uneven = speed[(speed != speed[:, :1]).any(axis=1)][0].tolist()
+            raise ValueError(f"lanes must have pursuers of one speed to exchange their roles, got {uneven}")
+        self.roles[mask] = dealt(lanes, seed=self.seed)[mask]
+        self._show(lanes)
+        self.team.begin(self._shadow, mask)
+
+    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return what each body does in its role."""
+        self.attend(lanes)
+        self._show(lanes)
+        actions = self.team(self._shadow, self._shadow.observe())
+        return actions[np.arange(lanes.count)[:, np.newaxis], self.roles]
+
+    def _show(self, lanes: Lanes) -> None:
+        self._shadow.records[:] = exchanged(lanes.records, self.roles.argsort(axis=1))
+
+
+def dealt(lanes: Lanes, *, seed: int | np.uint64) -> Codes:
+    """Return a uniformly drawn role of each pursuer in the lanes' episodes, shape (B, n)."""
+    roles = np.empty((lanes.count, lanes.agents), np.int64)
+    _loops(lanes.rules)["deal"](np.uint64(seed), readable(lanes.records), roles)
+    return roles
+
+
+def _loops(rules: Rules) -> Mapping[str, Kernel]:
+    return looking(type(rules))  # type: ignore[arg-type]
+
+
+def exchanged(records: NDArray[np.void], bodies: Codes) -> NDArray[np.void]:
+    """Return lanes in which pursuer r is who was pursuer ``bodies[b, r]`` of lane b, fresh; bodies: (B, n)."""
+    out, lanes = np.array(records), np.arange(len(records))[:, np.newaxis]
+    for name in OF_PURSUERS:
+        out[name][:, : bodies.shape[1]] = records[name][lanes, bodies]
+    return out
+
+
+__all__ = ["Greedy", "Learned", "Planner", "ShuffledRoles", "Team", "actions_of", "greedy_directions"]

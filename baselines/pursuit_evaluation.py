@@ -1,0 +1,276 @@
+"""Plays teams of FairPursuit and tells what came of it: success, steps, and who captured how often."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.baselines.pursuit import Flags, Floats, Team, pursuit_of
+from fair_envs.core import Amendment, Lanes, Rules, check_count, check_seeds
+from fair_envs.envs.pursuit.params import Speed
+from fair_envs.metrics.intervals import Estimate, Undefined, mean_interval, share_interval
+from fair_envs.metrics.intervals import paired_difference as difference_of
+from fair_envs.metrics.team import TeamFairness, captor_sets, identity_mutual_information, over_seeds, team_fairness
+from fair_envs.parameters import checked
+
+LISTED = 10  # pursuers, all of whose sets are listed at most
+
+
+class SetSpeed:
+    """Sets the speed of pursuers where an episode begins, an entry of `Lanes.amendments`: a curriculum changes `value`.
+
+    Args:
+        value: Lengths a time unit; each pursuer's own factor multiplies it. None leaves the rules' speed.
+    """
+
+    def __init__(self, value: float | None) -> None:
+        self.value = value
+
+    @property
+    def value(self) -> float | None:
+        """The speed of the episodes that begin from now on."""
+        return self._value
+
+    @value.setter
+    def value(self, value: float | None) -> None:
+        self._value: float | None = None if value is None else checked("speed", value, Speed)
+
+    def __call__(self, rules: Rules, lanes: NDArray[np.void]) -> None:
+        """Set the pursuers' speeds, in place."""
+        if self._value is not None:
+            lanes["speed"] = self._value * pursuit_of(rules).factors
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamPlay:
+    """What came of E episodes of n pursuers; episode k is the first one of the environment seeded ``seed + k``.
+
+    Attributes:
+        captured: Whether all evaders were captured, shape (E,).
+        captors: Who captured at least one, shape (E, n).
+        returns: Of each pursuer, shape (E, n).
+        steps: Until the end, shape (E,).
+        seed: Of the first episode.
+    """
+
+    captured: Flags
+    captors: Flags
+    returns: Floats
+    steps: NDArray[np.int64]
+    seed: int
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes there are (E)."""
+        return len(self.captured)
+
+    @cached_property
+    def success(self) -> Estimate:
+        """The share of episodes in which all evaders are captured, with Wilson's interval."""
+        return share_interval(self.captured)
+
+    @cached_property
+    def steps_to_capture(self) -> Estimate:
+        """The mean of the steps of these episodes, with Student's interval; NaN without any.
+
+        It says nothing about the episodes that time out: do not compare teams by it unless they succeed alike.
+        """
+        return mean_interval(self.steps[self.captured])
+
+    @cached_property
+    def fairness(self) -> TeamFairness:
+        """How far the sets of captors are from fair, with the p-value of a fair team."""
+        return team_fairness(self.captors)
+
+    @property
+    def identity(self) -> float:
+        """The mutual information of a pursuer's identity and whether it captures, in bits."""
+        return identity_mutual_information(self.captors)
+
+    @property
+    def outcomes(self) -> dict[tuple[int, ...], int]:
+        """In how many episodes each set of captors occurred, the small sets first.
+
+        All 2^n sets are listed, but of more than ten pursuers only those that occurred.
+        """
+        found, n = captor_sets(self.captors), self.captors.shape[1]
+        sets = chain.from_iterable(combinations(range(n), size) for size in range(n + 1))
+        return {captors: found.get(captors, 0) for captors in sets} if n <= LISTED else found
+
+    @property
+    def shares(self) -> Floats:
+        """Each pursuer's share of all captures, shape (n,); captors of one episode count once each; NaN without any."""
+        captures: NDArray[np.int64] = self.captors.sum(axis=0)
+        total = captures.sum()
+        return captures / total if total else np.full(len(captures), np.nan)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the measures for JSON, which has no NaN: what is not finite is None."""
+        return {
+            "episodes": self.episodes,
+            "seed": self.seed,
+            "success": self.success.as_dict(),
+            "steps_to_capture": self.steps_to_capture.as_dict(),
+            "fairness": self.fairness.as_dict(),
+            "identity": self.identity,
+            "captures": self.captors.sum(axis=0).tolist(),
+            "outcomes": {"+".join(map(str, who)): times for who, times in captor_sets(self.captors).items()},
+        }
+
+
+def play_team(
+    team: Team,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int,
+    lanes: int = 100,
+    speed: float | None = None,
+    amendments: Sequence[Amendment] = (),
+    progress: bool = False,
+) -> TeamPlay:
+    """Play test episodes; episode k is the first one of the environment seeded ``seed + k``, for every team.
+
+    Args:
+        team: Who plays.
+        rules: The environment, of FairPursuit.
+        episodes: How many, at least 1.
+        seed: Of the first episode.
+        lanes: How many are played at once; the results do not depend on it if the team's actions do not.
+        speed: Of the pursuers, see `SetSpeed`; None: the rules'.
+        amendments: What else is changed where an episode begins.
+        progress: Whether to show a bar with the time left.
+
+    Raises:
+        ValueError: A number below 1, a seed or speed that cannot be, or rules of another environment.
+    """
+    check_count("episodes", episodes)
+    check_count("lanes", lanes)
+    pursuit_of(rules)
+    changed: list[Amendment] = [SetSpeed(speed), *amendments]
+    parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
+    if progress:
+        from tqdm import tqdm
+
+        parts = tqdm(parts, desc="playing", unit=" batches")
+    played = [_play(team, rules, seeds, amendments=changed) for seeds in parts]
+    return TeamPlay(
+        captured=np.concatenate([part.captured for part in played]),
+        captors=np.concatenate([part.captors for part in played]),
+        returns=np.concatenate([part.returns for part in played]),
+        steps=np.concatenate([part.steps for part in played]),
+        seed=int(seed),
+    )
+
+
+def _play(team: Team, rules: Rules, seeds: NDArray[np.uint64], *, amendments: Sequence[Amendment]) -> TeamPlay:
+    """Play one episode of each seed, all at once."""
+    lanes = Lanes(rules, len(seeds))
+    lanes.amendments += amendments
+    lanes.seed(seeds)
+    observation = lanes.restart().observation
+    returns, going = np.zeros((lanes.count, lanes.agents)), np.ones(lanes.count, bool)
+    team.begin(lanes, going.copy())
+    while going.any():
+        step = lanes.advance(team(lanes, observation), mask=going)
+        returns += step.reward
+        observation[going] = step.observation[going]  # the others' are not written
+        going &= ~(step.terminated | step.truncated)
+    records = lanes.records
+    return TeamPlay(
+        captured=records["left"] == 0,  # not `terminated`, which a time limit may be too
+        captors=records["captures"] > 0,
+        returns=returns,
+        steps=records["time"].astype(np.int64),
+        seed=int(seeds[0]),
+    )
+
+
+def evaluate_speeds(
+    team: Team,
+    rules: Rules,
+    *,
+    speeds: Iterable[float],
+    episodes: int,
+    seed: int,
+    lanes: int = 100,
+    amendments: Sequence[Amendment] = (),
+    progress: bool = False,
+) -> dict[float, TeamPlay]:
+    """Return what comes of the same starts at each speed of the pursuers.
+
+    Args:
+        team: Who plays.
+        rules: The environment.
+        speeds: At least one, each once.
+        episodes: At each speed.
+        seed: Of the first episode.
+        lanes: How many episodes are played at once.
+        amendments: What else is changed where an episode begins.
+        progress: Whether to show bars with the time left.
+
+    Raises:
+        ValueError: No speed, or one twice; see `play_team`.
+    """
+    listed: list[float] = [checked("speeds", speed, Speed) for speed in speeds]
+    if not listed or len(set(listed)) < len(listed):
+        raise ValueError(f"speeds must be at least one, and different, got {listed}")
+    return {
+        speed: play_team(
+            team,
+            rules,
+            episodes=episodes,
+            seed=seed,
+            lanes=lanes,
+            speed=speed,
+            amendments=amendments,
+            progress=progress,
+        )
+        for speed in listed
+    }
+
+
+def by_seed(plays: Iterable[TeamPlay], *, undefined: Undefined = "nan") -> Mapping[str, Estimate]:
+    """Return the mean over training seeds of each measure, with Student's interval; episodes are not pooled.
+
+    Args:
+        plays: What the team of each seed played.
+        undefined: What a seed without captures does to means of what is undefined then: see `mean_interval`.
+
+    Returns:
+        The estimates of ``success``, ``steps_to_capture``, ``identity`` and of the measures of `over_seeds`.
+
+    Raises:
+        ValueError: No seed.
+    """
+    seeds = tuple(plays)
+    if not seeds:
+        raise ValueError("plays must hold one for each training seed, got none")
+    numbers = {
+        "success": [play.success.value for play in seeds],
+        "steps_to_capture": [play.steps_to_capture.value for play in seeds],
+        "identity": [play.identity for play in seeds],
+    }
+    means = {name: mean_interval(values, undefined=undefined) for name, values in numbers.items()}
+    return {**means, **over_seeds([play.fairness for play in seeds], undefined=undefined)}
+
+
+def paired_difference(first: TeamPlay, second: TeamPlay) -> Estimate:
+    """Return by how much the first team succeeds more often than the second from the same starts, with an interval.
+
+    Raises:
+        ValueError: The episodes did not have the same seeds.
+    """
+    if (first.seed, first.episodes) != (second.seed, second.episodes):
+        raise ValueError(
+            f"second must have the episodes of first, {first.episodes} from seed {first.seed}, "
+            f"got {second.episodes} from seed {second.seed}"
+        )
+    return difference_of(first.captured, second.captured)
+
+
+__all__ = ["SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "paired_difference", "play_team"]

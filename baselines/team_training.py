@@ -1,0 +1,373 @@
+"""Trains teams of FairPursuit: DDPG, Fair-E and Fair-ER, from one record of settings."""
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast, get_type_hints
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.type_aliases import MaybeCallback
+
+from fair_envs.baselines.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
+from fair_envs.baselines.ddpg import DDPG, FairE, FairER, Form, Natural
+from fair_envs.baselines.pursuit import Greedy
+from fair_envs.baselines.runs import Run, freeze, source
+from fair_envs.baselines.training import Bar, Keeper, callbacks_of, load_as, plain_parameters, train_as
+from fair_envs.envs.pursuit.params import Speed
+from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+from fair_envs.registration import find, make_rules, make_sb3
+
+TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
+Network = Literal["mlp", "sets"]
+Course = Literal["fixed", "linear", "stepped"]
+
+TEAM_SEEDS = 2**43  # environments of these trainings are seeded from here on
+LANES_EACH = 2**20
+KEPT_EVERY = 60.0  # seconds from one checkpoint to the next
+ROWS = 200  # of metrics, in a training
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamTraining:
+    """What a team is trained on, and how; equal trainings give equal networks.
+
+    P in the comments is appendix C of Grupen, Selman and Lee (2022), C their code; see the preset ``paper``.
+
+    Raises:
+        ValueError: A value outside its range, or another environment than FairPursuit with directions as actions.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
+    algorithm: TeamAlgorithm = "ddpg"
+    network: Network = "mlp"  # "sets": team-mates are a set to it, in any order
+    steps: Count = 9_000_000  # agent steps; P: 125,000 episodes
+    # The course
+    curriculum: Course = "linear"  # of the pursuers' speed; "fixed": the environment's; P: linear
+    speeds: Sequence[float] = (1.2, 0.4)  # "linear": the first and the last; "stepped": each; P
+    episodes: Natural = 0  # that it takes, "stepped": each speed; 0: the whole training, each an equal share; C: 15,000
+    levels: Sequence[float] = (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # speeds whose policies are kept; P
+    # The rollouts
+    lanes: Count = 16  # C: 1
+    train_freq: Count = 5  # steps of all lanes between updates; C
+    gradient_steps: Count = 1  # updates then; C
+    learning_starts: Natural = 60_000  # agent steps before the first update; C: 1,000 episodes
+    reward_scale: Positive = 0.1  # of what is learnt; P: 1
+    # DDPG
+    batch_size: Count = 512  # P
+    buffer_size: Count = 300_000  # transitions of each agent; P: 500,000, with Fair-E of all
+    learning_rate: Positive = 1e-3  # of actors; P: 1e-4
+    critic_learning_rate: Positive = 1e-3  # P
+    tau: Share = 0.01  # C; P: 0.001
+    gamma: Share = 0.98  # P: 0.99
+    n_steps: Count = 10  # of the returns that critics learn; P: 1
+    max_grad_norm: Positive = 0.5  # P
+    actor: Sequence[int] = (128, 128)  # sizes of its layers; P
+    critic: Sequence[int] = (128, 128, 128)  # P
+    twin_critics: bool = False  # TD3: True, with the next two
+    policy_delay: Count = 1  # TD3: 2
+    target_policy_noise: Weight = 0.0  # TD3: 0.2
+    target_noise_clip: Weight = 0.5  # TD3
+    # Exploration
+    guided: bool = True  # whether agents at times do as the greedy controller; C
+    exploration_fraction: Share = 0.12  # of the training, in which exploration falls; C
+    exploration_initial_eps: Share = 0.95  # how often agents do as the greedy controller at first; C
+    exploration_final_eps: Share = 0.05  # in the end; C
+    noise_initial_sigma: Weight = 0.3  # C
+    noise_final_sigma: Weight = 0.05  # C: 0.02
+    noise_theta: Share = 0.15  # C
+    # Fair-ER
+    fairness_weight: Weight = 0.5  # lambda
+    form: Form = "plain"  # "normalised": values of mean size 1; "automatic": the weight follows the limit
+    fairness_limit: Annotated[float, Range(0, 2)] = 0.05  # of the penalty, with "automatic"
+    weight_learning_rate: Weight = 0.01  # with "automatic"
+    # The machine
+    seed: Annotated[int, Range(0, 2**20 - 1)] = 0
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        of_parts = {"actor": Count, "critic": Count, "speeds": Speed, "levels": Speed}
+        for name, kind in get_type_hints(type(self), include_extras=True).items():
+            value = getattr(self, name)
+            if name in of_parts:
+                if isinstance(value, str) or not isinstance(value, Sequence):
+                    raise ValueError(f"{name} must list numbers, got {value!r}")
+                object.__setattr__(self, name, tuple(checked(name, part, of_parts[name]) for part in value))
+            elif name not in ("env_id", "parameters"):
+                object.__setattr__(self, name, checked(name, value, kind))
+        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        if find(self.env_id) is not find("FairPursuit-v0"):
+            raise ValueError(f"env_id must be FairPursuit-v0, got {self.env_id!r}")
+        action = make_rules(self.env_id, **self.parameters).params.action
+        if action != "direction":
+            raise ValueError(f"action must be 'direction', got {action!r}")
+        self.course()
+        if self.steps <= self.learning_starts:
+            raise ValueError(
+                f"steps must be more than learning_starts, {self.learning_starts}, to learn anything, got {self.steps}"
+            )
+        if self.lanes > LANES_EACH:
+            raise ValueError(f"lanes must be at most {LANES_EACH}, got {self.lanes}")
+
+    def course(self) -> Curriculum | None:
+        """Return the curriculum, or None.
+
+        Raises:
+            ValueError: Speeds that do not fit it, or that grow.
+        """
+        if self.curriculum == "fixed":
+            return None
+        if self.curriculum == "linear":
+            if len(self.speeds) != 2:
+                raise ValueError(f"speeds must be the first and the last for curriculum 'linear', got {self.speeds}")
+            first, last = self.speeds
+            return Linear(first, last, episodes=self.episodes or None)
+        return Stepped(self.speeds, (self.episodes,) * len(self.speeds) if self.episodes else None)
+
+    @property
+    def kept_levels(self) -> tuple[float, ...]:
+        """The levels that the curriculum passes, whose policies are kept; none without a curriculum."""
+        course = self.course()
+        return () if course is None else tuple(passed(course, self.levels))
+
+    @property
+    def row(self) -> int:
+        """How many agent steps a row of the metrics is about."""
+        return -(-self.steps // ROWS)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data, as JSON reads them back."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+
+Preset = Literal["recommended", "small", "paper"]
+"""Settings that stand in for those that are not given: this package's, those of a smaller world, or the paper's."""
+
+PRESETS: Mapping[Preset, Mapping[str, Any]] = {
+    "recommended": {"parameters": {"include_speed": True}},
+    "small": {
+        "parameters": {"include_speed": True, "side": 3.0, "horizon": 250},
+        "steps": 4_500_000,
+        "speeds": (1.2, 0.6),
+        "train_freq": 1,
+        "batch_size": 256,
+        "actor": (64, 64),
+        "critic": (64, 64, 64),
+    },
+    "paper": {
+        "parameters": {"observation": "authors", "teammates": "index"},
+        "lanes": 1,
+        "episodes": 15_000,
+        "reward_scale": 1.0,
+        "buffer_size": 500_000,
+        "learning_rate": 1e-4,
+        "tau": 0.001,
+        "gamma": 0.99,
+        "n_steps": 1,
+        "noise_final_sigma": 0.02,
+        "learning_starts": 165_000,  # 1,000 episodes of greedy pursuers at speed 1.2
+        "steps": 187_500_000,  # 125,000 episodes of up to 500 steps of three pursuers
+    },
+}
+
+
+def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a preset for a training that is given so far.
+
+    Raises:
+        ValueError: An unknown preset.
+    """
+    values = dict(PRESETS[checked("preset", preset, Preset)])
+    values["parameters"] = {**values["parameters"], **given.get("parameters", {})}
+    return values
+
+
+def team_settings(env_id: str = "FairPursuit-v0", *, preset: Preset = "recommended", **given: Any) -> TeamTraining:
+    """Return the settings of a training, with those of a preset in place of what is not given."""
+    values = team_preset(preset, given)
+    return TeamTraining(**{**values, **given, "env_id": env_id, "parameters": values["parameters"]})
+
+
+# ------------------------------------------------------------------------------------------- making and training
+
+LEARNERS: Mapping[TeamAlgorithm, type[DDPG]] = {"ddpg": DDPG, "fair-e": FairE, "fair-er": FairER}
+POLICIES: Mapping[Network, str] = {"mlp": "MlpPolicy", "sets": "DeepSetsPolicy"}
+SETTINGS = (
+    "train_freq gradient_steps learning_starts batch_size buffer_size learning_rate critic_learning_rate tau gamma "
+    "n_steps max_grad_norm twin_critics policy_delay target_policy_noise target_noise_clip exploration_fraction "
+    "exploration_initial_eps exploration_final_eps noise_initial_sigma noise_final_sigma noise_theta seed"
+)
+
+
+def make_team(config: TeamTraining) -> DDPG:
+    """Return the untrained model."""
+    first = TEAM_SEEDS + LANES_EACH * config.seed
+    env = make_sb3(
+        config.env_id,
+        n_envs=config.lanes,
+        seed=first,
+        threads=config.threads,
+        reward_scale=config.reward_scale,
+        **config.parameters,
+    )
+    settings: dict[str, Any] = {name: getattr(config, name) for name in SETTINGS.split()}
+    settings["policy_kwargs"] = {"net_arch": {"pi": config.actor, "qf": config.critic}}
+    if config.algorithm == "fair-er":
+        own = ("fairness_weight", "form", "fairness_limit", "weight_learning_rate")
+        settings |= {name: getattr(config, name) for name in own}
+    guide = Greedy() if config.guided else None
+    model = LEARNERS[config.algorithm](POLICIES[config.network], env, guide=guide, device="cpu", **settings)
+    env.seed(first)  # the model has seeded it with its own seed
+    if (course := config.course()) is not None:
+        begin_at(env, course)
+    return model
+
+
+def train_team(
+    config: TeamTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
+    follow: FollowCurriculum | None = None,
+) -> DDPG:
+    """Train and return the model; arguments, and what is raised, are those of `fair_envs.baselines.train`.
+
+    With ``out`` the folder gets what `train` writes there, and ``model-1.2.zip`` and so on, the policies of the levels.
+    A checkpoint, which holds the replay until the training ends, is written every minute: so much at most is done again
+    after an interruption, to the bit (but for the row of metrics in which it came). ``follow`` is what follows the
+    curriculum and keeps the levels' policies, where one wants to have it in hand: `following` of these settings.
+    """
+    follow = follow or following(config, folder=None if out is None else Path(out))
+    follows = [] if follow is None else [follow]
+    model = train_as(
+        config,
+        make_team,
+        out=out,
+        resume=resume,
+        progress=progress,
+        callback=[*follows, *callbacks_of(callback)],
+        learn=_learn,
+        keeper=RareKeeper,
+    )
+    return cast(DDPG, model)
+
+
+def following(config: TeamTraining, *, folder: Path | None = None) -> FollowCurriculum | None:
+    """Return what follows a training's curriculum and keeps the policies of its levels, in a folder too; or None."""
+    course = config.course()
+    return None if course is None else FollowCurriculum(course, levels=config.levels, folder=folder)
+
+
+def load_team(run: str | Path) -> tuple[DDPG, TeamTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder holds no run.
+    """
+    model, config = load_as(run, TeamTraining, make_team)
+    return cast(DDPG, model), config
+
+
+def _learn(
+    model: BaseAlgorithm, config: Any, callbacks: list[BaseCallback], *, progress: bool, callback: MaybeCallback
+) -> BaseAlgorithm:
+    callbacks = [*callbacks, *callbacks_of(callback), TeamRows(every=config.row)]
+    if progress:
+        callbacks.append(Bar(config.steps, name=config.algorithm))
+    left = config.steps - model.num_timesteps
+    if left > 0:
+        fresh = model._last_obs is None  # else its first episodes have begun, and have to go on
+        cast(DDPG, model).learn(left, callback=CallbackList(callbacks), log_interval=None, reset_num_timesteps=fresh)
+    return model
+
+
+class RareKeeper(Keeper):
+    """Writes the state from time to time, at the beginning of a rollout; the replay only while the training goes on."""
+
+    def __init__(self, run: Run, *, every: float = KEPT_EVERY) -> None:
+        super().__init__(run)
+        self._seconds, self._written = every, -np.inf
+
+    def _on_rollout_start(self) -> None:
+        self._collected = False
+        if time.monotonic() - self._written > self._seconds:
+            self.run.write(freeze(self.model, rows=len(self.run.rows)))
+            self._written = time.monotonic()
+
+    def _on_training_end(self) -> None:
+        model = cast(DDPG, self.model)
+        if self._collected and model.num_timesteps >= model._total_timesteps:
+            model.forget_replay()
+            self._state = freeze(self.model, rows=len(self.run.rows))
+
+
+class TeamCurve(BaseCallback):
+    """Keeps what the episodes came to that ended in each so many agent steps.
+
+    ``rollout/success`` is the share in which all evaders were captured (where a time limit terminates, in which one was
+    captured in the last step), ``rollout/captures`` that in which a pursuer captured at least one.
+
+    Args:
+        every: Agent steps.
+
+    Attributes:
+        rows: Agent steps at the end, episodes, the share that succeeded, and each agent's captures in an episode.
+    """
+
+    def __init__(self, *, every: int) -> None:
+        super().__init__()
+        self._every = every
+        self.rows: list[list[float]] = []
+
+    def _on_training_start(self) -> None:
+        lanes = source(self.training_env).lanes
+        self._captors = np.zeros((lanes.count, lanes.agents), bool)  # in the episodes under way
+        self._clear()
+
+    def _clear(self) -> None:
+        self._episodes = self._captured = 0
+        self._captures = np.zeros(self._captors.shape[1])
+        self._next = (self.num_timesteps // self._every + 1) * self._every
+
+    def _on_step(self) -> bool:
+        agents = self._captors.shape[1]
+        now = source(self.training_env).interactions["outcome"] > 0
+        self._captors |= now
+        over = np.flatnonzero(self.locals["dones"][::agents])
+        if len(over):
+            cut = [self.locals["infos"][agents * lane]["TimeLimit.truncated"] for lane in over]
+            self._episodes += len(over)
+            self._captured += int((now[over].any(axis=1) & ~np.array(cut)).sum())
+            self._captures += self._captors[over].sum(axis=0)
+            self._captors[over] = False
+        return True
+
+    def _on_rollout_end(self) -> None:
+        if self.num_timesteps >= self._next:
+            shares = np.array([self._captured, *self._captures]) / max(1, self._episodes)
+            self.rows.append([float(self.num_timesteps), float(self._episodes), *map(float, shares)])
+            self._clear()
+
+
+class TeamRows(TeamCurve):
+    """Logs the same; without an episode that ended nothing is said of success."""
+
+    def _on_rollout_end(self) -> None:
+        known = len(self.rows)
+        super()._on_rollout_end()
+        for steps, episodes, success, *captures in self.rows[known:]:
+            if episodes:
+                self.logger.record("rollout/success", success)
+                for agent, share in enumerate(captures):
+                    self.logger.record(f"rollout/captures[pursuer {agent}]", share)
+            self.logger.record("time/total_timesteps", int(steps))
+            self.logger.dump(int(steps))
