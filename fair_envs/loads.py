@@ -23,6 +23,9 @@ TRADE_OFF = ("SP", "IF")
 WORLDS = 1000  # that thresholds are found for at a time
 SAMPLES = 2048  # of a rollout
 ITERATIONS = 10  # of a training that is measured, after its random episodes
+TEAM_LANES = 16  # of the environment that a team learns on
+TEAM_BATCH = 512  # transitions that an agent of a team learns from in an update
+TOLD_EVERY = 45_000  # agent steps of a team's training
 
 
 class Load(NamedTuple):
@@ -229,6 +232,43 @@ def _learning(model: Any) -> Load:
 
     run(1)
     return Load(run, SAMPLES)
+
+
+def team_updates() -> tuple[Load, Load]:
+    """Return an update of all agents by a team's DDPG, and one of each agent by a DDPG of Stable-Baselines3."""
+    from fair_envs.baselines.race import together_and_separate
+
+    together, separate = together_and_separate(lanes=TEAM_LANES, batch_size=TEAM_BATCH)
+    return _updating(together), _updating(*separate)
+
+
+def _updating(*models: Any) -> Load:
+    def run(times: int) -> None:
+        for _ in range(times):
+            for model in models:
+                model.train(1, TEAM_BATCH)
+
+    return Load(run, 1)
+
+
+def team_training() -> Load:
+    """Return the training of a team as the command line trains it, its replay full; a step is one of all agents."""
+    from fair_envs.baselines.curriculum import FollowCurriculum
+    from fair_envs.baselines.race import fill
+    from fair_envs.baselines.team_training import TeamRows, make_team, team_settings
+
+    config = team_settings(lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
+    model, course = make_team(config), config.course()
+    assert model.replay_buffer is not None
+    assert course is not None
+    fill(model.replay_buffer)
+    steps = config.lanes * config.train_freq  # from one update to the next
+
+    def run(times: int) -> None:
+        followed = [FollowCurriculum(course), TeamRows(every=TOLD_EVERY)]
+        model.learn(times * steps * model.agents, followed, log_interval=None, reset_num_timesteps=False)
+
+    return Load(run, steps)
 
 
 def trade_offs() -> Load:

@@ -137,6 +137,8 @@ def test_every_promise_has_a_row_of_its_own() -> None:
         "epidemic f-ppo, 1": 0.8,
         "pursuit rules": 2_000_000,
         "pursuit parallel": 25_000,
+        "team update": 1,
+        "team training": 2_000,
         "memory": 4096,
         "import": 0.5,
         "compilation": 10,
@@ -256,6 +258,33 @@ def test_f_ppo_and_ppo_learn_from_as_many_steps(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(loads, "SAMPLES", 64)
     one, other = loads.learners("FairLending-v0", lanes=4)
     assert one.steps == other.steps == 64
+
+
+def test_a_team_and_separate_learners_update_all_agents() -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+    from fair_envs.baselines.race import together_and_separate
+
+    together, separate = together_and_separate(lanes=2, batch_size=4)
+    assert len(separate) == together.agents == 3
+    assert all(isinstance(model, sb3.DDPG) for model in separate)
+    shapes = {tuple(part.shape) for part in separate[0].critic.parameters()}
+    assert {(size[1], size[0]) for size in together.policy.critic.sizes} <= shapes
+    one, other = loads.team_updates()
+    for load in (one, other):
+        load.run(1)
+        assert load.steps == 1
+
+
+def test_a_training_of_a_team_counts_the_steps_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.baselines.ddpg import DDPG
+
+    updates: list[int] = []
+    monkeypatch.setattr(DDPG, "update", lambda self, batch: updates.append(len(batch.rewards)))
+    load = loads.team_training()
+    load.run(2)
+    assert load.steps == 80
+    assert updates == [3, 3]
 
 
 def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,78 @@
+"""Plays the planner of FairPursuit at four speeds and keeps what came of it: ``python benchmarks/planner.py``.
+
+The pursuers are as fast as the evader or slower, where greedy ones never capture. The episodes are the same at each
+speed, and the same that greedy pursuers play beside it.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from fair_envs.baselines.pursuit import Greedy, Planner
+from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
+from fair_envs.benchmark import machine, versions
+from fair_envs.cli import new_path
+from fair_envs.envs.pursuit.rules import Pursuit
+
+RESULTS = Path(__file__).parent / "results"
+EPISODES, SEED = 40, 0
+# Captures of 40 and the median of their steps, of a planner without refinement in a simulation of its own
+KNOWN = {1.0: (39, 74), 0.9: (40, 98), 0.7: (40, 104), 0.5: (40, 121)}
+
+
+def told(plays: TeamPlay) -> dict[str, float]:
+    """Return captures, and the median of their steps; 0 without any."""
+    steps = plays.steps[plays.captured]
+    return {"captures": len(steps), "median_steps": float(np.median(steps)) if len(steps) else 0.0}
+
+
+def measured(speed: float) -> dict[str, float]:
+    """Return what comes of the planner and of greedy pursuers at a speed, and the planner's seconds for an episode."""
+    rules = Pursuit()
+    greedy = play_team(Greedy(), rules, episodes=EPISODES, seed=SEED, speed=speed)
+    begin = time.perf_counter()
+    planned = play_team(Planner(), rules, episodes=EPISODES, seed=SEED, speed=speed)
+    seconds = time.perf_counter() - begin
+    return {
+        "speed": speed,
+        **told(planned),
+        "seconds_an_episode": seconds / EPISODES,
+        "milliseconds_a_plan": 1e3 * seconds / np.ceil(planned.steps / Planner().every).sum(),
+        "greedy_captures": told(greedy)["captures"],
+    }
+
+
+def main() -> None:
+    """Print the table and write it to JSON."""
+    play_team(Planner(samples=1), Pursuit(horizon=1), episodes=1, seed=SEED)  # compiles
+    rows = [measured(speed) for speed in KNOWN]
+    table = Table("speed", "captured", "steps", "s an episode", "ms a plan", "known", "greedy")
+    for row in rows:
+        captures, steps = KNOWN[row["speed"]]
+        table.add_row(
+            f"{row['speed']:g}",
+            f"{row['captures']}",
+            f"{row['median_steps']:g}",
+            f"{row['seconds_an_episode']:.3f}",
+            f"{row['milliseconds_a_plan']:.2f}",
+            f"{captures}, {steps}",
+            f"{row['greedy_captures']}",
+        )
+    Console().print(table)
+    path = new_path(None, stem="planner", suffix=".json", folder=RESULTS)
+    text = {
+        "planner": vars(Planner()),
+        "episodes": EPISODES,
+        "machine": machine(),
+        "versions": versions(),
+        "rows": rows,
+    }
+    path.write_text(json.dumps(text, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
