@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
-ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn|a-ppo|f-ppo|f-ppo-l|f-ppo-s|ppo-lagrangian"
+ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn|a-ppo|f-ppo|f-ppo-l|f-ppo-s|ppo-lagrangian|ddpg|fair-e|fair-er"
 EXTRAS: Mapping[str, str] = {
     "imageio": "render",
     "matplotlib": "baselines",
@@ -268,15 +268,33 @@ def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -
 
 def loaded_player(run: Path) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
     """Return a run's model and settings, and what makes a player of the model."""
-    if training_kind([], out=run) == "long-term":
+    kind = training_kind([], out=run)
+    if kind == "team":
+        from fair_envs.baselines.team_evaluation import TeamPlayer
+        from fair_envs.baselines.team_training import load_team
+
+        return *load_team(run), TeamPlayer
+    if kind == "long-term":
         from fair_envs.baselines.long_term_evaluation import LongTermPlayer
         from fair_envs.baselines.long_term_training import load_long_term
 
         return *load_long_term(run), LongTermPlayer
-    from fair_envs.baselines.evaluation import Player
     from fair_envs.baselines.training import load
 
-    return *load(run), Player
+    return *load(run), player_of_agents
+
+
+def player_of_agents(model: Any, rules: Any) -> Any:
+    """Return what plays agents; actions that are directions are taken without noise."""
+    from fair_envs.baselines.evaluation import Player
+    from fair_envs.baselines.team_evaluation import TeamPlayer
+
+    return TeamPlayer(model, rules) if heads(rules) else Player(model, rules)
+
+
+def heads(rules: Any) -> bool:
+    """Return whether rules are FairPursuit's with directions or angles as actions."""
+    return bool(rules.name == "pursuit" and rules.params.action != "discrete")
 
 
 # ---------------------------------------------------------------------------------------------------- train
@@ -301,9 +319,10 @@ def train(
     resume: Resume = False,
     progress: ShowProgress = True,
 ) -> None:
-    """Train a baseline: ppo, fair-ppo, sb3-ppo, pcn, or one for long-term fairness: a-ppo, f-ppo, ppo-lagrangian.
+    """Train a baseline: ppo, pcn, one for long-term fairness such as f-ppo, or one for teams such as fair-e.
 
-    Every setting is an option; those of pcn: train pcn --help; those for long-term fairness: train f-ppo --help.
+    Every setting is an option; those of pcn: train pcn --help; those for long-term fairness: train f-ppo --help; those
+    for teams: train ddpg --help.
     """
     start_training(algorithm, env_id, param, out=out, resume=resume, progress=progress, settings={})
 
@@ -335,6 +354,8 @@ def start_training(
     for name in ("algorithm", "env_id"):
         if name not in given:
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
+    if given["algorithm"] not in ALGORITHMS.split("|"):
+        raise ValueError(f"algorithm must be one of {ALGORITHMS.replace('|', ', ')}, got {given['algorithm']!r}")
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
     if preset_values is not None and (preset is not None or not resume):
@@ -347,7 +368,7 @@ def start_training(
     typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
 
 
-TrainingKind = Literal["agents", "conditioned", "long-term"]
+TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
 
 
 def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> TrainingKind:
@@ -363,7 +384,18 @@ def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> Train
     if out is not None and (out / "config.json").is_file():
         kept = Run(out).config()
         words += [str(kept.get(name)) for name in ("algorithm", "env_id")]
-    return "conditioned" if "pcn" in words else "long-term" if is_long_term(words) else "agents"
+    if "pcn" in words:
+        return "conditioned"
+    if is_of_team(words):
+        return "team"
+    return "long-term" if is_long_term(words) else "agents"
+
+
+def is_of_team(words: Sequence[str]) -> bool:
+    """Return whether words name an algorithm for teams."""
+    from fair_envs.baselines.team_training import TeamAlgorithm
+
+    return bool(set(get_args(TeamAlgorithm)) & set(words))
 
 
 def is_long_term(words: Sequence[str]) -> bool:
@@ -397,10 +429,18 @@ def long_term_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[st
     return LongTermTraining, train_long_term, long_term_preset
 
 
+def team_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]]]:
+    """Return the record of settings, what trains, and the presets."""
+    from fair_envs.baselines.team_training import TeamTraining, team_preset, train_team
+
+    return TeamTraining, train_team, team_preset
+
+
 TRAININGS: dict[TrainingKind, Callable[[], tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]] | None]]] = {
     "agents": agents_training,
     "conditioned": conditioned_training,
     "long-term": long_term_training,
+    "team": team_training,
 }
 
 PRESETS: dict[TrainingKind, tuple[str, str]] = {
@@ -409,6 +449,10 @@ PRESETS: dict[TrainingKind, tuple[str, str]] = {
         "The settings that are not given: this package's, FAReL's, or those with its published mistakes.",
     ),
     "long-term": ("recommended|published", "The settings that are not given: this package's, or the published code's."),
+    "team": (
+        "recommended|small|paper",
+        "The settings that are not given: this package's, those of a smaller world, or the paper's.",
+    ),
 }
 """The presets of a kind of training, and what they are."""
 
@@ -424,11 +468,17 @@ def training_app(kind: TrainingKind = "agents") -> typer.Typer:
     def command(**given: Any) -> None:
         start_training(**{name: given.pop(name) for name in shared}, settings=given)
 
-    command.__doc__, command.__annotations__ = train.__doc__, {}
+    command.__doc__, command.__annotations__ = f"{train.__doc__}\n\n    {marks_of(TRAININGS[kind]()[0])}", {}
     command.__signature__ = inspect.Signature([*shared.values(), *options])  # type: ignore[attr-defined]
     single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     single.command("train")(command)
     return single
+
+
+def marks_of(kind: Any) -> str:
+    """Return what the marks in the comments of settings mean, in one line; nothing if there are none."""
+    paragraphs = (text for base in kind.__mro__ for text in (inspect.getdoc(base) or "").split("\n\n"))
+    return next((" ".join(text.split()) for text in paragraphs if "in the comments" in text.lower()), "")
 
 
 def setting_options(name: TrainingKind) -> dict[str, Any]:
@@ -484,37 +534,36 @@ def evaluate(
     progress: ShowProgress = True,
 ) -> None:
     """Play test episodes of a trained policy and measure every notion of fairness, with 95 % intervals."""
+    folder = new_path(out, stem="evaluation", folder=run)
+    evaluation = EVALUATIONS[training_kind([], out=run)]
+    evaluation(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
+    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
+    typer.echo(f"saved {folder}")
+
+
+def evaluate_agents(
+    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
+) -> None:
+    """Play agents with and without the sensitive attribute, and in counterfactual twin episodes; or a team."""
     from fair_envs import assessment
     from fair_envs.baselines.training import load
     from fair_envs.registration import make_rules
 
-    folder = new_path(out, stem="evaluation", folder=run)
-    kind = training_kind([], out=run)
-    if kind == "conditioned":
-        evaluate_conditioned(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
-        return
-    if kind == "long-term":
-        evaluate_of_long_term(run, folder, episodes=episodes, seed=seed, param=param)
-        return
     model, config = load(run)
     parameters = environment_parameters(config.env_id, param, base=config.parameters)
     rules = make_rules(config.env_id, **parameters)
+    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
+    about |= {"training": config.as_dict()}
+    if heads(rules):
+        measure_team(model, rules, run, folder, speeds=[rules.params.pursuer_speed], about=about, progress=progress)
+        return
     total = len(assessment.batches(episodes))
     with progress_bar("playing", total=total, shown=progress) as each:
         found = assessment.assess(model, rules, episodes=episodes, seed=seed, each=each)
-    about = {
-        "run": str(run),
-        "episodes": episodes,
-        "seed": seed,
-        "parameters": parameters,
-        "training": config.as_dict(),
-    }
     assessment.save(found, folder, about=about)
     terminal().print(assessment.table(found))
     for name, meaning in assessment.WORLDS.items():
         typer.echo(f"[{name}]: {meaning}")
-    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
-    typer.echo(f"saved {folder}")
 
 
 def evaluate_conditioned(
@@ -530,11 +579,50 @@ def evaluate_conditioned(
     found = test(model, config, episodes=episodes, seed=seed, progress=progress)
     coverage.save(found, folder, reference=model.reference[model.requested])
     terminal().print(coverage.table(found))
-    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
-    typer.echo(f"saved {folder}")
 
 
-def evaluate_of_long_term(run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None) -> None:
+def evaluate_team(
+    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
+) -> None:
+    """Play a team at the speeds of its curriculum, or at the one that is given."""
+    from fair_envs.baselines.team_training import load_team
+    from fair_envs.registration import make_rules
+
+    model, config = load_team(run)
+    parameters = environment_parameters(config.env_id, param, base=config.parameters)
+    rules = make_rules(config.env_id, **parameters)
+    given = "pursuer_speed" in assigned(param or (), what="param")
+    speeds = [rules.params.pursuer_speed] if given or not config.kept_levels else config.kept_levels
+    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
+    about |= {"training": config.as_dict()}
+    measure_team(model, rules, run, folder, speeds=speeds, about=about, progress=progress)
+
+
+def measure_team(
+    model: Any,
+    rules: Any,
+    run: Path,
+    folder: Path,
+    *,
+    speeds: Sequence[float],
+    about: Mapping[str, Any],
+    progress: bool,
+) -> None:
+    """Play a team at some speeds, with the policies that were kept there and with the last one."""
+    from fair_envs.baselines import team_evaluation
+    from fair_envs.baselines.curriculum import level_states
+
+    many = {"speeds": speeds, "episodes": about["episodes"], "seed": about["seed"]}
+    with progress_bar("playing", total=len(speeds), shown=progress) as each:
+        found = team_evaluation.play_levels(model, level_states(run), rules, **many, each=each)
+    team_evaluation.save(found, folder, about=about)
+    terminal().print(team_evaluation.table(found))
+    typer.echo("deficit: of team fairness, in bits; 0 is fair, and so is a team that never captures; p: of a fair team")
+
+
+def evaluate_of_long_term(
+    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
+) -> None:
     """Play what was trained for long-term fairness, by itself and behind its shield."""
     from rich.table import Table
     from rich.text import Text
@@ -555,8 +643,14 @@ def evaluate_of_long_term(run: Path, folder: Path, *, episodes: int, seed: int, 
     for name in next(iter(estimates.values())):
         shown.add_row(name, *(Text(f"{of[name]:.4g}") for of in estimates.values()))
     terminal().print(shown)
-    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
-    typer.echo(f"saved {folder}")
+
+
+EVALUATIONS: Mapping[TrainingKind, Callable[..., None]] = {
+    "agents": evaluate_agents,
+    "conditioned": evaluate_conditioned,
+    "long-term": evaluate_of_long_term,
+    "team": evaluate_team,
+}
 
 
 # ----------------------------------------------------------------------------------------------- reproduce

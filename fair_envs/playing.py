@@ -79,12 +79,13 @@ class Keyboard:
     """Turns keys into the actions of one agent: the key pressed last since the step before, or one held down.
 
     Args:
-        rules: The environment.
+        rules: The environment; None: nobody is on the keyboard, and only leaving is noticed.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules | None) -> None:
         self._pygame = import_pygame()
-        self._actions = {self._pygame.key.key_code(name): action for name, action in keys_of(rules).items()}
+        keys = {} if rules is None else keys_of(rules)
+        self._actions = {self._pygame.key.key_code(name): action for name, action in keys.items()}
         self.left = False  # whether the player has closed the window or pressed escape
 
     def action(self) -> int:
@@ -130,7 +131,7 @@ def play_in_window(rules: Rules, act: Act, *, seed: int, agent: int | None = Non
         steps: Steps after which it ends by itself, or None.
     """
     window = Window(title=f"fair-envs: {rules.name}", fps=rules.fps)
-    keyboard = Keyboard(rules)
+    keyboard = Keyboard(None if agent is None else rules)
     lanes, renderer = Lanes(rules, 1), rules.renderer()
     lanes.seed(seed)
     step, played = lanes.restart(), 0

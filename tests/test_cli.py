@@ -331,7 +331,7 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
 
 
 def test_wrong_settings_leave_no_folder_behind(learning: Any, working_directory: Path) -> None:
-    assert "algorithm must be one of 'ppo', 'fair-ppo', 'sb3-ppo', got 'dqn'" in mistake("train", "dqn", ENV_ID)
+    assert "fair-ppo, sb3-ppo, pcn, a-ppo, f-ppo, f-ppo-l, f-ppo-s, ppo-lagrangian, ddpg, fair-e, fair-er, got 'dqn'" in mistake("train", "dqn", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
     assert "gamma must be between 0 and 1, got 2" in mistake("train", "ppo", ENV_ID, "--gamma", "2")
     assert "net_arch must be an integer" in mistake("train", "ppo", ENV_ID, "--net-arch", "8,x")
