@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.metrics import mean_interval
+from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.reproduction.measures import Arm
 
 GREY = "#888888"
@@ -171,14 +171,19 @@ def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
 
 
 class Curve(NamedTuple):
-    """A number in the course of an episode, one row for each seed."""
+    """A number in the course of an episode or over settings, one row for each seed."""
 
-    times: NDArray[np.int64]  # (P,)
+    times: NDArray[Any]  # (P,)
     seeds: NDArray[np.float64]  # (seeds, P)
 
 
 def course_plot(
-    panels: Mapping[str, Mapping[str, Curve]], path: Path, *, points: Mapping[str, Mapping[str, Mapping[int, float]]]
+    panels: Mapping[str, Mapping[str, Curve]],
+    path: Path,
+    *,
+    points: Mapping[str, Mapping[str, Mapping[int, float]]],
+    label: str = "step",
+    each_seed: bool = False,
 ) -> None:
     """Save one panel for each number: curves of its course, with intervals over seeds, and crosses beside them.
 
@@ -186,6 +191,8 @@ def course_plot(
         panels: Title to agents to curves; an agent has one colour in all panels.
         path: Where the picture is saved.
         points: Title to agents to times and values that are drawn as crosses in the agent's colour.
+        label: What the times are.
+        each_seed: Whether every seed is drawn, thin, in place of intervals; they say little of three.
     """
     plt = _pyplot()
     columns = min(len(panels), 3)
@@ -200,12 +207,54 @@ def course_plot(
         for name, curve in agents.items():
             estimates = [mean_interval(column) for column in curve.seeds.T]
             axis.plot(curve.times, [e.value for e in estimates], color=colours[name], label=name)
+            if each_seed:
+                axis.plot(curve.times, curve.seeds.T, color=colours[name], linewidth=0.6, alpha=0.6)
+                continue
             low, high = [e.low for e in estimates], [e.high for e in estimates]
             axis.fill_between(curve.times, low, high, color=colours[name], alpha=0.15)
         for name, read in points.get(title, {}).items():
             own = None if name in colours else f"{name} (paper)"
             axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY), label=own)
-        axis.set(title=title, xlabel="step")
+        axis.set(title=title, xlabel=label)
+    grid[0][0].legend(fontsize="small")
+    _save(figure, path)
+
+
+def exchange_plot(
+    panels: Mapping[str, Mapping[str, tuple[Estimate, Estimate]]], path: Path, *, labels: tuple[str, str]
+) -> None:
+    """Save one panel for each setting: two numbers of each arm against each other, with intervals over seeds.
+
+    Args:
+        panels: Title to arms to what lies across and what lies upwards.
+        path: Where the picture is saved.
+        labels: Of the axes.
+    """
+    plt = _pyplot()
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure, grid = plt.subplots(
+        rows,
+        columns,
+        figsize=(3.6 * columns, 3.4 * rows),
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    for axis in grid.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
+        for k, (name, (across, upwards)) in enumerate(arms.items()):
+            bars = [[[abs(e.value - e.low)], [abs(e.high - e.value)]] for e in (across, upwards)]
+            axis.errorbar(
+                across.value, upwards.value, xerr=bars[0], yerr=bars[1], fmt="o", color=f"C{k}", capsize=2, label=name
+            )
+        axis.set(title=title)
+    for axis in grid[-1]:
+        axis.set_xlabel(labels[0])
+    for axis in grid[:, 0]:
+        axis.set_ylabel(labels[1])
     grid[0][0].legend(fontsize="small")
     _save(figure, path)
 

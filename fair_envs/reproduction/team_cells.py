@@ -1,0 +1,126 @@
+"""The cells of the study on team fairness: trainings of teams with their tests, and tests of designed teams."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.baselines.pursuit import Greedy, Planner, ShuffledRoles, Team
+from fair_envs.baselines.pursuit_evaluation import TeamPlay, evaluate_speeds
+from fair_envs.baselines.team_evaluation import Plays, play_levels
+from fair_envs.baselines.team_training import TeamCurve, TeamTraining, following, train_team
+from fair_envs.baselines.training import own_chance
+from fair_envs.registration import make_rules
+from fair_envs.reproduction.experiment import TEST_SEEDS, Job
+
+SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next
+DEALT = "dealt: "  # before the names of tests in which roles are dealt anew in each episode
+COLUMNS = ("captured", "captors", "returns", "steps")  # of what was played
+
+TEAMS: Mapping[str, Callable[[int], Team]] = {
+    "greedy": lambda seed: Greedy(),
+    "planner": lambda seed: Planner(seed=seed),
+}
+"""The designed teams by their names in the study."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedTeamCell(Job):
+    """A test of a team that is written down.
+
+    Attributes:
+        name: One of `TEAMS`.
+        seed: Which test episodes; those of a training of that seed are the same.
+        speeds: Of the pursuers.
+        episodes: At each speed.
+        parameters: Of the environment.
+    """
+
+    name: str
+    seed: int
+    speeds: Sequence[float]
+    episodes: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write what was played."""
+        rules = make_rules("FairPursuit-v0", **self.parameters)
+        first = TEST_SEEDS + SEEDS_EACH * self.seed
+        found = evaluate_speeds(
+            TEAMS[self.name](self.seed), rules, speeds=self.speeds, episodes=self.episodes, seed=first
+        )
+        np.savez_compressed(part / "arrays.npz", **arrays_of({"last": found}))  # type: ignore[arg-type]
+        return {"seconds": 0.0, "seed": first}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamCell(Job):
+    """A training and its tests: at each speed the policy that was kept there, and the last one.
+
+    Attributes:
+        training: What is trained, and how.
+        speeds: Of the pursuers, in the tests.
+        episodes: At each speed.
+        dealt: Whether it is also tested with roles that are dealt anew in each episode.
+    """
+
+    training: TeamTraining
+    speeds: Sequence[float]
+    episodes: int
+    dealt: bool = False
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write what was played and how the training went, and return how long it took."""
+        started, curve = time.perf_counter(), TeamCurve(every=self.training.row)
+        follow = following(self.training)
+        model = train_team(self.training, callback=curve, follow=follow)
+        seconds = time.perf_counter() - started
+        rules = make_rules(self.training.env_id, **self.training.parameters)
+        states, first = follow.states if follow else {}, TEST_SEEDS + SEEDS_EACH * self.training.seed
+        settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
+        with own_chance(1):
+            plays = dict(play_levels(model, states, rules, **settings))
+            if self.dealt:
+                dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)
+                plays |= {DEALT + kept: of for kept, of in dealt.items()}
+        arrays = {**arrays_of(plays), "learning": np.array(curve.rows)}
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        return {"seconds": seconds, "seed": first}
+
+
+def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
+    """Return what was played as arrays under flat names."""
+    return {
+        f"{kept}/{speed:g}/{column}": getattr(play, column)
+        for kept, of_speeds in plays.items()
+        for speed, play in of_speeds.items()
+        for column in COLUMNS
+    }
+
+
+class TeamResult(NamedTuple):
+    """What a cell gave."""
+
+    plays: Plays
+    learning: NDArray[np.float64]  # see `TeamCurve.rows`; (0, 0) without a training
+    seconds: float
+
+
+def read_team(folder: Path) -> TeamResult:
+    """Return the result in a cell's folder."""
+    record = json.loads((folder / "cell.json").read_text())
+    with np.load(folder / "arrays.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    learning = arrays.pop("learning", np.zeros((0, 0)))
+    plays: dict[str, dict[float, TeamPlay]] = {}
+    for name in arrays:
+        kept, speed, column = name.split("/")
+        if column == COLUMNS[0]:
+            columns = {c: arrays[f"{kept}/{speed}/{c}"] for c in COLUMNS}
+            plays.setdefault(kept, {})[float(speed)] = TeamPlay(**columns, seed=record["seed"])
+    return TeamResult(plays, learning, record["seconds"])
