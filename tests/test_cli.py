@@ -164,12 +164,12 @@ def test_an_unknown_paper_is_named() -> None:
 
 def test_a_study_is_not_run_into_a_folder_that_exists(working_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.reproduction.papers import lamalfa2025
+    from fair_envs.reproduction import study
 
     kept = working_directory / "study" / "kept.txt"
     kept.parent.mkdir()
     kept.write_text("kept")
-    monkeypatch.setattr(lamalfa2025, "run_cells", None)  # it is not reached
+    monkeypatch.setattr(study, "run_cells", None)  # it is not reached
     assert "out must be a new folder" in mistake("reproduce", "lamalfa2025", "--out", "study")
     assert kept.read_text() == "kept"
 
@@ -331,7 +331,8 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
 
 
 def test_wrong_settings_leave_no_folder_behind(learning: Any, working_directory: Path) -> None:
-    assert "fair-ppo, sb3-ppo, pcn, a-ppo, f-ppo, f-ppo-l, f-ppo-s, ppo-lagrangian, ddpg, fair-e, fair-er, got 'dqn'" in mistake("train", "dqn", ENV_ID)
+    algorithms = "ppo, fair-ppo, sb3-ppo, pcn, a-ppo, f-ppo, f-ppo-l, f-ppo-s, ppo-lagrangian, ddpg, fair-e, fair-er"
+    assert f"algorithm must be one of {algorithms}, got 'dqn'" in mistake("train", "dqn", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
     assert "gamma must be between 0 and 1, got 2" in mistake("train", "ppo", ENV_ID, "--gamma", "2")
     assert "net_arch must be an integer" in mistake("train", "ppo", ENV_ID, "--net-arch", "8,x")

@@ -27,7 +27,7 @@ from fair_envs.metrics import Returns
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
 SHOWING = {"assessment", "benchmark", "cli", "loads", "pages", "playing"}  # modules that no result depends on
-SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "runner", "tables")}
+SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "runner", "study", "tables")}
 
 
 @functools.cache

@@ -80,20 +80,8 @@ def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequen
         axes: What the values are called.
         low: The value at the centre; what lies below is cut off.
     """
-    plt = _pyplot()
-    columns = min(len(panels), 4)
-    rows = -(-len(panels) // columns)
-    figure, grid = plt.subplots(
-        rows,
-        columns,
-        figsize=(4 * columns, 4.2 * rows),
-        subplot_kw={"projection": "polar"},
-        squeeze=False,
-        layout="constrained",
-    )
+    figure, grid = _grid(len(panels), columns=4, size=(4, 4.2), subplot_kw={"projection": "polar"})
     angles = np.linspace(0, 2 * np.pi, len(axes), endpoint=False)
-    for axis in grid.flat[len(panels) :]:
-        axis.set_visible(False)
     around = np.append(angles, angles[0])
     for axis, (title, shown) in zip(grid.flat, panels.items(), strict=False):
         faint = 0.7 * len(shown.values) / max(1, len(shown.values) + len(shown.others))
@@ -194,12 +182,7 @@ def course_plot(
         label: What the times are.
         each_seed: Whether every seed is drawn, thin, in place of intervals; they say little of three.
     """
-    plt = _pyplot()
-    columns = min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(5 * columns, 3.8 * rows), squeeze=False, layout="constrained")
-    for axis in grid.flat[len(panels) :]:
-        axis.set_visible(False)
+    figure, grid = _grid(len(panels), columns=3, size=(5, 3.8))
     colours = {
         name: f"C{k}" for k, name in enumerate(dict.fromkeys(name for agents in panels.values() for name in agents))
     }
@@ -230,20 +213,7 @@ def exchange_plot(
         path: Where the picture is saved.
         labels: Of the axes.
     """
-    plt = _pyplot()
-    columns = min(len(panels), 4)
-    rows = -(-len(panels) // columns)
-    figure, grid = plt.subplots(
-        rows,
-        columns,
-        figsize=(3.6 * columns, 3.4 * rows),
-        squeeze=False,
-        sharex=True,
-        sharey=True,
-        layout="constrained",
-    )
-    for axis in grid.flat[len(panels) :]:
-        axis.set_visible(False)
+    figure, grid = _grid(len(panels), columns=4, size=(3.6, 3.4), sharex=True, sharey=True)
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
         for k, (name, (across, upwards)) in enumerate(arms.items()):
             bars = [[[abs(e.value - e.low)], [abs(e.high - e.value)]] for e in (across, upwards)]
@@ -257,6 +227,26 @@ def exchange_plot(
         axis.set_ylabel(labels[1])
     grid[0][0].legend(fontsize="small")
     _save(figure, path)
+
+
+def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Any, Any]:
+    """Return a figure with so many panels in rows, and their axes; the last row's free places are hidden.
+
+    Args:
+        panels: How many there are.
+        columns: In a row at most.
+        size: Of a panel, inches.
+        settings: Others of `matplotlib.pyplot.subplots`.
+    """
+    columns = min(panels, columns)
+    rows = -(-panels // columns)
+    width, height = size
+    figure, grid = _pyplot().subplots(
+        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained", **settings
+    )
+    for axis in grid.flat[panels:]:
+        axis.set_visible(False)
+    return figure, grid
 
 
 def _half_the_turns(axis: Any) -> None:

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,57 +54,6 @@ def run_cells(cells: Sequence[Job], folder: Path, *, jobs: int = 1, progress: bo
             f"{len(failures)} of {len(by_key)} cells failed; run again for these:\n" + "\n".join(failures)
         )
     return {key: folder / key for key in by_key}
-
-
-def open_study(
-    out: Path,
-    *,
-    scale: str,
-    scales: Collection[str],
-    seeds: int | None = None,
-    resume: bool = False,
-    merge_from: Sequence[Path] = (),
-) -> Path:
-    """Return the folder of a study's cells, in a new folder or in one that is gone on with.
-
-    Args:
-        out: The study's folder.
-        scale: How much of the study is run; a folder belongs to one scale.
-        scales: The scales that there are.
-        seeds: Training seeds of each cell, if not the scale's.
-        resume: Go on in a folder that exists.
-        merge_from: Folders of the same study, run on other machines, whose cells are taken over.
-
-    Raises:
-        ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells from
-            that has none.
-        FileExistsError: The folder exists, without ``resume``.
-    """
-    if scale not in scales:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, scales))}, got {scale!r}")
-    if seeds is not None and seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}")
-    missing = [str(source) for source in merge_from if not (source / "cells").is_dir()]
-    if missing:
-        raise ValueError(
-            f"merge_from (--merge) must name folders of this study, got {', '.join(missing)} without cells"
-        )
-    if out.exists() and not resume:
-        raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
-    begun = out / "scale.txt"  # a report of another scale would be written over
-    if begun.is_file() and begun.read_text() != scale:
-        raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
-    folder = out / "cells"
-    folder.mkdir(parents=True, exist_ok=True)
-    begun.write_text(scale)
-    merge([source / "cells" for source in merge_from], folder)
-    return folder
-
-
-def command_of(paper: str, *, scale: str, seeds: int, usual: int) -> str:
-    """Return the command that runs a study, of so many training seeds where the scale's usual number is another."""
-    chosen = "" if seeds == usual else f" --seeds {seeds}"
-    return f"fair-envs reproduce {paper} --scale {scale}{chosen}"
 
 
 def merge(sources: Sequence[Path], folder: Path) -> int:

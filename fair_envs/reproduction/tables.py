@@ -23,6 +23,12 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, digits: i
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def write(folder: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
+    """Write the rows into a folder as ``table.csv`` and ``table.json``."""
+    write_csv(folder / "table.csv", rows)
+    write_json(folder / "table.json", rows)
+
+
 def write_csv(path: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
     """Write one line for each row and number: value, interval, number of units, level."""
     with path.open("w", newline="") as file:

@@ -5,7 +5,6 @@ from typing import Any, cast
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import BaseCallback
 
 from fair_envs import make_sb3
 from fair_envs.baselines.ddpg import DDPG, TeamReplay
@@ -74,27 +73,3 @@ class Fixed(Team):
     def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
         """Return that direction."""
         return np.broadcast_to(np.array([0, 1], np.float32), (lanes.count, lanes.agents, 2))
-
-
-class Interrupt(BaseCallback):
-    """Presses Ctrl-C at a step."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__()
-        self.step = step
-
-    def _on_step(self) -> bool:
-        if self.n_calls == self.step:
-            raise KeyboardInterrupt
-        return True
-
-
-class Stop(BaseCallback):
-    """Ends the training at a step."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__()
-        self.step = step
-
-    def _on_step(self) -> bool:
-        return self.n_calls < self.step

@@ -20,8 +20,9 @@ from fair_envs.baselines.curriculum import (
     passed,
 )
 from fair_envs.baselines.ddpg import DDPG
+from tests.baselines.interruptions import Stop
 from tests.baselines.small import small_env
-from tests.baselines.teams import Stop, numbers, team, team_env
+from tests.baselines.teams import numbers, team, team_env
 
 # ------------------------------------------------------------------------------------------------------ speeds
 

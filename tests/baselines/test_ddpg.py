@@ -33,7 +33,8 @@ from fair_envs.baselines.ddpg import (
 from fair_envs.baselines.pursuit import Greedy, Learned, exchanged
 from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.rules import Pursuit
-from tests.baselines.teams import PURSUIT, Fixed, Shown, Stop, numbers, replayed, same_numbers, team, team_env
+from tests.baselines.interruptions import Stop
+from tests.baselines.teams import PURSUIT, Fixed, Shown, numbers, replayed, same_numbers, team, team_env
 
 # ------------------------------------------------------------------------------------------- Fair-E is symmetric
 

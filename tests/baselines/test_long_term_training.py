@@ -25,9 +25,10 @@ from fair_envs.baselines.massaging import MassagingSchedule
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised
 from fair_envs.baselines.studies import Study
 from fair_envs.core import Rules
+from tests.baselines.interruptions import Interrupt
 from tests.baselines.loans import HIRING, Accept, Age, Granted, hiring
 from tests.baselines.small import policy_weights
-from tests.baselines.test_training import Interrupt, assert_same_state, rows_without_clock
+from tests.baselines.test_training import assert_same_state, rows_without_clock
 from tests.test_cli import Said, mistake
 
 ROLLOUT = 5 * 4  # steps: 5 of each of 4 lanes; episodes have 7 steps

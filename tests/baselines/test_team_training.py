@@ -25,8 +25,9 @@ from fair_envs.baselines.team_training import (
     team_settings,
     train_team,
 )
+from tests.baselines.interruptions import Interrupt, Stop
 from tests.baselines.small import HARVEST
-from tests.baselines.teams import PURSUIT, WORLD, Interrupt, Stop, numbers, same_numbers
+from tests.baselines.teams import PURSUIT, WORLD, numbers, same_numbers
 
 STEPS = 2 * 3 * 60  # agent steps of sixty steps of two lanes
 

@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch as th
-from stable_baselines3.common.callbacks import BaseCallback
 
 from fair_envs import TABLE
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run
 from fair_envs.baselines.training import Training, load, make_env, make_model, train
+from tests.baselines.interruptions import Interrupt, Stop
 from tests.baselines.small import HARVEST, SMALL, policy_weights, weights
 
 ROLLOUT = 5 * 4 * 8  # agent steps: 5 steps of 4 lanes of 8 agents; episodes have 12 steps
@@ -49,30 +49,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "csp": {"algorithm": "fair-ppo", "penalty": "csp"},
     "cf": {"algorithm": "fair-ppo", "penalty": "cf"},
 }
-
-
-class Interrupt(BaseCallback):
-    """Presses Ctrl-C at a step."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__()
-        self.step = step
-
-    def _on_step(self) -> bool:
-        if self.n_calls == self.step:
-            raise KeyboardInterrupt
-        return True
-
-
-class Stop(BaseCallback):
-    """Ends the training at a step."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__()
-        self.step = step
-
-    def _on_step(self) -> bool:
-        return self.n_calls < self.step
 
 
 def rows_without_clock(folder: Path) -> list[dict[str, Any]]:

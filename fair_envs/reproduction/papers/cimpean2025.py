@@ -8,17 +8,17 @@ and every policy is tested anew.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from fair_envs.baselines.single import Algorithm
 from fair_envs.metrics import Estimate
-from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction import figures, study, tables
 from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict
 from fair_envs.reproduction.decision_cells import (
     DESIGNED,
@@ -36,6 +36,7 @@ from fair_envs.reproduction.decisions import (
     rank_correlation,
     read_found,
 )
+from fair_envs.reproduction.experiment import Job
 from fair_envs.reproduction.farel import (
     DISTANCES,
     MEASURES,
@@ -50,9 +51,7 @@ from fair_envs.reproduction.farel import (
 from fair_envs.reproduction.farel import tables as settings_of_tables
 from fair_envs.reproduction.figures import TradeOffs
 from fair_envs.reproduction.representatives import Kind, mixed_colours, representative_subset
-from fair_envs.reproduction.runner import command_of, open_study, run_cells
 
-ScaleName = Literal["smoke", "small", "full"]
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 KINDS: Mapping[str, Kind] = {
     "R": "performance",
@@ -121,48 +120,6 @@ SCALES: dict[str, Scale] = {
 }
 
 
-def main(
-    *,
-    scale: ScaleName,
-    out: Path,
-    jobs: int = 2,
-    seeds: int | None = None,
-    resume: bool = False,
-    merge_from: Sequence[Path] = (),
-    progress: bool = True,
-) -> Path:
-    """Run the study's cells that are missing and write its tables, figures and report; return the report's path.
-
-    Args:
-        scale: ``"smoke"`` (a minute), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's protocol,
-            but for several test episodes a policy).
-        out: A new folder, where the cells are kept and the report is written.
-        jobs: How many worker processes.
-        seeds: Training seeds of each setting, if not the scale's.
-        resume: Go on in a folder that exists: its cells are not run again.
-        merge_from: Folders of the same study, run on other machines, whose cells are taken over.
-        progress: Whether to show a bar with the time left.
-
-    Raises:
-        ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells from
-            that has none.
-        FileExistsError: The folder exists, without ``resume``.
-    """
-    folder = open_study(out, scale=scale, scales=SCALES, seeds=seeds, resume=resume, merge_from=merge_from)
-    chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
-    trainings, alone, references = cells(chosen), singles(chosen), designed(chosen)
-    every = [cell for groups in (trainings, alone) for group in groups.values() for cell in group]
-    run_cells([*every, *references.values()], folder, jobs=jobs, progress=progress)
-    return Report(
-        name=scale,
-        scale=chosen,
-        arms={setting: [read_found(folder / cell.key) for cell in group] for setting, group in trainings.items()},
-        singles={label: [read_found(folder / cell.key) for cell in group] for label, group in alone.items()},
-        designed={world: read_found(folder / cell.key) for world, cell in references.items()},
-        out=out,
-    ).write()
-
-
 def cells(scale: Scale) -> dict[Setting, list[TradeOffCell]]:
     """Return the study's trainings: each setting with its seeds. Settings that tables share are run once."""
     chosen = [own for number in scale.tables for own in settings_of_tables()[number].values()]
@@ -221,29 +178,21 @@ def worlds_of(scale: Scale) -> list[World]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(study.Report[Scale]):
     """The tables, figures and verdicts of a study.
 
     Attributes:
-        name: Of the scale.
-        scale: What was run.
         arms: The settings with the results of their seeds.
         singles: What was trained for the reward alone, by environment and algorithm.
         designed: What simple policies gave, in the order of `DESIGNED`.
-        out: Where everything is written.
     """
 
-    name: str
-    scale: Scale
+    paper = "cimpean2025"
+    scales = SCALES
+
     arms: Mapping[Setting, Sequence[Found]]
     singles: Mapping[tuple[World, Algorithm], Sequence[Found]]
     designed: Mapping[World, Found]
-    out: Path
-
-    @property
-    def command(self) -> str:
-        """The command that makes the report."""
-        return command_of("cimpean2025", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
 
     def groups(self, table: int) -> dict[str, Setting]:
         """Return the settings of a table's groups of rows."""
@@ -253,16 +202,9 @@ class Report:
         """Return the policies of all seeds."""
         return Policies.joined([found.policies for found in self.arms[setting]])
 
-    def write(self) -> Path:
-        """Write everything and return the report's path."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        claims = self.claims()
-        (self.out / "claims.json").write_text(json.dumps([vars(claim) for claim in claims], indent=2) + "\n")
+    def write_numbers(self) -> None:
+        """Write what every policy gave."""
         (self.out / "policies.json").write_text(json.dumps(self.as_dict(), indent=1) + "\n")
-        self.draw()
-        path = self.out / "report.md"
-        path.write_text(self.text(claims))
-        return path
 
     def as_dict(self) -> list[dict[str, Any]]:
         """Return every policy's mean episode sums, for JSON."""
@@ -687,3 +629,25 @@ def _minus(estimate: Estimate, other: Estimate) -> Estimate:
 
 def _listed(found: Mapping[Any, Estimate]) -> str:
     return ", ".join(f"{label} {tables.show(e)}" for label, e in found.items())
+
+
+def everything(scale: Scale) -> dict[Hashable, Sequence[Job]]:
+    """Return all cells: those of the settings, of the trainings for the reward alone, and of simple policies."""
+    alone = {world: [cell] for world, cell in designed(scale).items()}
+    parts: list[Mapping[Any, Sequence[Job]]] = [cells(scale), singles(scale), alone]
+    return {key: group for part in parts for key, group in part.items()}
+
+
+def report_of(name: str, scale: Scale, results: Mapping[Hashable, Sequence[Found]], out: Path) -> Report:
+    """Return the report of all cells."""
+    return Report(
+        name=name,
+        scale=scale,
+        arms={setting: results[setting] for setting in cells(scale)},
+        singles={label: results[label] for label in singles(scale)},
+        designed={world: results[world][0] for world in designed(scale)},
+        out=out,
+    )
+
+
+main = study.Study(scales=SCALES, cells=everything, read=read_found, report=report_of).run

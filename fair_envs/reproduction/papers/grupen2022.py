@@ -5,10 +5,8 @@ which of them is which. Its figures are known by what its text says of them; no 
 looked at in success and in team fairness, corrected for the number of test episodes, per training seed.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +16,11 @@ from fair_envs.baselines.pursuit_evaluation import TeamPlay
 from fair_envs.baselines.team_training import Preset, TeamTraining, team_settings
 from fair_envs.metrics import Estimate, mean_interval, paired_difference, team_fairness
 from fair_envs.registration import make_rules
-from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction import figures, study, tables
 from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict, within
 from fair_envs.reproduction.experiment import Job
-from fair_envs.reproduction.runner import command_of, open_study, run_cells
 from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, TeamResult, read_team
 
-ScaleName = Literal["smoke", "small", "full"]
 Label = str
 Measure = Literal["success", "corrected", "steps"]
 BOTH: tuple[Measure, ...] = ("success", "corrected")
@@ -134,40 +130,6 @@ def cells(scale: Scale) -> dict[Label, list[Job]]:
     return found
 
 
-def main(
-    *,
-    scale: ScaleName,
-    out: Path,
-    jobs: int = 2,
-    seeds: int | None = None,
-    resume: bool = False,
-    merge_from: Sequence[Path] = (),
-    progress: bool = True,
-) -> Path:
-    """Run the study's cells that are missing and write its tables, figures and report; return the report's path.
-
-    Args:
-        scale: ``"smoke"`` (minutes), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's budget).
-        out: A new folder, where the cells are kept and the report is written.
-        jobs: How many worker processes.
-        seeds: Training seeds of each method, if not the scale's.
-        resume: Go on in a folder that exists: its cells are not run again.
-        merge_from: Folders of the same study, run on other machines, whose cells are taken over.
-        progress: Whether to show a bar with the time left.
-
-    Raises:
-        ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells from
-            that has none.
-        FileExistsError: The folder exists, without ``resume``.
-    """
-    folder = open_study(out, scale=scale, scales=SCALES, seeds=seeds, resume=resume, merge_from=merge_from)
-    chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
-    study = cells(chosen)
-    run_cells([cell for group in study.values() for cell in group], folder, jobs=jobs, progress=progress)
-    results = {name: [read_team(folder / cell.key) for cell in group] for name, group in study.items()}
-    return Report(name=scale, scale=chosen, arms=arms_of(results), out=out).write()
-
-
 # ------------------------------------------------------------------------------------------------- what they gave
 
 
@@ -241,46 +203,30 @@ def _arm(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(study.Report[Scale]):
     """The tables, figures and verdicts of the study.
 
     Attributes:
-        name: Of the scale.
-        scale: What was run.
         arms: The teams with their results.
-        out: Where everything is written.
     """
 
-    name: str
-    scale: Scale
-    arms: Mapping[Label, Arm]
-    out: Path
+    paper = "grupen2022"
+    scales = SCALES
 
-    @property
-    def command(self) -> str:
-        """The command that makes the report."""
-        return command_of("grupen2022", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
+    arms: Mapping[Label, Arm]
 
     def speeds(self, holds: Callable[[float], bool]) -> list[float]:
         """Return the speeds for which something holds."""
         return [speed for speed in self.scale.speeds if holds(speed)]
 
-    def write(self) -> Path:
-        """Write everything and return the report's path."""
-        self.out.mkdir(parents=True, exist_ok=True)
+    def write_numbers(self) -> None:
+        """Write every team's numbers at every speed."""
         numbers = {
             f"{name} at {speed:g}": {title: arm.estimate(measure, speed) for measure, title in RESULT.items()}
             for name, arm in self.arms.items()
             for speed in self.scale.speeds
         }
-        tables.write_csv(self.out / "table.csv", numbers)
-        tables.write_json(self.out / "table.json", numbers)
-        claims = self.claims()
-        (self.out / "claims.json").write_text(json.dumps([vars(claim) for claim in claims], indent=2) + "\n")
-        self.draw()
-        path = self.out / "report.md"
-        path.write_text(self.text(claims))
-        return path
+        tables.write(self.out, numbers)
 
     # ------------------------------------------------------------------------------------------------- tables
 
@@ -547,3 +493,11 @@ def _p(play: TeamPlay) -> str:
 def _listed(found: Mapping[str, Estimate]) -> str:
     """Return estimates as text."""
     return ", ".join(f"{name} {tables.show(e)}" for name, e in found.items())
+
+
+main = study.Study(
+    scales=SCALES,
+    cells=cells,
+    read=read_team,
+    report=lambda name, scale, results, out: Report(name=name, scale=scale, arms=arms_of(results), out=out),
+).run

@@ -5,26 +5,22 @@ them with designed agents in short-term fairness, long-term fairness and utility
 long-term fairness is not what its text defines. Every claim is therefore looked at as plotted, and truly.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.baselines.long_term_training import LongTermTraining, long_term_settings
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
-from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction import figures, study, tables
 from fair_envs.reproduction.claims import Claim, all_of, below, verdict
 from fair_envs.reproduction.experiment import Job
 from fair_envs.reproduction.hu import PLOTTED
 from fair_envs.reproduction.process_cells import AGENTS, DesignedCell, LearnedCell, ProcessResult, read_process
 from fair_envs.reproduction.processes import ENV_IDS, Series, World, series
-from fair_envs.reproduction.runner import command_of, open_study, run_cells
 
-ScaleName = Literal["smoke", "small", "full"]
 Label = str
 
 WORLDS: tuple[World, ...] = ("lending", "attention", "epidemic")
@@ -219,40 +215,6 @@ def cells(scale: Scale) -> dict[tuple[World, Label], list[Job]]:
     return found
 
 
-def main(
-    *,
-    scale: ScaleName,
-    out: Path,
-    jobs: int = 2,
-    seeds: int | None = None,
-    resume: bool = False,
-    merge_from: Sequence[Path] = (),
-    progress: bool = True,
-) -> Path:
-    """Run the study's cells that are missing and write its tables, figures and report; return the report's path.
-
-    Args:
-        scale: ``"smoke"`` (minutes), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's protocol).
-        out: A new folder, where the cells are kept and the report is written.
-        jobs: How many worker processes.
-        seeds: Training seeds of each cell, if not the scale's.
-        resume: Go on in a folder that exists: its cells are not run again.
-        merge_from: Folders of the same study, run on other machines, whose cells are taken over.
-        progress: Whether to show a bar with the time left.
-
-    Raises:
-        ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells from
-            that has none.
-        FileExistsError: The folder exists, without ``resume``.
-    """
-    folder = open_study(out, scale=scale, scales=SCALES, seeds=seeds, resume=resume, merge_from=merge_from)
-    chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
-    study = cells(chosen)
-    run_cells([cell for group in study.values() for cell in group], folder, jobs=jobs, progress=progress)
-    results = {key: [read_process(folder / cell.key) for cell in group] for key, group in study.items()}
-    return Report(name=scale, scale=chosen, arms=arms_of(results), out=out).write()
-
-
 # ------------------------------------------------------------------------------------------------- what they gave
 
 
@@ -318,45 +280,29 @@ def arms_of(results: Mapping[tuple[World, Label], Sequence[ProcessResult]]) -> d
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(study.Report[Scale]):
     """The tables, figures and verdicts of the study.
 
     Attributes:
-        name: Of the scale.
-        scale: What was run.
         arms: The agents with their results.
-        out: Where everything is written.
     """
 
-    name: str
-    scale: Scale
-    arms: Mapping[tuple[World, Label], Arm]
-    out: Path
+    paper = "hu2024"
+    scales = SCALES
 
-    @property
-    def command(self) -> str:
-        """The command that makes the report."""
-        return command_of("hu2024", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
+    arms: Mapping[tuple[World, Label], Arm]
 
     def of(self, world: World) -> dict[Label, Arm]:
         """Return the arms on a process."""
         return {name: arm for (place, name), arm in self.arms.items() if place == world}
 
-    def write(self) -> Path:
-        """Write everything and return the report's path."""
-        self.out.mkdir(parents=True, exist_ok=True)
+    def write_numbers(self) -> None:
+        """Write every agent's numbers."""
         numbers = {
             f"{world} {name}": {title: arm.estimate(summary) for title, summary in SUMMARIES[world].items()}
             for (world, name), arm in self.arms.items()
         }
-        tables.write_csv(self.out / "table.csv", numbers)
-        tables.write_json(self.out / "table.json", numbers)
-        claims = self.claims()
-        (self.out / "claims.json").write_text(json.dumps([vars(claim) for claim in claims], indent=2) + "\n")
-        self.draw()
-        path = self.out / "report.md"
-        path.write_text(self.text(claims))
-        return path
+        tables.write(self.out, numbers)
 
     # ------------------------------------------------------------------------------------------------- tables
 
@@ -555,3 +501,11 @@ def _evidence(what: str, found: Mapping[str, Mapping[str, Estimate]]) -> str:
         f"{what}, {way}: " + ", ".join(f"{name} {tables.show(e)}" for name, e in values.items())
         for way, values in found.items()
     )
+
+
+main = study.Study(
+    scales=SCALES,
+    cells=cells,
+    read=read_process,
+    report=lambda name, scale, results, out: Report(name=name, scale=scale, arms=arms_of(results), out=out),
+).run

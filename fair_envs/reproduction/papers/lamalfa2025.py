@@ -8,22 +8,19 @@ is therefore looked at in three metrics.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
 from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import ModeName
 from fair_envs.baselines.training import Training
 from fair_envs.metrics import Estimate, mean_interval, paired_difference, price_of_fairness
-from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction import figures, study, tables
 from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, within
-from fair_envs.reproduction.experiment import Cell, read_result
+from fair_envs.reproduction.experiment import Cell, Result, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
-from fair_envs.reproduction.runner import command_of, open_study, run_cells
 
-ScaleName = Literal["smoke", "small", "full"]
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
 Point = tuple[Notion, Variant, float, float]  # penalty, variant, alpha, beta
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -144,43 +141,6 @@ def cell(scale: Scale, point: Point, seed: int) -> Cell:
     return Cell(training=training, episodes=scale.episodes)
 
 
-def main(
-    *,
-    scale: ScaleName,
-    out: Path,
-    jobs: int = 2,
-    seeds: int | None = None,
-    resume: bool = False,
-    merge_from: Sequence[Path] = (),
-    progress: bool = True,
-) -> Path:
-    """Run the study's cells that are missing and write its tables, figures and report; return the report's path.
-
-    Args:
-        scale: ``"smoke"`` (a minute), ``"small"`` (under 90 minutes on two cores) or ``"full"`` (the paper's protocol).
-        out: A new folder, where the cells are kept and the report is written.
-        jobs: How many worker processes.
-        seeds: Training seeds of each cell, if not the scale's.
-        resume: Go on in a folder that exists: its cells are not run again.
-        merge_from: Folders of the same study, run on other machines, whose cells are taken over.
-        progress: Whether to show a bar with the time left.
-
-    Raises:
-        ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells from
-            that has none.
-        FileExistsError: The folder exists, without ``resume``.
-    """
-    folder = open_study(out, scale=scale, scales=SCALES, seeds=seeds, resume=resume, merge_from=merge_from)
-    chosen = SCALES[scale] if seeds is None else replace(SCALES[scale], seeds=seeds)
-    study = cells(chosen)
-    run_cells([cell for group in study.values() for cell in group], folder, jobs=jobs, progress=progress)
-    arms = {
-        point: Arm(label_of(point), [read_result(folder / cell.key) for cell in group], chosen.horizon)
-        for point, group in study.items()
-    }
-    return Report(name=scale, scale=chosen, arms=arms, out=out).write()
-
-
 def label_of(point: Point) -> str:
     """Return what an arm is called in tables and plots."""
     _, variant, alpha, beta = point
@@ -190,25 +150,17 @@ def label_of(point: Point) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(study.Report[Scale]):
     """The tables, figures and verdicts of a study.
 
     Attributes:
-        name: Of the scale.
-        scale: What was run.
         arms: The methods with their results.
-        out: Where everything is written.
     """
 
-    name: str
-    scale: Scale
-    arms: Mapping[Point, Arm]
-    out: Path
+    paper = "lamalfa2025"
+    scales = SCALES
 
-    @property
-    def command(self) -> str:
-        """The command that makes the report."""
-        return command_of("lamalfa2025", scale=self.name, seeds=self.scale.seeds, usual=SCALES[self.name].seeds)
+    arms: Mapping[Point, Arm]
 
     def classic(self, penalty: Notion) -> Arm:
         """Return PPO in the worlds of a penalty."""
@@ -230,18 +182,11 @@ class Report:
         """Return the names of a penalty's numbers: one, or one for each preference."""
         return [f"csp_{form}[red]", f"csp_{form}[blue]"] if penalty == "csp" else [f"{penalty}_{form}"]
 
-    def write(self) -> Path:
-        """Write everything and return the report's path."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        numbers = {f"{point[0]} {arm.label}": self.numbers(point, arm) for point, arm in self.arms.items()}
-        tables.write_csv(self.out / "table.csv", numbers)
-        tables.write_json(self.out / "table.json", numbers)
-        claims = self.claims()
-        (self.out / "claims.json").write_text(json.dumps([vars(c) for c in claims], indent=2) + "\n")
-        self.draw()
-        path = self.out / "report.md"
-        path.write_text(self.text(claims))
-        return path
+    def write_numbers(self) -> None:
+        """Write every arm's numbers."""
+        tables.write(
+            self.out, {f"{point[0]} {arm.label}": self.numbers(point, arm) for point, arm in self.arms.items()}
+        )
 
     def numbers(self, point: Point, arm: Arm) -> dict[str, Estimate]:
         """Return an arm's numbers: means, absolute means, price of fairness and difference from PPO."""
@@ -479,3 +424,16 @@ def _evidence(found: Mapping[str, Mapping[str, Estimate]]) -> str:
 
 def _listed(values: Mapping[str, Estimate], *, unit: str = " %") -> str:
     return ", ".join(f"{label} {tables.show(e, digits=0)}{unit}" for label, e in values.items())
+
+
+def arms_of(scale: Scale, results: Mapping[Point, Sequence[Result]]) -> dict[Point, Arm]:
+    """Return the arms of the study."""
+    return {point: Arm(label_of(point), group, scale.horizon) for point, group in results.items()}
+
+
+main = study.Study(
+    scales=SCALES,
+    cells=cells,
+    read=read_result,
+    report=lambda name, scale, results, out: Report(name=name, scale=scale, arms=arms_of(scale, results), out=out),
+).run

@@ -1,0 +1,157 @@
+"""What the studies of papers have in common: how they are run, and what their reports consist of."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
+
+from fair_envs.reproduction.claims import Claim
+from fair_envs.reproduction.experiment import Job
+from fair_envs.reproduction.runner import merge, run_cells
+
+ScaleName = Literal["smoke", "small", "full"]
+
+
+class Scaled(Protocol):
+    """How much of a study is run: a dataclass with, among others, the number of training seeds of each cell."""
+
+    @property
+    def seeds(self) -> int:
+        """The training seeds of each cell."""
+
+
+ScaleT = TypeVar("ScaleT", bound=Scaled)
+KeyT = TypeVar("KeyT", bound=Hashable)
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(ABC, Generic[ScaleT]):
+    """The tables, figures and verdicts of a study.
+
+    Attributes:
+        paper: What the study is called on the command line.
+        scales: How much of it can be run.
+        name: Of the scale.
+        scale: What was run.
+        out: Where everything is written.
+    """
+
+    paper: ClassVar[str]
+    scales: ClassVar[Mapping[str, Scaled]]
+
+    name: str
+    scale: ScaleT
+    out: Path
+
+    @property
+    def command(self) -> str:
+        """The command that makes the report."""
+        seeds = self.scale.seeds
+        chosen = "" if seeds == self.scales[self.name].seeds else f" --seeds {seeds}"
+        return f"fair-envs reproduce {self.paper} --scale {self.name}{chosen}"
+
+    def write(self) -> Path:
+        """Write everything and return the report's path."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.write_numbers()
+        claims = self.claims()
+        (self.out / "claims.json").write_text(json.dumps([vars(claim) for claim in claims], indent=2) + "\n")
+        self.draw()
+        path = self.out / "report.md"
+        path.write_text(self.text(claims))
+        return path
+
+    @abstractmethod
+    def write_numbers(self) -> None:
+        """Write every arm's numbers into the report's folder, for programs."""
+
+    @abstractmethod
+    def claims(self) -> list[Claim]:
+        """Return the paper's claims with what our runs say."""
+
+    @abstractmethod
+    def draw(self) -> None:
+        """Save the figures."""
+
+    @abstractmethod
+    def text(self, claims: Sequence[Claim]) -> str:
+        """Return the report as Markdown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Generic[ScaleT, KeyT, ResultT]):
+    """A paper's study.
+
+    Attributes:
+        scales: How much of it can be run, by name.
+        cells: Gives the cells of a scale, in groups.
+        read: Reads a cell's result from its folder.
+        report: Makes the report, from the scale's name, the scale, the groups' results and the folder for it.
+    """
+
+    scales: Mapping[str, ScaleT]
+    cells: Callable[[ScaleT], Mapping[KeyT, Sequence[Job]]]
+    read: Callable[[Path], ResultT]
+    report: Callable[[str, ScaleT, Mapping[KeyT, Sequence[ResultT]], Path], Report[ScaleT]]
+
+    def run(
+        self,
+        *,
+        scale: ScaleName,
+        out: Path,
+        jobs: int = 2,
+        seeds: int | None = None,
+        resume: bool = False,
+        merge_from: Sequence[Path] = (),
+        progress: bool = True,
+    ) -> Path:
+        """Run the cells that are missing and write the tables, figures and report; return the report's path.
+
+        Args:
+            scale: ``"smoke"`` (minutes), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's
+                protocol).
+            out: A new folder, where the cells are kept and the report is written.
+            jobs: How many worker processes.
+            seeds: Training seeds of each cell, if not the scale's.
+            resume: Go on in a folder that exists: its cells are not run again.
+            merge_from: Folders of the same study, run on other machines, whose cells are taken over.
+            progress: Whether to show a bar with the time left.
+
+        Raises:
+            ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells
+                from that has none.
+            FileExistsError: The folder exists, without ``resume``.
+        """
+        folder = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
+        chosen = self.scales[scale]
+        if seeds is not None:
+            chosen = replace(cast(Any, chosen), seeds=seeds)
+        cells = self.cells(chosen)
+        run_cells([cell for group in cells.values() for cell in group], folder, jobs=jobs, progress=progress)
+        results = {key: [self.read(folder / cell.key) for cell in group] for key, group in cells.items()}
+        return self.report(scale, chosen, results, out).write()
+
+    def _open(self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]) -> Path:
+        """Return the folder of the cells, in a new folder or in one that is gone on with."""
+        if scale not in self.scales:
+            raise ValueError(f"scale must be one of {', '.join(map(repr, self.scales))}, got {scale!r}")
+        if seeds is not None and seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {seeds}")
+        missing = [str(source) for source in merge_from if not (source / "cells").is_dir()]
+        if missing:
+            raise ValueError(
+                f"merge_from (--merge) must name folders of this study, got {', '.join(missing)} without cells"
+            )
+        if out.exists() and not resume:
+            raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
+        begun = out / "scale.txt"  # a report of another scale would be written over
+        if begun.is_file() and begun.read_text() != scale:
+            raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
+        folder = out / "cells"
+        folder.mkdir(parents=True, exist_ok=True)
+        begun.write_text(scale)
+        merge([source / "cells" for source in merge_from], folder)
+        return folder
