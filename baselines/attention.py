@@ -9,7 +9,7 @@ agent is that of Elzayn et al. (2019).
 import math
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import Range, Share, checked
+from fair_envs.parameters import Natural, Share, checked
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -212,7 +212,7 @@ class NaiveMatching(Believer):
     def __init__(self, env: VectorEnv, *, decay: float = 0.01, prior: int = 0, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
         self.decay = checked("decay", decay, Share)
-        self.prior = checked("prior", prior, Annotated[int, Range(0)])
+        self.prior = checked("prior", prior, Natural)
         self.beliefs[:] = self.prior
 
     def begin(self, lanes: Codes, episodes: Codes) -> None:

@@ -179,10 +179,16 @@ def level_path(run: Path, level: float) -> Path:
     return run / f"model-{level:g}.zip"
 
 
-def level_states(run: Path) -> dict[float, dict[str, th.Tensor]]:
-    """Return the weights of the policies of the levels that a run has kept, by speed, the fastest first."""
+def level_states(run: Path, *, speeds: Sequence[float] | None = None) -> dict[float, dict[str, th.Tensor]]:
+    """Return the weights of the policies of the levels that a run has kept, by speed, the fastest first.
+
+    Args:
+        run: The run's folder.
+        speeds: Of the levels that are wanted; None: of all.
+    """
     found = {float(path.stem.removeprefix("model-")): path for path in run.glob("model-*.zip")}
-    return {level: state_of(found[level]) for level in sorted(found, reverse=True)}
+    wanted = [level for level in found if speeds is None or level in speeds]
+    return {level: state_of(found[level]) for level in sorted(wanted, reverse=True)}
 
 
 def state_of(path: Path) -> dict[str, th.Tensor]:

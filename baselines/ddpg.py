@@ -36,13 +36,12 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.baselines.pursuit import Team
-from fair_envs.baselines.team_networks import SQUASHES, Sets, Stack, stack, unit
+from fair_envs.baselines.team_networks import Sets, Stack, stack, unit
 from fair_envs.core import Lanes, Rules
 from fair_envs.envs.pursuit.rules import Pursuit, parts_of
 from fair_envs.faces.sb3 import LanesVecEnv
-from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+from fair_envs.parameters import Count, Natural, Positive, Range, Share, Weight, checked
 
-Natural = Annotated[int, Range(0)]
 REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 Form = Literal["plain", "normalised", "automatic"]
 ACTOR, CRITIC = (128, 128), (128, 128, 128)  # sizes of layers; P
@@ -92,11 +91,11 @@ class TeamPolicy(BasePolicy):
         super().__init__(observation_space, action_space, squash_output=True)
         self.agents, self.shared, self.directions, self.critics = agents, shared, directions, critics
         self.networks = 1 if shared else agents
-        self.squash = SQUASHES[directions]
+        self.squash = unit if directions else th.tanh
         inputs, outputs = observation_space.shape[0], action_space.shape[0]
-        if sets is not None and Sets(*sets).size != inputs:
-            raise ValueError(f"sets must be of observations of {inputs} numbers, got {sets}")
         sets = None if sets is None else Sets(*sets)
+        if sets is not None and sets.size != inputs:
+            raise ValueError(f"sets must be of observations of {inputs} numbers, got {sets}")
         of_actors, of_critics = layers_of(net_arch)
         actor = partial(stack, self.networks, inputs, of_actors, outputs, sets=sets)
         critic = partial(stack, critics * self.networks, inputs + outputs, of_critics, 1, sets=sets)
@@ -608,11 +607,6 @@ class DDPG(OffPolicyAlgorithm):
         filled = replay.size()
         kept = {name: th.as_tensor(getattr(replay, name)[:filled]) for name in REPLAYED}
         return {"noise": th.as_tensor(self.noise.state), "replay": kept, "place": (replay.pos, replay.full)}
-
-    def forget_replay(self) -> None:
-        """Empty the replay; a training that is over needs none."""
-        replay = cast(TeamReplay, self.replay_buffer)
-        replay.pos, replay.full = 0, False
 
     def carry(self, state: dict[str, Any]) -> None:
         """Take up what another model of the same settings carried."""

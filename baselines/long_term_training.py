@@ -3,8 +3,6 @@
 What an environment's long-term fairness is measured and mitigated with is its `fair_envs.baselines.studies.Study`.
 """
 
-import dataclasses
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ from fair_envs.baselines.massaging import Massaging, Schedule
 from fair_envs.baselines.policies import SharedTrunkPolicy
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised, Scaling
 from fair_envs.baselines.studies import Signals, study_of
-from fair_envs.baselines.training import load_as, plain_parameters, train_as
+from fair_envs.baselines.training import LANES_EACH, load_as, plain_parameters, plain_settings, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
@@ -32,7 +30,6 @@ from fair_envs.registration import make_rules, make_sb3
 LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
 
 LONG_TERM_SEEDS = 2**42  # environments of these trainings are seeded from here on
-LANES_EACH = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +101,7 @@ class LongTermTraining:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return plain
+        return plain_settings(self)
 
 
 BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}

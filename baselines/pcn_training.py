@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,12 +17,12 @@ from fair_envs.baselines.coverage import CoverageSet
 from fair_envs.baselines.pcn import PCN, PCNSettings, Seed, Snapshot, farel_settings
 from fair_envs.baselines.rollouts import Episode
 from fair_envs.baselines.runs import Run, need_tensorboard
-from fair_envs.baselines.training import own_chance, plain_parameters
+from fair_envs.baselines.training import own_chance, plain_parameters, plain_settings
 from fair_envs.history import Full, SlidingWindow
 from fair_envs.metrics.gaps import decision_notion
 from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.parameters import Count, Range, checked
+from fair_envs.parameters import Count, Natural, Range, checked
 from fair_envs.registration import find, make_rules
 from fair_envs.wrappers import FairnessObjectives
 
@@ -51,7 +50,7 @@ class PCNTraining(PCNSettings):
     objectives: Sequence[str] = OBJECTIVES  # that are asked for
     computed: Sequence[str] = ()  # that are recorded beside them
     groups: Sequence[str] = ()  # whom group notions compare: attributes; or some with all others, as continent=NA
-    window: Annotated[int, Range(0)] = 500  # decisions that the notions look back on; 0: all
+    window: Natural = 500  # decisions that the notions look back on; 0: all
     keep_history: bool = False  # whether a lane's episodes look back on those before; F
     # The coverage set
     test_actions: Literal["drawn", "likeliest"] = "drawn"  # of its tests: how to draw is what was learnt; F: likeliest
@@ -113,8 +112,7 @@ class PCNTraining(PCNSettings):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return plain
+        return plain_settings(self)
 
 
 def _names(name: str, given: Any) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ class Remembering(Team):
 
     def begin(self, lanes: Lanes, mask: Flags) -> None:
         """Forget what was kept for these lanes; for all of them if they are of another batch."""
-        if self._rules is not lanes.rules or len(self._keys) != lanes.count:
+        if self._is_new(lanes):
             self.prepare(lanes)
             self._rules, self._keys = lanes.rules, np.zeros(lanes.count, np.uint64)
             mask = np.ones(lanes.count, bool)
@@ -155,11 +155,13 @@ class Remembering(Team):
 
     def attend(self, lanes: Lanes) -> None:
         """Begin in lanes whose episode is a new one."""
-        if self._rules is not lanes.rules or len(self._keys) != lanes.count:
-            self.begin(lanes, np.ones(lanes.count, bool))
-        new = lanes.records["key"] != self._keys
+        new = np.ones(lanes.count, bool) if self._is_new(lanes) else lanes.records["key"] != self._keys
         if new.any():
             self.begin(lanes, new)
+
+    def _is_new(self, lanes: Lanes) -> bool:
+        """Return whether another batch was played before, or none."""
+        return self._rules is not lanes.rules or len(self._keys) != lanes.count
 
 
 class Planner(Remembering):

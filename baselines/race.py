@@ -22,7 +22,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.coverage import cover
-from fair_envs.baselines.ddpg import DDPG
+from fair_envs.baselines.ddpg import ACTOR, CRITIC, DDPG
 from fair_envs.baselines.pcn import PCN, PCNSettings
 from fair_envs.baselines.regularised import FPPO
 from fair_envs.baselines.studies import study_of
@@ -76,7 +76,7 @@ def together_and_separate(*, lanes: int, batch_size: int) -> tuple[DDPG, list[sb
     env = make_sb3("FairPursuit-v0", n_envs=lanes)
     settings: dict[str, Any] = {"batch_size": batch_size, "device": "cpu", "seed": 0}
     together = DDPG("MlpPolicy", env, buffer_size=KEPT, **settings)
-    arch = {"pi": [128, 128], "qf": [128, 128, 128]}
+    arch = {"pi": list(ACTOR), "qf": list(CRITIC)}
     separate = [
         sb3.DDPG("MlpPolicy", env, buffer_size=KEPT, policy_kwargs={"net_arch": arch}, **settings)
         for _ in range(together.agents)

@@ -16,15 +16,14 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
 from fair_envs.baselines.rollouts import Agent
-from fair_envs.baselines.training import Bar, own_chance, plain_parameters
-from fair_envs.parameters import Count, Positive, Range, Share, checked
+from fair_envs.baselines.training import LANES_EACH, Bar, own_chance, plain_parameters
+from fair_envs.parameters import Count, Natural, Positive, Range, Share, checked
 from fair_envs.registration import find, make_sb3
 
 Floats = NDArray[np.float64]
 Algorithm = Literal["dqn", "ppo"]
 
 SINGLE_SEEDS = 2**41  # environments of these trainings are seeded from here on
-LANES_EACH = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class SingleTraining:
     net_arch: tuple[int, ...] = (64, 64)  # F: 64
     # DQN
     buffer_size: Count = 100_000  # F: 100 times the horizon
-    learning_starts: Annotated[int, Range(0)] = 1000  # steps at random; F: 50 episodes
+    learning_starts: Natural = 1000  # steps at random; F: 50 episodes
     train_freq: Count = 4  # steps of each lane between updates, or episodes; F: 10 episodes
     train_unit: Literal["step", "episode"] = "step"  # episodes need one lane; F
     gradient_steps: Count = 8  # each time; F: 20

@@ -7,7 +7,7 @@ parameters is a stack of one, applied to the observations of all agents. That al
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -136,7 +136,3 @@ def stack(networks: int, inputs: int, hidden: Sequence[int], outputs: int, *, se
 def unit(vectors: th.Tensor) -> th.Tensor:
     """Return the directions of vectors (..., axes), as vectors of length 1; those shorter than `SHORTEST` fade to 0."""
     return vectors / th.sqrt(vectors.square().sum(-1, keepdim=True) + SHORTEST**2)
-
-
-SQUASHES: dict[bool, Callable[[th.Tensor], th.Tensor]] = {True: unit, False: th.tanh}
-"""What makes an action of an actor's output: its direction, or the hyperbolic tangent of each entry."""

@@ -1,7 +1,5 @@
 """Trains teams of FairPursuit: DDPG, Fair-E and Fair-ER, from one record of settings."""
 
-import dataclasses
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +7,24 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
-from fair_envs.baselines.ddpg import DDPG, FairE, FairER, Form, Natural
+from fair_envs.baselines.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
 from fair_envs.baselines.pursuit import Greedy
 from fair_envs.baselines.runs import Run, freeze, source
-from fair_envs.baselines.training import Bar, Keeper, callbacks_of, load_as, plain_parameters, train_as
+from fair_envs.baselines.training import (
+    LANES_EACH,
+    Keeper,
+    callbacks_of,
+    load_as,
+    plain_parameters,
+    plain_settings,
+    train_as,
+)
 from fair_envs.envs.pursuit.params import Speed
-from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+from fair_envs.parameters import Count, Natural, Positive, Range, Share, Weight, checked
 from fair_envs.registration import find, make_rules, make_sb3
 
 TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
@@ -27,7 +32,6 @@ Network = Literal["mlp", "sets"]
 Course = Literal["fixed", "linear", "stepped"]
 
 TEAM_SEEDS = 2**43  # environments of these trainings are seeded from here on
-LANES_EACH = 2**20
 KEPT_EVERY = 60.0  # seconds from one checkpoint to the next
 ROWS = 200  # of metrics, in a training
 
@@ -67,8 +71,8 @@ class TeamTraining:
     gamma: Share = 0.98  # P: 0.99
     n_steps: Count = 10  # of the returns that critics learn; P: 1
     max_grad_norm: Positive = 0.5  # P
-    actor: Sequence[int] = (128, 128)  # sizes of its layers; P
-    critic: Sequence[int] = (128, 128, 128)  # P
+    actor: Sequence[int] = ACTOR  # sizes of its layers; P
+    critic: Sequence[int] = CRITIC  # P
     twin_critics: bool = False  # TD3: True, with the next two
     policy_delay: Count = 1  # TD3: 2
     target_policy_noise: Weight = 0.0  # TD3: 0.2
@@ -143,8 +147,7 @@ class TeamTraining:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return plain
+        return plain_settings(self)
 
 
 Preset = Literal["recommended", "small", "paper"]
@@ -238,13 +241,15 @@ def train_team(
     progress: bool = False,
     callback: MaybeCallback = None,
     follow: FollowCurriculum | None = None,
+    rows: "TeamRows | None" = None,
 ) -> DDPG:
     """Train and return the model; arguments, and what is raised, are those of `fair_envs.baselines.train`.
 
     With ``out`` the folder gets what `train` writes there, and ``model-1.2.zip`` and so on, the policies of the levels.
     A checkpoint, which holds the replay until the training ends, is written every minute: so much at most is done again
     after an interruption, to the bit (but for the row of metrics in which it came). ``follow`` is what follows the
-    curriculum and keeps the levels' policies, where one wants to have it in hand: `following` of these settings.
+    curriculum and keeps the levels' policies, where one wants to have it in hand: `following` of these settings; and
+    ``rows`` what logs how the training goes.
     """
     follow = follow or following(config, folder=None if out is None else Path(out))
     follows = [] if follow is None else [follow]
@@ -254,8 +259,8 @@ def train_team(
         out=out,
         resume=resume,
         progress=progress,
-        callback=[*follows, *callbacks_of(callback)],
-        learn=_learn,
+        callback=[*follows, *callbacks_of(callback), rows or TeamRows(every=config.row)],
+        log_interval=None,
         keeper=RareKeeper,
     )
     return cast(DDPG, model)
@@ -277,19 +282,6 @@ def load_team(run: str | Path) -> tuple[DDPG, TeamTraining]:
     return cast(DDPG, model), config
 
 
-def _learn(
-    model: BaseAlgorithm, config: Any, callbacks: list[BaseCallback], *, progress: bool, callback: MaybeCallback
-) -> BaseAlgorithm:
-    callbacks = [*callbacks, *callbacks_of(callback), TeamRows(every=config.row)]
-    if progress:
-        callbacks.append(Bar(config.steps, name=config.algorithm))
-    left = config.steps - model.num_timesteps
-    if left > 0:
-        fresh = model._last_obs is None  # else its first episodes have begun, and have to go on
-        cast(DDPG, model).learn(left, callback=CallbackList(callbacks), log_interval=None, reset_num_timesteps=fresh)
-    return model
-
-
 class RareKeeper(Keeper):
     """Writes the state from time to time, at the beginning of a rollout; the replay only while the training goes on."""
 
@@ -298,23 +290,25 @@ class RareKeeper(Keeper):
         self._seconds, self._written = every, -np.inf
 
     def _on_rollout_start(self) -> None:
-        self._collected = False
+        self._collected = self._finished = False
         if time.monotonic() - self._written > self._seconds:
             self.run.write(freeze(self.model, rows=len(self.run.rows)))
             self._written = time.monotonic()
 
     def _on_training_end(self) -> None:
+        super()._on_training_end()
         model = cast(DDPG, self.model)
-        if self._collected and model.num_timesteps >= model._total_timesteps:
-            model.forget_replay()
-            self._state = freeze(self.model, rows=len(self.run.rows))
+        self._finished &= model.num_timesteps >= model._total_timesteps
+        if self._finished:
+            cast(TeamReplay, model.replay_buffer).reset()  # a training that is over needs none
 
 
-class TeamCurve(BaseCallback):
-    """Keeps what the episodes came to that ended in each so many agent steps.
+class TeamRows(BaseCallback):
+    """Keeps and logs what the episodes came to that ended in each so many agent steps.
 
     ``rollout/success`` is the share in which all evaders were captured (where a time limit terminates, in which one was
-    captured in the last step), ``rollout/captures`` that in which a pursuer captured at least one.
+    captured in the last step), ``rollout/captures`` that in which a pursuer captured at least one; without an episode
+    that ended nothing is logged of either.
 
     Args:
         every: Agent steps.
@@ -354,20 +348,14 @@ class TeamCurve(BaseCallback):
     def _on_rollout_end(self) -> None:
         if self.num_timesteps >= self._next:
             shares = np.array([self._captured, *self._captures]) / max(1, self._episodes)
+            self._log(*map(float, shares))
             self.rows.append([float(self.num_timesteps), float(self._episodes), *map(float, shares)])
             self._clear()
 
-
-class TeamRows(TeamCurve):
-    """Logs the same; without an episode that ended nothing is said of success."""
-
-    def _on_rollout_end(self) -> None:
-        known = len(self.rows)
-        super()._on_rollout_end()
-        for steps, episodes, success, *captures in self.rows[known:]:
-            if episodes:
-                self.logger.record("rollout/success", success)
-                for agent, share in enumerate(captures):
-                    self.logger.record(f"rollout/captures[pursuer {agent}]", share)
-            self.logger.record("time/total_timesteps", int(steps))
-            self.logger.dump(int(steps))
+    def _log(self, success: float, *captures: float) -> None:
+        if self._episodes:
+            self.logger.record("rollout/success", success)
+            for agent, share in enumerate(captures):
+                self.logger.record(f"rollout/captures[pursuer {agent}]", share)
+        self.logger.record("time/total_timesteps", self.num_timesteps)
+        self.logger.dump(self.num_timesteps)

@@ -105,8 +105,7 @@ class Training:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return plain
+        return plain_settings(self)
 
 
 def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,6 +116,12 @@ def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(dict(given), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers, texts and flags only, got {given!r}") from error
+    return plain
+
+
+def plain_settings(config: Any) -> dict[str, Any]:
+    """Return a record of settings as plain data, as JSON reads them back."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     return plain
 
 
@@ -219,21 +224,6 @@ class Settings(Protocol):
 S = TypeVar("S", bound=Settings)
 
 
-class Learning(Protocol):
-    """Lets a model learn until its settings' steps are done."""
-
-    def __call__(
-        self,
-        model: BaseAlgorithm,
-        config: Any,
-        callbacks: list[BaseCallback],
-        *,
-        progress: bool,
-        callback: MaybeCallback,
-    ) -> BaseAlgorithm:
-        """Return the model."""
-
-
 def train_as(
     config: S,
     make: Callable[[S], BaseAlgorithm],
@@ -242,7 +232,7 @@ def train_as(
     resume: bool,
     progress: bool,
     callback: MaybeCallback,
-    learn: Learning | None = None,
+    log_interval: int | None = 1,
     keeper: "Callable[[Run], Keeper] | None" = None,
 ) -> BaseAlgorithm:
     """Train and return the model that a function makes of settings.
@@ -254,16 +244,16 @@ def train_as(
         resume: As for `train`.
         progress: As for `train`.
         callback: As for `train`.
-        learn: What lets it learn; None: rollouts, each logged.
+        log_interval: Rollouts from one row of metrics to the next; None: a callback writes them.
         keeper: What keeps the state; None: `Keeper`, at the beginning of each rollout.
     """
-    learn, keeper = learn or _learn, keeper or Keeper
+    settings: dict[str, Any] = {"progress": progress, "callback": callback, "log_interval": log_interval}
     if out is None:
         if resume:
             raise ValueError("out must name the run to resume, got None")
         with own_chance(config.threads):
             model = make(config)
-            return learn(model, config, [], progress=progress, callback=callback)
+            return _learn(model, config, [], **settings)
     with own_chance(config.threads):
         if resume:
             run = Run.open(Path(out))
@@ -276,10 +266,10 @@ def train_as(
             need_tensorboard()
             model = make(config)  # before the folder is made: bad parameters leave nothing behind
             run = Run.create(Path(out), config.as_dict())
-        keeping = keeper(run)
+        keeping = (keeper or Keeper)(run)
         with run.log(model):
             try:
-                learn(model, config, [keeping], progress=progress, callback=callback)
+                _learn(model, config, [keeping], **settings)
             finally:
                 keeping.write()
         if model.num_timesteps >= config.steps:
@@ -288,10 +278,17 @@ def train_as(
 
 
 def _learn(
-    model: BaseAlgorithm, config: Settings, callbacks: list[BaseCallback], *, progress: bool, callback: MaybeCallback
+    model: BaseAlgorithm,
+    config: Settings,
+    callbacks: list[BaseCallback],
+    *,
+    progress: bool,
+    callback: MaybeCallback,
+    log_interval: int | None,
 ) -> BaseAlgorithm:
     of_agents = isinstance(batch(model.env), AgentsVecEnv)
-    callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
+    if log_interval is not None:
+        callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
     if progress:
         unit = "agent steps" if of_agents else "steps"
         callbacks.append(Bar(config.steps, name=config.algorithm, unit=unit))
@@ -299,7 +296,12 @@ def _learn(
     left = config.steps - model.num_timesteps
     if left > 0:
         fresh = model._last_obs is None  # else its first episodes have begun, and have to go on
-        model.learn(left, callback=CallbackList(callbacks), log_interval=1, reset_num_timesteps=fresh)
+        model.learn(
+            left,
+            callback=CallbackList(callbacks),
+            log_interval=log_interval,  # type: ignore[arg-type]  # it takes None
+            reset_num_timesteps=fresh,
+        )
     return model
 
 

@@ -541,6 +541,13 @@ def evaluate(
     typer.echo(f"saved {folder}")
 
 
+def about_test(run: Path, config: Any, param: Sequence[str] | None, *, episodes: int, seed: int) -> dict[str, Any]:
+    """Return what a report says of a test besides its numbers: how it was made, and of what."""
+    parameters = environment_parameters(config.env_id, param, base=config.parameters)
+    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
+    return about | {"training": config.as_dict()}
+
+
 def evaluate_agents(
     run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
 ) -> None:
@@ -550,10 +557,8 @@ def evaluate_agents(
     from fair_envs.registration import make_rules
 
     model, config = load(run)
-    parameters = environment_parameters(config.env_id, param, base=config.parameters)
-    rules = make_rules(config.env_id, **parameters)
-    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
-    about |= {"training": config.as_dict()}
+    about = about_test(run, config, param, episodes=episodes, seed=seed)
+    rules = make_rules(config.env_id, **about["parameters"])
     if heads(rules):
         measure_team(model, rules, run, folder, speeds=[rules.params.pursuer_speed], about=about, progress=progress)
         return
@@ -589,12 +594,10 @@ def evaluate_team(
     from fair_envs.registration import make_rules
 
     model, config = load_team(run)
-    parameters = environment_parameters(config.env_id, param, base=config.parameters)
-    rules = make_rules(config.env_id, **parameters)
+    about = about_test(run, config, param, episodes=episodes, seed=seed)
+    rules = make_rules(config.env_id, **about["parameters"])
     given = "pursuer_speed" in assigned(param or (), what="param")
     speeds = [rules.params.pursuer_speed] if given or not config.kept_levels else config.kept_levels
-    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
-    about |= {"training": config.as_dict()}
     measure_team(model, rules, run, folder, speeds=speeds, about=about, progress=progress)
 
 
@@ -614,7 +617,7 @@ def measure_team(
 
     many = {"speeds": speeds, "episodes": about["episodes"], "seed": about["seed"]}
     with progress_bar("playing", total=len(speeds), shown=progress) as each:
-        found = team_evaluation.play_levels(model, level_states(run), rules, **many, each=each)
+        found = team_evaluation.play_levels(model, level_states(run, speeds=speeds), rules, **many, each=each)
     team_evaluation.save(found, folder, about=about)
     terminal().print(team_evaluation.table(found))
     typer.echo("deficit: of team fairness, in bits; 0 is fair, and so is a team that never captures; p: of a fair team")
@@ -631,13 +634,12 @@ def evaluate_of_long_term(
     from fair_envs.baselines.long_term_training import load_long_term
 
     model, config = load_long_term(run)
-    parameters = environment_parameters(config.env_id, param, base=config.parameters)
-    found = evaluate_long_term(model, config, episodes=episodes, seed=seed, parameters=parameters)
+    about = about_test(run, config, param, episodes=episodes, seed=seed)
+    found = evaluate_long_term(model, config, episodes=episodes, seed=seed, parameters=about["parameters"])
     estimates = {played: episodes_of.estimates() for played, episodes_of in found.items()}
-    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
     told = {played: {name: one.as_dict() for name, one in of.items()} for played, of in estimates.items()}
     folder.mkdir(parents=True)
-    report = {**about, "training": config.as_dict(), "estimates": told}
+    report = {**about, "estimates": told}
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     shown = Table("number", *estimates, box=None, pad_edge=False)
     for name in next(iter(estimates.values())):

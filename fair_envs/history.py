@@ -8,14 +8,14 @@ import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.compilation import compile_kernels, readable, rule
 from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
-from fair_envs.parameters import Count, Range, Share, checked
+from fair_envs.parameters import Count, Natural, Share, checked
 
 Flags = NDArray[np.bool_]
 Columns = Mapping[str, NDArray[Any]]
@@ -126,7 +126,7 @@ class Discounted(Memory):
         if self.factor == 0 or self.threshold == 1:
             raise ValueError(f"factor must be above 0 and threshold below 1, got {self.factor} and {self.threshold}")
         object.__setattr__(self, "minimum", checked("minimum", self.minimum, Count))
-        object.__setattr__(self, "delay", checked("delay", self.delay, Annotated[int, Range(0)]))
+        object.__setattr__(self, "delay", checked("delay", self.delay, Natural))
         checked("algorithm", self.algorithm, Literal["weights", "paper"])
 
     @property

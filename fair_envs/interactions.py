@@ -7,12 +7,12 @@ because each of those breaks a library that reads ``info``.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.parameters import Count, Range, checked
+from fair_envs.parameters import Count, Natural, checked
 
 PREFIX = "fair_"
 MISSING = -1
@@ -86,8 +86,8 @@ class FairSpec:
 
 NUMBERS: Mapping[str, Any] = {
     "individuals": Count,
-    "actions": Annotated[int, Range(0)],
-    "delay": Annotated[int, Range(0)],
+    "actions": Natural,
+    "delay": Natural,
     "late_rows": Count,
 }
 """What the numbers of a spec may be."""

@@ -25,7 +25,6 @@ SAMPLES = 2048  # of a rollout
 ITERATIONS = 10  # of a training that is measured, after its random episodes
 TEAM_LANES = 16  # of the environment that a team learns on
 TEAM_BATCH = 512  # transitions that an agent of a team learns from in an update
-TOLD_EVERY = 45_000  # agent steps of a team's training
 
 
 class Load(NamedTuple):
@@ -265,7 +264,7 @@ def team_training() -> Load:
     steps = config.lanes * config.train_freq  # from one update to the next
 
     def run(times: int) -> None:
-        followed = [FollowCurriculum(course), TeamRows(every=TOLD_EVERY)]
+        followed = [FollowCurriculum(course), TeamRows(every=config.row)]
         model.learn(times * steps * model.agents, followed, log_interval=None, reset_num_timesteps=False)
 
     return Load(run, steps)

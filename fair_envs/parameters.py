@@ -33,6 +33,7 @@ class Range(NamedTuple):
 
 
 Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
 Share = Annotated[float, Range(0, 1)]
 Weight = Annotated[float, Range(0)]
 Positive = Annotated[float, Range(1e-12)]

@@ -34,14 +34,13 @@ from fair_envs.metrics.populations import (
     furthest,
     opportunity,
 )
-from fair_envs.parameters import Count, Positive, Range, Weight, checked
+from fair_envs.parameters import Count, Natural, Positive, Range, Weight, checked
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Info = Mapping[str, NDArray[Any]]
 FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]
-Place = Annotated[int, Range(0)]
 
 NOBODY = -1
 """The group of nobody, where it is asked what a decision would do."""
@@ -238,7 +237,7 @@ class OpportunityGap(Measure):
         self._names = column_names(
             "group", "action", {FEEDBACK: "feedback", BY_LEVEL: "features"}.get(source, "action")
         )
-        self._last_feature = checked("feature", feature, Place) if source == BY_LEVEL else 0
+        self._last_feature = checked("feature", feature, Natural) if source == BY_LEVEL else 0
         longest = table.shape[1] - 1 if scale is None else checked("scale", scale, Positive)
         settings = np.array(
             [checked("minimum", minimum, Weight), undefined == "zero", source, self._last_feature, longest], np.float64
@@ -331,7 +330,7 @@ class WindowDistance(Measure):
         groups, levels = checked("groups", groups, Several), checked("levels", levels, Several)
         self._level_of = level_of if callable(level_of) else None
         self._names = column_names("group", "action", "action" if callable(level_of) else "features")
-        self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Place)
+        self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Natural)
         longest = levels - 1 if scale is None else checked("scale", scale, Positive)
         settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
         place = ascending("positions", positions, levels)

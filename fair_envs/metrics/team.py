@@ -37,12 +37,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.metrics.intervals import Estimate, Undefined, check_level, mean_interval, share_interval
-from fair_envs.parameters import Count, Range, checked
+from fair_envs.parameters import Count, Natural, Range, checked
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator
-Natural = Annotated[int, Range(0)]
 Several = Annotated[int, Range(2)]
 
 NAN = float("nan")

@@ -4,12 +4,12 @@ Axes before those named are kept. Nothing here forgets: for windows see `fair_en
 `fair_envs.metrics.long_term`.
 """
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.parameters import Count, Range, Weight, checked
+from fair_envs.parameters import Count, Natural, Weight, checked
 
 Floats = NDArray[np.float64]
 
@@ -172,7 +172,7 @@ def prevalence(states: ArrayLike, *, state: int = 1) -> Floats:
     health = np.asarray(states)
     if not health.ndim or not health.shape[-1]:
         raise ValueError(f"states must have an axis of people, got shape {health.shape}")
-    return np.asarray((health == checked("state", state, Annotated[int, Range(0)])).mean(axis=-1))
+    return np.asarray((health == checked("state", state, Natural)).mean(axis=-1))
 
 
 def _strata(codes: NDArray[np.int64], count: int | None) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines.pursuit import Greedy, Planner, ShuffledRoles, Team
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_evaluation import Plays, play_levels
-from fair_envs.baselines.team_training import TeamCurve, TeamTraining, following, train_team
+from fair_envs.baselines.team_training import TeamRows, TeamTraining, following, train_team
 from fair_envs.baselines.training import own_chance
 from fair_envs.registration import make_rules
 from fair_envs.reproduction.experiment import TEST_SEEDS, Job
@@ -76,9 +76,9 @@ class TeamCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write what was played and how the training went, and return how long it took."""
-        started, curve = time.perf_counter(), TeamCurve(every=self.training.row)
+        started, rows = time.perf_counter(), TeamRows(every=self.training.row)
         follow = following(self.training)
-        model = train_team(self.training, callback=curve, follow=follow)
+        model = train_team(self.training, follow=follow, rows=rows)
         seconds = time.perf_counter() - started
         rules = make_rules(self.training.env_id, **self.training.parameters)
         states, first = follow.states if follow else {}, TEST_SEEDS + SEEDS_EACH * self.training.seed
@@ -88,7 +88,7 @@ class TeamCell(Job):
             if self.dealt:
                 dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)
                 plays |= {DEALT + kept: of for kept, of in dealt.items()}
-        arrays = {**arrays_of(plays), "learning": np.array(curve.rows)}
+        arrays = {**arrays_of(plays), "learning": np.array(rows.rows)}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds, "seed": first}
 
@@ -107,7 +107,7 @@ class TeamResult(NamedTuple):
     """What a cell gave."""
 
     plays: Plays
-    learning: NDArray[np.float64]  # see `TeamCurve.rows`; (0, 0) without a training
+    learning: NDArray[np.float64]  # see `TeamRows.rows`; (0, 0) without a training
     seconds: float
 
 

@@ -7,7 +7,7 @@ it, whose numbers made P's figures; G is ml-fairness-gym's experiments. Without 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import Count, Range, Share
+from fair_envs.parameters import Count, Natural, Range, Share
 
 # The options of each choice, in the order in which compiled rules know them.
 PATIENT_ZERO, RANDOM, GIVEN = range(3)
@@ -29,7 +29,7 @@ class EpidemicParams(NamedTuple):
     initial: Literal["patient_zero", "random", "given"] = (
         "patient_zero"  # who is infected first, or the people; C, and P's figures; P's text and G: random
     )
-    patient_zero: Annotated[int, Range(0)] = 0  # the person that patient_zero infects; C
+    patient_zero: Natural = 0  # the person that patient_zero infects; C
     initial_number: Count = 1  # how many people random infects; G
     initial_chance: Share = 0.0  # above 0: random infects each person with this chance instead; G also 0.1
     burn_in: Annotated[int, Range(0, 100_000)] = 1  # steps without vaccines before the first decision; C; G: 3
