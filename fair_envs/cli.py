@@ -450,8 +450,8 @@ PRESETS: dict[TrainingKind, tuple[str, str]] = {
     ),
     "long-term": ("recommended|published", "The settings that are not given: this package's, or the published code's."),
     "team": (
-        "recommended|small|paper",
-        "The settings that are not given: this package's, those of a smaller world, or the paper's.",
+        "recommended|large|paper",
+        "The settings that are not given: those of a small world, of the paper's world, or the paper's.",
     ),
 }
 """The presets of a kind of training, and what they are."""

@@ -251,12 +251,12 @@ def _updating(*models: Any) -> Load:
 
 
 def team_training() -> Load:
-    """Return the training of a team as the command line trains it, its replay full; a step is one of all agents."""
+    """Return the training of a team in the paper's world, its replay full; a step is one of all agents."""
     from fair_envs.baselines.curriculum import FollowCurriculum
     from fair_envs.baselines.race import fill
     from fair_envs.baselines.team_training import TeamRows, make_team, team_settings
 
-    config = team_settings(lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
+    config = team_settings(preset="large", lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
     model, course = make_team(config), config.course()
     assert model.replay_buffer is not None
     assert course is not None

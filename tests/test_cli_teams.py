@@ -89,7 +89,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
     assert said.code == 0
     assert [name for name in cli.setting_kinds(TeamTraining) if f"--{name.replace('_', '-')}" not in said.text] == []
     assert "values of mean size 1" in said.flat
-    assert "recommended|small|paper" in said.flat
+    assert "recommended|large|paper" in said.flat
     assert "P in the comments is appendix C" in said.flat
 
 
@@ -102,7 +102,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["fair-f", PURSUIT], "algorithm must be one of ppo, fair-ppo, sb3-ppo, pcn,"),
         (["ddpg", PURSUIT, "--steps", "6000"], "steps must be more than learning_starts, 60000, to learn anything"),
         (["ddpg", PURSUIT, "--gamma", "2"], "gamma must be between 0 and 1, got 2"),
-        (["ddpg", PURSUIT, "--preset", "large"], "preset must be one of 'recommended', 'small', 'paper', got 'large'"),
+        (["ddpg", PURSUIT, "--preset", "small"], "preset must be one of 'recommended', 'large', 'paper', got 'small'"),
         (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "speeds must fall, got (0.4, 1.2)"),
         (["ddpg", PURSUIT, "--actor", "8,x"], "actor must be an integer at least 1, got 'x'"),
         (["ddpg", PURSUIT, "--form", "fair"], "form must be one of 'plain', 'normalised', 'automatic', got 'fair'"),

@@ -40,6 +40,7 @@ def config(**changes: Any) -> TeamTraining:
         "steps": STEPS,
         "lanes": 2,
         "train_freq": 2,
+        "speeds": (1.2, 0.4),
         "learning_starts": 30,
         "batch_size": 8,
         "buffer_size": 60,
@@ -288,8 +289,8 @@ def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None
 
 
 def test_unknown_presets_parameters_and_settings_are_named() -> None:
-    with pytest.raises(ValueError, match="preset must be one of 'recommended', 'small', 'paper', got 'large'"):
-        team_settings(preset="large")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="preset must be one of 'recommended', 'large', 'paper', got 'small'"):
+        team_settings(preset="small")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="wings must be one of action, "):
         config(parameters={"wings": 2})
 

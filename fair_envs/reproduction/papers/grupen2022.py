@@ -71,7 +71,7 @@ class Scale:
     steps: int
     speeds: Sequence[float]
     episodes: int
-    preset: Preset = "small"
+    preset: Preset = "recommended"
     settings: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
