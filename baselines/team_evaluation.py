@@ -51,7 +51,7 @@ def play_levels(
     """Return what comes of the same starts at each speed, with the policy kept there and with the last one.
 
     Args:
-        model: The trained model; its policy is as it was afterwards.
+        model: The trained model; its policy is as it was afterwards, also if an episode fails.
         states: The weights of the policies that were kept, by speed; speeds without one are left out for them.
         rules: The environment.
         speeds: At which the policies are tested.
@@ -62,15 +62,17 @@ def play_levels(
     """
     last = {name: value.clone() for name, value in model.policy.state_dict().items()}
     plays: dict[Kept, dict[float, TeamPlay]] = {"of the speed": {}, "last": {}}
-    for speed in speeds:
-        tested: dict[Kept, Any] = {"of the speed": states.get(speed), "last": last}
-        for kept, weights in tested.items():
-            if weights is not None:
-                model.policy.load_state_dict(weights)
-                team = made(Learned(model))
-                plays[kept][speed] = play_team(team, rules, episodes=episodes, seed=seed, speed=speed)
-        each()
-    model.policy.load_state_dict(last)
+    try:
+        for speed in speeds:
+            tested: dict[Kept, Any] = {"of the speed": states.get(speed), "last": last}
+            for kept, weights in tested.items():
+                if weights is not None:
+                    model.policy.load_state_dict(weights)
+                    team = made(Learned(model))
+                    plays[kept][speed] = play_team(team, rules, episodes=episodes, seed=seed, speed=speed)
+            each()
+    finally:
+        model.policy.load_state_dict(last)
     return cast(Plays, plays)
 
 

@@ -302,10 +302,8 @@ class RareKeeper(Keeper):
 
     def _on_training_end(self) -> None:
         super()._on_training_end()
-        model = cast(DDPG, self.model)
-        self._finished &= model.num_timesteps >= model._total_timesteps
         if self._finished:
-            cast(TeamReplay, model.replay_buffer).reset()  # a training that is over needs none
+            cast(TeamReplay, cast(DDPG, self.model).replay_buffer).reset()  # a training that is over needs none
 
 
 class TeamRows(BaseCallback):

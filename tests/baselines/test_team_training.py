@@ -15,7 +15,7 @@ from fair_envs import make_rules
 from fair_envs.baselines import team_evaluation, team_training
 from fair_envs.baselines.curriculum import Linear, Stepped, level_states
 from fair_envs.baselines.ddpg import DDPG, DeepSetsPolicy, FairE, FairER
-from fair_envs.baselines.pursuit import Greedy, ShuffledRoles
+from fair_envs.baselines.pursuit import Greedy, Learned, ShuffledRoles, Team
 from fair_envs.baselines.team_training import (
     PRESETS,
     RareKeeper,
@@ -130,6 +130,7 @@ def test_a_callback_that_ends_the_training_leaves_it_resumable(step: int, tmp_pa
     settings = config()
     stopped = train_team(settings, out=tmp_path / "part", callback=Stop(step))
     assert stopped.num_timesteps == 6 * step
+    assert stopped.replay_buffer is not None and stopped.replay_buffer.size() > 0
     assert_same_state(train_team(settings), train_team(settings, out=tmp_path / "part", resume=True))
 
 
@@ -353,7 +354,10 @@ class Ends(BaseCallback):
         return True
 
 
-@pytest.mark.parametrize("parameters", [{}, {"evaders": 2, "horizon": 40}])
+CUT = {"evaders": 2, "horizon": 5, "pursuer_radius": 0.4}  # the time limit often falls on the capture of one of two
+
+
+@pytest.mark.parametrize("parameters", [{}, {"evaders": 2, "horizon": 40}, CUT])
 def test_rows_tell_what_episodes_came_to(parameters: dict[str, Any], tmp_path: Path) -> None:
     ends = Ends()
     settings = config(steps=6 * 400, parameters={**WORLD, "side": 1.5, **parameters}, exploration_initial_eps=1.0)
@@ -419,7 +423,6 @@ def test_policies_are_tested_at_their_speed_and_the_last_one_at_all(run: Path) -
 
 
 def test_what_is_played_is_what_the_kept_weights_do(run: Path) -> None:
-    from fair_envs.baselines.pursuit import Learned
     from fair_envs.baselines.pursuit_evaluation import play_team
 
     found = played(run)
@@ -447,6 +450,25 @@ def test_a_team_may_be_made_another_before_it_plays(run: Path) -> None:
         made=lambda team: made.append(team) or ShuffledRoles(team),  # type: ignore[func-returns-value]
     )
     assert len(made) == 1
+
+
+class Lost(Team):
+    """A team that cannot play."""
+
+    def __call__(self, lanes: Any, observation: Any) -> Any:
+        """Fail."""
+        raise KeyboardInterrupt
+
+
+def test_playing_the_policies_of_levels_leaves_the_last_one_in_place(run: Path) -> None:
+    model, kept = load_team(run)
+    before, states = numbers(model), level_states(run)
+    rules = make_rules(kept.env_id, **kept.parameters)
+    with pytest.raises(KeyboardInterrupt):
+        team_evaluation.play_levels(
+            model, states, rules, speeds=list(states), episodes=1, seed=0, made=lambda team: Lost()
+        )
+    assert all(th.equal(value, before[name]) for name, value in numbers(model).items())
 
 
 @pytest.mark.parametrize(("speed", "episodes"), [(0.0, 1), (0.0, 5), (5.0, 1), (1.2, 4)])
