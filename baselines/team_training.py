@@ -153,8 +153,8 @@ class TeamTraining:
 Preset = Literal["recommended", "large", "paper"]
 """Settings that stand in for those that are not given: those of a small world, of the paper's world, or the paper's.
 
-In the small one a team learns to capture at every speed of its curriculum in minutes. In the paper's world, four times
-as large, ``"large"`` takes as long, but learns much less (see docs/reproduction/grupen2022.md): it is where to begin
+In the small one teams learn, some seeds to capture far below the evader's speed. In the paper's world, four times as
+large, ``"large"`` takes about as long and learns much less (see docs/reproduction/grupen2022.md): it is where to begin
 with a larger budget.
 """
 

@@ -242,5 +242,5 @@ def personal_columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.floa
     people = spec.individuals
     lane = columns(spec, facts, action_probs)
     own = {name: lane[name][0] if not spec.one_person else lane[name] for name in PERSONAL}
-    shared = {name: np.repeat(column, people, axis=0) for name, column in lane.items() if name not in own}
+    shared = {name: column.repeat(people, axis=0) for name, column in lane.items() if name not in own}
     return own | shared
