@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fair_envs.metrics import Estimate
 
@@ -15,6 +16,11 @@ def show(cell: Cell, *, digits: int = 3) -> str:
     if isinstance(cell, str):
         return cell
     return f"{cell.value:.{digits}f} [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
+
+
+def listed(found: Mapping[Any, Estimate], *, digits: int = 3, unit: str = "") -> str:
+    """Return estimates in a line, each behind its name."""
+    return ", ".join(f"{name} {show(e, digits=digits)}{unit}" for name, e in found.items())
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, digits: int = 3) -> str:

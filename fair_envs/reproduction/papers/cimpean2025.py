@@ -51,6 +51,7 @@ from fair_envs.reproduction.farel import (
 from fair_envs.reproduction.farel import tables as settings_of_tables
 from fair_envs.reproduction.figures import TradeOffs
 from fair_envs.reproduction.representatives import Kind, mixed_colours, representative_subset
+from fair_envs.reproduction.tables import listed
 
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 KINDS: Mapping[str, Kind] = {
@@ -337,8 +338,8 @@ class Report(study.Report[Scale]):
         return Claim(
             "In hiring, group notions go together: a policy that is fair by one is fair by the others.",
             verdict({"rank correlations above 0 for all pairs": all_of(exceeds(e, 0) for e in found.values())}),
-            f"Rank correlation per step over the policies of a setting, mean over settings: {_listed(found)}. As the "
-            f"published history has the same policies: {_listed(misread)}",
+            f"Rank correlation per step over the policies of a setting, mean over settings: {listed(found)}. As the "
+            f"published history has the same policies: {listed(misread)}",
         )
 
     def _misread_claim(self) -> list[Claim]:
@@ -359,9 +360,9 @@ class Report(study.Report[Scale]):
         evidence = (
             f"Hiring qualified men and no women has SP {reference.policies.rate('SP')[men]:.3f} a step, as the "
             f"published history sees it {_misread(reference).rate('SP')[men]:.3f}. Rank correlation, over the policies "
-            f"of a setting, between a policy's gap and what that history makes of it: {_listed(read_again)}; between "
+            f"of a setting, between a policy's gap and what that history makes of it: {listed(read_again)}; between "
             "the gaps in the first half of the test episodes and in the second, which says how much is to be had: "
-            + _listed({name: again(name) for name in GROUP_NOTIONS})
+            + listed({name: again(name) for name in GROUP_NOTIONS})
         )
         return [
             Claim(
@@ -375,11 +376,11 @@ class Report(study.Report[Scale]):
         names = {"IF": "IF", "IF by eq. 8": PUBLISHED_IF}
         found = {label: self.correlation(world, name, "CSC") for label, name in names.items()}
         evidence = (
-            f"Rank correlation with CSC per step over the policies of a setting, mean over settings: {_listed(found)}"
+            f"Rank correlation with CSC per step over the policies of a setting, mean over settings: {listed(found)}"
         )
         if world == "hiring":
             misread = {label: self.misread_correlation(name, "CSC") for label, name in names.items()}
-            evidence += f". As the published history has the same policies: {_listed(misread)}"
+            evidence += f". As the published history has the same policies: {listed(misread)}"
         return Claim(
             f"Individual fairness and consistency conflict ({world}).",
             verdict({name: below(e, 0) for name, e in found.items()}),
@@ -408,9 +409,9 @@ class Report(study.Report[Scale]):
                 f"The size of the window matters: gaps are larger over short windows ({world}).",
                 verdict({name: exceeds(e, 0) for name, e in ends.items()}),
                 "Mean per step over policies at 1000 less that at 100: "
-                + _listed(ends)
+                + listed(ends)
                 + "; "
-                + "; ".join(f"{name} at {_listed({str(k): e for k, e in of.items()})}" for name, of in spread.items()),
+                + "; ".join(f"{name} at {listed({str(k): e for k, e in of.items()})}" for name, of in spread.items()),
             )
         ]
 
@@ -442,7 +443,7 @@ class Report(study.Report[Scale]):
             Claim(
                 f"A bias in the reward makes the policies less fair by statistical parity ({world}).",
                 verdict({"all biases": all_of(exceeds(e, 0) for e in drops.values())}),
-                "Rise of the gap per step with the bias, mean over policies: " + _listed(drops),
+                "Rise of the gap per step with the bias, mean over policies: " + listed(drops),
             )
         ]
 
@@ -456,7 +457,7 @@ class Report(study.Report[Scale]):
             for form, name in forms.items()
         }
         told = (
-            f"{form}: {_listed({own: self.mean_rate(setting, name) for own, setting in groups.items()})}"
+            f"{form}: {listed({own: self.mean_rate(setting, name) for own, setting in groups.items()})}"
             for form, name in forms.items()
         )
         return Claim(
@@ -479,7 +480,7 @@ class Report(study.Report[Scale]):
         evidence = (
             "Share of the reward between a random and the best simple policy that the most rewarded policy reaches, "
             "chosen in the first half of the test episodes of all settings without bias and of the default "
-            f"population, in the second half: {_listed(reached)}"
+            f"population, in the second half: {listed(reached)}"
         )
         harder = exceeds(_minus(reached["fraud"], reached["hiring"]), 0)
         return Claim("Fraud detection is harder than hiring.", verdict({"reward": harder}), evidence)
@@ -625,10 +626,6 @@ def _minus(estimate: Estimate, other: Estimate) -> Estimate:
     """Return the other estimate minus this one; the intervals are added up."""
     value, low, high = other.value - estimate.value, other.low - estimate.high, other.high - estimate.low
     return replace(estimate, value=value, low=low, high=high)
-
-
-def _listed(found: Mapping[Any, Estimate]) -> str:
-    return ", ".join(f"{label} {tables.show(e)}" for label, e in found.items())
 
 
 def everything(scale: Scale) -> dict[Hashable, Sequence[Job]]:

@@ -19,6 +19,7 @@ from fair_envs.registration import make_rules
 from fair_envs.reproduction import figures, study, tables
 from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict, within
 from fair_envs.reproduction.experiment import Job
+from fair_envs.reproduction.tables import listed
 from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, TeamResult, read_team
 
 Label = str
@@ -294,7 +295,7 @@ class Report(study.Report[Scale]):
         return Claim(
             f"Pursuers trained with a mutual reward capture more often than greedy ones at speed {EQUAL_SPEED:g}.",
             verdict({name: exceeds(e, MARGIN) for name, e in found.items()}),
-            "Success minus greedy's: " + _listed(found),
+            "Success minus greedy's: " + listed(found),
         )
 
     def _mutual_claim(self) -> Claim:
@@ -303,7 +304,7 @@ class Report(study.Report[Scale]):
         return Claim(
             "Mutual reward is critical: at the evader's speed and below, individual reward captures less often.",
             verdict({f"at {speed}": exceeds(e, MARGIN) for speed, e in found.items()}),
-            "Success, mutual minus individual: " + _listed(found),
+            "Success, mutual minus individual: " + listed(found),
         )
 
     def _unfair_claim(self) -> Claim:
@@ -317,7 +318,7 @@ class Report(study.Report[Scale]):
         return Claim(
             "Naive mutual reward is unfair where it captures: who captures depends on who is who.",
             verdict({title: exceeds(e, 0) for title, e in found.items()}),
-            f"Corrected deficit in bits, mean over speeds: {_listed(found)}; {int((ps < 0.05).sum())} of {len(ps)} "
+            f"Corrected deficit in bits, mean over speeds: {listed(found)}; {int((ps < 0.05).sum())} of {len(ps)} "
             "tests of a seed at a speed have p < 0.05",
         )
 
@@ -335,7 +336,7 @@ class Report(study.Report[Scale]):
                     f"within {MARGIN:g} bits": within(deficit, MARGIN),
                 }
             ),
-            f"Corrected deficit in bits, mean over speeds: {tables.show(deficit)}; by speed: {_listed(found)}; lowest "
+            f"Corrected deficit in bits, mean over speeds: {tables.show(deficit)}; by speed: {listed(found)}; lowest "
             f"p-value times the number of tests, {len(ps)}: {lowest:.3f}",
         )
 
@@ -349,8 +350,8 @@ class Report(study.Report[Scale]):
         return Claim(
             f"Fair-E loses utility as skill drops: below {FALLING:g} it captures less often than mutual reward alone.",
             verdict({name: below(e, -MARGIN) for name, e in found.items()}),
-            f"Success minus mutual's, mean over speeds: {_listed(found)}; "
-            + "; ".join(f"{name} by speed: {_listed(of)}" for name, of in each.items()),
+            f"Success minus mutual's, mean over speeds: {listed(found)}; "
+            + "; ".join(f"{name} by speed: {listed(of)}" for name, of in each.items()),
         )
 
     def _between_claim(self) -> Claim:
@@ -362,8 +363,8 @@ class Report(study.Report[Scale]):
             f"Fair-ER lies between: below {FALLING:g} it captures more often than Fair-E, and it is fairer than mutual "
             "reward.",
             verdict({name: all_of([exceeds(utility[name], 0), below(fairness[name], 0)]) for name in names}),
-            f"Success minus Fair-E's, mean over speeds below {FALLING:g}: {_listed(utility)}; deficit minus mutual's, "
-            f"mean over the speeds at which that captures: {_listed(fairness)}",
+            f"Success minus Fair-E's, mean over speeds below {FALLING:g}: {listed(utility)}; deficit minus mutual's, "
+            f"mean over the speeds at which that captures: {listed(fairness)}",
         )
 
     def _free_claim(self) -> Claim:
@@ -378,8 +379,8 @@ class Report(study.Report[Scale]):
             f"Fairness is free when skill is high: from {SKILLED:g} up (Fair-E: {FALLING:g}) a fairer team captures as "
             "often as mutual reward alone.",
             verdict({name: all_of([within(success[name], MARGIN), below(fairness[name], 0)]) for name in lowest}),
-            f"Minus mutual's, mean over the speeds at which that captures: success {_listed(success)}; deficit "
-            f"{_listed(fairness)}",
+            f"Minus mutual's, mean over the speeds at which that captures: success {listed(success)}; deficit "
+            f"{listed(fairness)}",
         )
 
     def _roles_claim(self) -> Claim:
@@ -392,7 +393,7 @@ class Report(study.Report[Scale]):
             "no cost.",
             verdict({"less deficit": below(fairness, 0), f"success within {MARGIN:g}": within(success, MARGIN)}),
             "Roles dealt minus mutual, mean over the speeds at which that captures: "
-            + _listed({"deficit": fairness, "success": success}),
+            + listed({"deficit": fairness, "success": success}),
         )
 
     # ----------------------------------------------------------------------------------------- figures and text
@@ -488,11 +489,6 @@ def _shares(play: TeamPlay) -> str:
 
 def _p(play: TeamPlay) -> str:
     return f"{play.fairness.p_value:.3f}"
-
-
-def _listed(found: Mapping[str, Estimate]) -> str:
-    """Return estimates as text."""
-    return ", ".join(f"{name} {tables.show(e)}" for name, e in found.items())
 
 
 main = study.Study(

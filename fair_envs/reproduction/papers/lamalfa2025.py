@@ -20,6 +20,7 @@ from fair_envs.reproduction import figures, study, tables
 from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, within
 from fair_envs.reproduction.experiment import Cell, Result, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
+from fair_envs.reproduction.tables import listed
 
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
 Point = tuple[Notion, Variant, float, float]  # penalty, variant, alpha, beta
@@ -342,7 +343,7 @@ class Report(study.Report[Scale]):
         return Claim(
             "The price of fairness is similar for both groups.",
             verdict({metric: all_of(within(gap, MARGIN) for gap in gaps.values())}),
-            "Price for N minus price for S, in percentage points: " + _listed(gaps, unit=""),
+            "Price for N minus price for S, in percentage points: " + listed(gaps, digits=0),
         )
 
     def price_gap(self, penalty: Notion, arm: Arm) -> Estimate:
@@ -419,11 +420,9 @@ class Report(study.Report[Scale]):
 
 
 def _evidence(found: Mapping[str, Mapping[str, Estimate]]) -> str:
-    return "Reduction of the " + "; of the ".join(f"{form}: {_listed(values)}" for form, values in found.items())
-
-
-def _listed(values: Mapping[str, Estimate], *, unit: str = " %") -> str:
-    return ", ".join(f"{label} {tables.show(e, digits=0)}{unit}" for label, e in values.items())
+    return "Reduction of the " + "; of the ".join(
+        f"{form}: {listed(values, digits=0, unit=' %')}" for form, values in found.items()
+    )
 
 
 def arms_of(scale: Scale, results: Mapping[Point, Sequence[Result]]) -> dict[Point, Arm]:
