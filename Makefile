@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
 
 test: lint
-	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit
+	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n $(WORKERS)
 	$(QUIETLY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(INSTALLED)

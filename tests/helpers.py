@@ -7,11 +7,19 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from fair_envs import TABLE
+from fair_envs.compilation import COMPILED
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
+
+
+def uncompiled(test: Any) -> Any:
+    """Let a test run with NUMBA_DISABLE_JIT=1 alone: it has lanes of its own layout, which take seconds to compile."""
+    skipped = pytest.mark.skipif(COMPILED, reason="a layout of its own; it runs with NUMBA_DISABLE_JIT=1")
+    return pytest.mark.nojit(skipped(test))
 
 
 class Kind(NamedTuple):

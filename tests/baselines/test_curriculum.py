@@ -23,6 +23,7 @@ from fair_envs.baselines.ddpg import DDPG
 from tests.baselines.interruptions import Stop
 from tests.baselines.small import small_env
 from tests.baselines.teams import numbers, team, team_env
+from tests.helpers import uncompiled
 
 # ------------------------------------------------------------------------------------------------------ speeds
 
@@ -124,6 +125,7 @@ def test_episodes_of_all_lanes_are_counted_once_each() -> None:
     assert speeds[11:] == pytest.approx(0.02)
 
 
+@uncompiled
 def test_each_pursuers_factor_multiplies_the_speed() -> None:
     _, seen = followed(Linear(0.05, 0.01), steps=8, speeds=(1.0, 0.5, 0.25))
     for speeds in seen.speeds:

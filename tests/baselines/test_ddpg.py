@@ -35,6 +35,7 @@ from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.rules import Pursuit
 from tests.baselines.interruptions import Stop
 from tests.baselines.teams import PURSUIT, Fixed, Shown, numbers, replayed, same_numbers, team, team_env
+from tests.helpers import uncompiled
 
 # ------------------------------------------------------------------------------------------- Fair-E is symmetric
 
@@ -51,7 +52,7 @@ def rotations(n: int) -> list[tuple[int, ...]]:
     return [tuple((k + shift) % n for k in range(n)) for shift in range(n)]
 
 
-def anywhere(lanes: int = 20, **parameters: Any) -> Lanes:
+def anywhere(lanes: int = 8, **parameters: Any) -> Lanes:
     """Return lanes in which everybody is anywhere, heads anywhere and has a speed of its own."""
     batch = Lanes(Pursuit(**parameters), lanes)
     batch.seed(0)
@@ -94,6 +95,7 @@ def violation(model: Any, lanes: Lanes, order: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("sees", [*SEES, {"observation": "authors"}])
 @pytest.mark.parametrize("pursuers", [3, 4])
+@uncompiled
 def test_shared_networks_and_cyclic_order_are_equivariant_under_rotations_only(
     sees: dict[str, Any], pursuers: int
 ) -> None:
@@ -107,6 +109,7 @@ def test_shared_networks_and_cyclic_order_are_equivariant_under_rotations_only(
 
 @pytest.mark.parametrize("sees", [*SEES, {"observation": "relative", "teammates": "index"}])
 @pytest.mark.parametrize("pursuers", [3, 4])
+@uncompiled
 def test_shared_sets_are_equivariant_under_all_permutations(sees: dict[str, Any], pursuers: int) -> None:
     for seed in range(3):
         with warnings.catch_warnings():
@@ -117,6 +120,7 @@ def test_shared_sets_are_equivariant_under_all_permutations(sees: dict[str, Any]
 
 
 @pytest.mark.parametrize("pursuers", [3, 4])
+@uncompiled
 def test_shared_networks_that_see_team_mates_by_distance_are_equivariant_under_all_permutations(pursuers: int) -> None:
     model = random_team("MlpPolicy", pursuers=pursuers, teammates="sorted")
     lanes = anywhere(pursuers=pursuers, teammates="sorted")
@@ -141,6 +145,7 @@ def test_shared_networks_of_pursuers_of_different_speeds_say_that_they_are_not_a
 
 
 @pytest.mark.parametrize("parameters", [{"blind": True}, {"pursuers": 2}])
+@uncompiled
 def test_it_does_not_say_so_where_the_number_makes_no_difference(parameters: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -943,6 +948,7 @@ def test_the_policys_settings_that_were_given_stay_as_they_came() -> None:
 
 
 @pytest.mark.parametrize("parameters", [{"pursuers": 1}, {"blind": True}, {"pursuers": 2}, {"evaders": 2}])
+@uncompiled
 def test_sets_are_learnt_from_whatever_there_is_to_see(parameters: dict[str, Any]) -> None:
     assert team(env=team_env(**parameters), policy="DeepSetsPolicy").learn(60)._n_updates > 0
 

@@ -61,7 +61,7 @@ def test_a_threshold_looks_at_the_hidden_score() -> None:
 
 
 def test_designed_agents_play_for_vector_rewards_too() -> None:
-    env = FairnessObjectives(world(), ["SP", "IF"], SlidingWindow(20), keep=False)
+    env = FairnessObjectives(world(), ["SP", "TE"], SlidingWindow(20), keep=False)
     assert played(env, Correct(env))[0].rewards.shape[1] == 3
     assert played(env, Random(env))[0].rewards.shape[1] == 3
 

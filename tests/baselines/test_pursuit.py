@@ -333,7 +333,7 @@ def test_a_time_limit_that_terminates_is_no_capture() -> None:
 
 
 def test_all_of_several_evaders_have_to_be_captured() -> None:
-    plays = play_team(Greedy(), Pursuit(pursuer_speed=1.2, evaders=3, horizon=100), episodes=40, seed=0)
+    plays = play_team(Greedy(), Pursuit(pursuer_speed=1.2, evaders=2, horizon=100), episodes=40, seed=0)
     assert (plays.captors.any(axis=1) & ~plays.captured).any() and plays.captured.any()
 
 

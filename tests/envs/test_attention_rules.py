@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Lanes
 from fair_envs.envs.attention.params import RATES
 from fair_envs.envs.attention.rules import LARGEST_RATE, Attention, columns_of, counted, decode
+from tests.helpers import uncompiled
 
 A1_UNITS = [0, 0, 1, 2, 3, 4]  # two to the first location, one to each other
 A1_INCIDENTS = [7, 6, 3, 5, 1]
@@ -150,6 +151,7 @@ def test_the_last_eight_steps_are_seen_the_oldest_first() -> None:
     assert len(names) == 160
 
 
+@uncompiled
 def test_the_ratio_covers_the_window() -> None:
     lanes = town(share_penalty=1.0, window=3)
     for incidents in (9, 4, 3, 2):
@@ -158,6 +160,7 @@ def test_the_ratio_covers_the_window() -> None:
     assert row(lanes)["ratio"][0] == pytest.approx(6 / (4 + 3 + 2 + 1))
 
 
+@uncompiled
 def test_what_is_not_discovered_can_stay_unknown() -> None:
     lanes = town(told="discovered")
     let(lanes, incidents=A1_INCIDENTS)
@@ -206,6 +209,7 @@ def test_incidents_do_not_depend_on_the_action_but_through_the_rates() -> None:
         assert same[0].tolist() == same[1].tolist()
 
 
+@uncompiled
 def test_what_nobody_needs_to_discover_is_reported() -> None:
     lanes = town(reported_weight=1.0)
     lanes.records["reports"] = [3, 0, 0, 0, 6]
@@ -296,6 +300,7 @@ def test_shares_are_not_penalised_within_the_tolerance() -> None:
 # ------------------------------------------------------------------------------------------------ parameters
 
 
+@uncompiled
 def test_rates_of_ones_own_say_how_many_locations_there_are() -> None:
     lanes = town(initial_rates=[1.0, 2.0], increase_rates=[9.0, 0.5], decrease_rate=0.25, units=3)
     send(lanes, [0, 0, 0])
@@ -305,6 +310,7 @@ def test_rates_of_ones_own_say_how_many_locations_there_are() -> None:
 
 
 @pytest.mark.parametrize("locations", [2, 9])
+@uncompiled
 def test_any_number_of_locations_fits(locations: int) -> None:
     lanes = town(locations=locations, initial_rates="even", increase_rates="as_decrease", units=3)
     assert (lanes.records["rates"] == 4.5).all()

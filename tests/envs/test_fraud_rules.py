@@ -187,7 +187,6 @@ def test_a_stolen_card_brings_its_country_and_currency() -> None:
     assert stolen > 20
 
 
-@pytest.mark.nojit
 def test_each_card_that_can_be_stolen_is_as_likely() -> None:
     """Those of customers who are here, have used a card, and live and pay where frauds happen."""
     batch = Lanes(Fraud(customers=8, fraudsters=1, steal_probability=0.4, transactions_per_year=0.0), 900)

@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fair_envs.compilation import COMPILED
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.params import PROFILES, HarvestParams, largest_population
 from fair_envs.envs.harvest.rules import (
@@ -32,7 +31,7 @@ from fair_envs.envs.harvest.rules import (
     Harvest,
     falls_on,
 )
-from tests.helpers import Agent, Bush, act, arrange, bush_state, digest, place, scene
+from tests.helpers import Agent, Bush, act, arrange, bush_state, digest, place, scene, uncompiled
 
 RED_AGENT, SLOW_AGENT = Agent(5, 5), Agent(5, 5, sensitive=1)
 BELOW, ON_THE_RIGHT, ABOVE, ON_THE_LEFT = (5, 6), (6, 5), (5, 4), (4, 5)
@@ -867,8 +866,7 @@ def test_bad_parameters_are_named(parameters: dict[str, Any], message: str) -> N
     ],
     ids=["one cell", "two cells", "a column"],
 )
-@pytest.mark.nojit
-@pytest.mark.skipif(COMPILED, reason="three layouts to compile; it runs with NUMBA_DISABLE_JIT=1")
+@uncompiled
 def test_the_smallest_worlds_can_be_played(parameters: dict[str, Any]) -> None:
     batch = started(2, horizon=6, observation="extended", **parameters)
     space = batch.rules.observation_space(batch.rules.params)

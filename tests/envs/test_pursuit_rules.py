@@ -14,6 +14,7 @@ from fair_envs.cli import environment_parameters
 from fair_envs.core import Lanes, Worlds
 from fair_envs.envs.pursuit.params import PROFILES
 from fair_envs.envs.pursuit.rules import Parts, Pursuit, parts_of, wrapped
+from tests.helpers import uncompiled
 
 Floats = NDArray[np.float64]
 E6 = [[1, 1], [5, 2], [4, 5.5]]
@@ -237,6 +238,7 @@ def test_exactly_at_the_radii_is_no_capture() -> None:
 @pytest.mark.parametrize(
     ("reward", "wanted"), [("mutual", [100, 100]), ("mutual_sum", [150, 150]), ("individual", [100, 50])]
 )
+@uncompiled
 def test_who_captures_two_evaders_at_once_is_the_captor_of_both(reward: str, wanted: list[float]) -> None:
     still = {"evader_speed": 0.0, "pursuer_speed": 0.0, "reward": reward}
     lanes = world([[3, 3], [3.1, 3.1]], [[3, 3.06], [2.96, 2.96]], **still)
@@ -398,6 +400,7 @@ def test_the_published_observation_is_of_positions_the_evader_last() -> None:
     assert space.high.tolist() == [6] * 8
 
 
+@uncompiled
 def test_headings_and_speeds_can_be_seen_and_team_mates_left_out() -> None:
     lanes = world([[1, 1], [5, 2]], include_headings=True, include_speed=True, speeds=[1, 0.5])
     head(lanes, 0.5, math.pi)
