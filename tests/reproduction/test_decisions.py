@@ -36,7 +36,7 @@ def test_halves_are_the_first_and_the_later_episodes() -> None:
 
 
 def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path) -> None:
-    found = read_found(run_cell(DesignedCell(world="fraud", episodes=6), tmp_path)).policies
+    found = read_found(run_cell(DesignedCell(world="fraud", episodes=12), tmp_path)).policies
     never = list(DESIGNED["fraud"]).index("never checks")
     assert 720 < found.total("R")[never] < 800  # published: 769, of 834 to 1000 payments
     assert 930 < found.steps[never].mean() <= 1000
