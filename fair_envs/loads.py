@@ -233,6 +233,64 @@ def _learning(model: Any) -> Load:
     return Load(run, SAMPLES)
 
 
+def pursuits() -> tuple[Load, Load]:
+    """Return FairPursuit's rules, and the same world written with whole arrays, for as many lanes."""
+    rules = fair_envs.make_rules("FairPursuit-v0")
+    drawn = _drawn(rules.action_space(rules.params), (LANES, rules.agents(rules.params)))
+    world = WholeArrays(rules.params, LANES)
+
+    def run(times: int) -> None:
+        for k in range(times):
+            world.step(drawn[k % len(drawn)])
+
+    return played_on(Lanes(rules, LANES), drawn), Load(run, LANES)
+
+
+class WholeArrays:
+    """FairPursuit's default world as NumPy alone would have it: a yardstick of the machine, without facts or seeds.
+
+    Args:
+        params: FairPursuit's; those of the world's size and of its time are read.
+        count: How many lanes (B).
+
+    Attributes:
+        position: Of the pursuers, then of the evader, shape (B, pursuers + 1, 2).
+    """
+
+    def __init__(self, params: Any, count: int) -> None:
+        self._params, self._chance = params, np.random.default_rng(0)
+        self._radius = params.pursuer_radius + params.evader_radius
+        self.position = self._anywhere(count)
+
+    def step(self, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Play a step of directions, shape (B, pursuers, 2); return observations, rewards and who captured."""
+        params, pursuers = self._params, self._params.pursuers
+        away = -self._ways(self.position[:, pursuers:], self.position[:, :pursuers])
+        away = (away / np.maximum((away**2).sum(-1, keepdims=True), 1e-12)).sum(axis=1, keepdims=True)
+        heading = np.concatenate([actions, away], axis=1)
+        heading /= np.maximum(np.sqrt((heading**2).sum(-1, keepdims=True)), 1e-12)
+        self.position = (self.position + params.time_step * heading) % params.side
+        ways = self._ways(self.position[:, :pursuers], self.position[:, pursuers:])
+        caught = (ways**2).sum(-1) < self._radius**2
+        over = caught.any(axis=1)
+        reward = np.where(over, params.capture_reward, -params.step_penalty).repeat(pursuers).reshape(caught.shape)
+        seen = [ways] + [
+            self._ways(self.position[:, :pursuers], np.roll(self.position[:, :pursuers], -k, axis=1))
+            for k in range(1, pursuers)
+        ]
+        observation = (np.concatenate(seen, axis=-1) * (2 / params.side)).astype(np.float32)
+        if over.any():
+            self.position[over] = self._anywhere(int(over.sum()))
+        return observation, reward, caught
+
+    def _ways(self, here: NDArray[Any], there: NDArray[Any]) -> NDArray[Any]:
+        way = there - here
+        return way - self._params.side * np.round(way / self._params.side)  # type: ignore[no-any-return]
+
+    def _anywhere(self, count: int) -> NDArray[np.float64]:
+        return self._chance.uniform(0, self._params.side, (count, self._params.pursuers + 1, 2))
+
+
 def team_updates() -> tuple[Load, Load]:
     """Return an update of all agents by a team's DDPG, and one of each agent by a DDPG of Stable-Baselines3."""
     from fair_envs.baselines.race import together_and_separate

@@ -9,10 +9,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fair_envs import benchmark, loads, make_rules
 from fair_envs.benchmark import QUICK, ROWS, Result, Row, Sample, find_row
+from fair_envs.core import Lanes
 from fair_envs.loads import Load
 
 TINY = {
@@ -136,6 +138,7 @@ def test_every_promise_has_a_row_of_its_own() -> None:
         "epidemic f-ppo, 8": 0.8,
         "epidemic f-ppo, 1": 0.8,
         "pursuit rules": 2_000_000,
+        "pursuit arrays": 2.7,
         "pursuit parallel": 25_000,
         "team update": 1,
         "team training": 2_000,
@@ -237,6 +240,26 @@ def test_a_load_of_pettingzoo_runs_past_the_end_of_episodes() -> None:
     load = loads.parallel("FairPursuit-v0")
     load.run(501)
     assert load.steps == 1
+
+
+def test_the_world_of_whole_arrays_is_the_rules() -> None:
+    rules = make_rules("FairPursuit-v0")
+    lanes, arrays = Lanes(rules, 5), loads.WholeArrays(rules.params, 5)
+    lanes.seed(0)
+    lanes.restart()
+    lanes.records["position"] = arrays.position
+    lanes.records["position"][0, 0] = arrays.position[0, 0] = arrays.position[0, 3] + 0.01  # after it
+    chance = np.random.default_rng(1)
+    for k in range(20):
+        going = np.flatnonzero(lanes.records["over"] == 0)
+        actions = chance.uniform(-1, 1, (5, 3, 2))
+        actions[0, 0] = -1
+        step = lanes.advance(actions, mask=lanes.records["over"] == 0)
+        seen, reward, caught = arrays.step(actions)
+        np.testing.assert_allclose(seen[going], step.observation[going], atol=1e-5)
+        np.testing.assert_array_equal(reward[going], step.reward[going])
+        np.testing.assert_array_equal(caught[going], step.facts["action"][going] == 1)
+        assert bool(step.terminated[0]) == (k == 0)
 
 
 def test_thresholds_are_found_for_many_worlds_at_a_time() -> None:
