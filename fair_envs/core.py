@@ -50,6 +50,8 @@ class Rules:
         fps: Frames a second of the renderer.
         sensitive_field: Field of the lane that holds the sensitive attribute of each agent, 0 or 1; see `flip`.
         sensitive_features: Those of `observed_features` that show it.
+        leaving_field: Field of the lane that says of each agent, by 1, that its episode is over while others go on;
+            None: nobody leaves early. What an agent does that has left makes no difference.
     """
 
     name: ClassVar[str]
@@ -60,6 +62,7 @@ class Rules:
     fps: ClassVar[int] = 10
     sensitive_field: ClassVar[str] = "sensitive"
     sensitive_features: ClassVar[tuple[str, ...]] = ("sensitive",)
+    leaving_field: ClassVar[str | None] = None
     start: ClassVar[Callable[..., Any]]
     step: ClassVar[Callable[..., Any]]
     observe: ClassVar[Callable[..., Any]]
@@ -192,6 +195,13 @@ class Step(NamedTuple):
     facts: Facts  # (lanes,)
 
 
+def active_agents(rules: Rules, records: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Return which agents of some lanes, shape (B,), have not left before the others, shape (B, agents); fresh."""
+    if rules.leaving_field is None:
+        return np.ones((len(records), rules.agents(rules.params)), bool)
+    return np.asarray(records[rules.leaving_field] == 0)
+
+
 class Lanes:
     """A batch of episodes under one set of rules.
 
@@ -302,6 +312,10 @@ class Lanes:
         """Return what the agents of all lanes see now, shape (B, agents, ...)."""
         return self.show().observation
 
+    def active(self) -> NDArray[np.bool_]:
+        """Return which agents have not left before the others, shape (B, agents)."""
+        return active_agents(self.rules, self.records)
+
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it, ``np.save`` keeps it."""
         return np.array(self.records)
@@ -406,6 +420,10 @@ class Worlds:
     def show(self) -> Step:
         """Return what the lanes show now."""
         return self._join([world.show() for world in self.worlds])
+
+    def active(self) -> NDArray[np.bool_]:
+        """Return which agents have not left before the others."""
+        return np.concatenate([world.active() for world in self.worlds])
 
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it."""

@@ -43,8 +43,13 @@ class Kind(NamedTuple):
         return {} if self.variant is None else {"variant": self.variant}
 
 
-TOYS = {"FairChoices-v0": "tests.choices", "FairCountdown-v0": "tests.toys", "FairFerry-v0": "tests.ferry"}
-"""Small environments of other kinds: actions of several entries, early ends, and a decision-maker who meets others."""
+TOYS = {
+    "FairChoices-v0": "tests.choices",
+    "FairCountdown-v0": "tests.toys",
+    "FairFerry-v0": "tests.ferry",
+    "FairLeavers-v0": "tests.leavers",
+}
+"""Small environments of other kinds: actions of several entries, early ends of all or of some, a decision-maker."""
 
 
 def kinds() -> list[Kind]:

@@ -208,7 +208,7 @@ def test_pettingzoo_seed_tests(kind: Kind) -> None:
 
 @each
 def test_pettingzoo_max_cycles_test(kind: Kind) -> None:
-    if ends_early(kind):
+    if ends_early(kind) or fair_envs.make_rules(kind.env_id, **kind.keywords).leaving_field is not None:
         pytest.skip("its episodes can end before the horizon")
     made = kind.module
     faces = {name: partial(getattr(made, name), **kind.keywords) for name in ("parallel_env", "env")}
@@ -299,6 +299,20 @@ def test_without_a_seed_the_next_episode_begins(kind: Kind) -> None:
     assert int(other.unwrapped.lanes.records["key"][0]) not in keys
 
 
+def of_living(env: Any, joint: NDArray[Any]) -> dict[str, Any]:
+    """Return the actions of the agents that are living, of those of all."""
+    return {name: action for name, action in zip(env.possible_agents, joint, strict=True) if name in env.agents}
+
+
+def take_turns(env: Any, actions: dict[str, Any]) -> None:
+    """Let all living agents act once."""
+    waiting = {name for name in env.agents if not (env.terminations[name] or env.truncations[name])}
+    while waiting:
+        name = env.agent_selection
+        env.step(actions[name] if name in waiting else None)
+        waiting.discard(name)
+
+
 def stacked(rewards: dict[str, Any], names: list[str]) -> NDArray[Any]:
     return np.array([rewards[name] for name in names])
 
@@ -322,25 +336,32 @@ def test_all_faces_play_the_same_episode(kind: Kind) -> None:
         single_step = one.step(joint[0].reshape(one.action_space.shape))
         assert_same(single_step[:4], (seen[0], float(reward[0]), bool(terminated[0]), bool(truncated[0])))
         assert_same(single_step[4], {name: column[0] for name, column in info.items() if name[0] != "_"})
-        observations, rewards, ends, cuts, infos = many.step(dict(zip(names, joint[0], strict=True)))
-        assert_same(seen[0].reshape(agents, -1), stacked(observations, names).reshape(agents, -1))
+        living = list(many.agents)
+        observations, rewards, ends, cuts, infos = many.step(of_living(many, joint[0]))
         own = single_step[4]["agent_reward"].tolist() if "agent_reward" in single_step[4] else [single_step[1]]
-        assert list(rewards.values()) == own
-        assert set(ends.values()) == {bool(terminated[0])} and set(cuts.values()) == {bool(truncated[0])}
+        active = single_step[4].get("agent_active", np.ones(agents))
+        assert list(rewards) == list(ends) == list(cuts) == list(observations) == list(infos) == living
         for i, name in enumerate(names):
-            assert set(infos[name]) == set(single_step[4]) - {"agent_reward"}
+            if name not in living:
+                assert own[i] == 0 and not seen[0].reshape(agents, -1)[i].any() and not active[i]
+                continue
+            assert_same(seen[0].reshape(agents, -1)[i], observations[name].reshape(-1))
+            assert rewards[name] == own[i]
+            assert ends[name] == (bool(terminated[0]) or not active[i])
+            assert cuts[name] == (bool(truncated[0]) and bool(active[i]))
+            assert set(infos[name]) == set(single_step[4]) - {"agent_reward", "agent_active"}
             outcome = single_step[4]["fair_outcome"]
             assert np.array_equal(infos[name]["fair_outcome"], outcome if deciders(kind) else outcome[i])
-        for action in joint[0]:
-            asked.step(action)
-        assert_same(np.array([asked.observe(name) for name in names]).reshape(agents, -1), seen[0].reshape(agents, -1))
-        assert asked.rewards == rewards
+        take_turns(asked, dict(zip(names, joint[0], strict=True)))
+        for name in living:
+            assert_same(asked.observe(name), observations[name])
+            assert asked.rewards[name] == rewards[name]
         if (terminated | truncated).any():
             break  # the tables begin new episodes at once
-        for table in tables:
+        for table, earned in zip(tables, (info.get("agent_reward", reward), reward), strict=False):
             observation, row_reward, _, _ = table.step(joint.reshape(-1, *(table.action_space.shape or ())))
             assert_same(observation.reshape(seen.shape), seen)
-            assert_same(row_reward.reshape(3, -1).mean(axis=1), reward.astype(np.float32))
+            assert_same(row_reward, earned.reshape(-1).astype(np.float32))
             assert_same(table.interactions["group"], info["fair_group"].reshape(table.interactions["group"].shape))
 
 
@@ -505,6 +526,8 @@ def test_info_has_one_schema_at_reset_and_at_every_step(kind: Kind, control: str
     expected = schema(env.unwrapped)
     if env.unwrapped.lanes.rules.multi_agent:
         expected["agent_reward"] = (np.float64, (individuals(kind),))
+    if env.unwrapped.lanes.rules.leaving_field is not None:
+        expected["agent_active"] = (np.int8, (individuals(kind),))
     for played in play_single(env, seed=3, steps=HORIZON):
         info = played[-1]
         assert_schema(info, expected)
@@ -522,10 +545,10 @@ def test_every_agent_has_the_schema_for_itself(kind: Kind) -> None:
             expected[name] = (dtype, shape[1:])
     _, infos = env.reset(seed=3)
     for joint in joint_actions(kind, HORIZON):
-        for agent, name in enumerate(env.possible_agents):
+        for name in infos:
             assert_schema(infos[name], expected)
-            assert deciders(kind) or infos[name]["fair_individual"] == agent
-        infos = env.step(dict(zip(env.possible_agents, joint[0], strict=True)))[4]
+            assert deciders(kind) or infos[name]["fair_individual"] == env.possible_agents.index(name)
+        infos = env.step(of_living(env, joint[0]))[4]
         if not env.agents:
             break
 
@@ -553,8 +576,9 @@ def test_the_static_facts_fit_what_is_reported(kind: Kind) -> None:
             assert np.isin(info["fair_legitimate"][..., column], range(len(names))).all()
         assert np.isin(info["fair_group"], range(len(spec.groups))).all()
         assert np.isin(info["fair_action"], range(-1, spec.actions)).all()
-        people = np.ravel(info["fair_individual"]).tolist()
-        assert len(set(people)) == len(people)
+        people = np.ravel(info["fair_individual"])
+        here = people[people >= 0].tolist()
+        assert len(set(here)) == len(here)
 
 
 @each
@@ -676,15 +700,16 @@ def test_a_step_before_the_reset_or_after_the_end_is_refused(kind: Kind) -> None
 @each
 def test_a_step_of_agents_before_the_reset_or_after_the_end_is_refused(kind: Kind) -> None:
     env = parallel(kind)
-    actions = dict(zip(env.possible_agents, joint_actions(kind, 1)[0, 0], strict=True))
+    joint = joint_actions(kind, 1)[0, 0]
+    actions = dict(zip(env.possible_agents, joint, strict=True))
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
         env.step(actions)
     with pytest.raises(gym.error.ResetNeeded, match="state must follow a reset"):
         env.state()
     env.reset(seed=3)
     for _ in range(HORIZON):
-        *_, ends, cuts, _ = env.step(actions)
-        if any(ends.values()) or any(cuts.values()):
+        *_, ends, cuts, _ = env.step(of_living(env, joint))
+        if all(end or cut for end, cut in zip(ends.values(), cuts.values(), strict=True)):
             break
     assert env.agents == []
     with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):

@@ -87,6 +87,11 @@ class ActionCheck:
             self._low, self._high = space.low, space.high
         self._dtype = np.dtype(np.int64) if self.discrete else space.dtype
 
+    @property
+    def first(self) -> NDArray[Any]:
+        """One agent's action with the least values."""
+        return np.full(self.shape, self._low, self._dtype)
+
     def __call__(self, action: Any, *, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the actions, whose shape is (..., *self.shape), or those of all agents one after another.
 

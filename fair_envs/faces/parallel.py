@@ -66,6 +66,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         observation_space, action_space = rules.observation_space(rules.params), rules.action_space(rules.params)
         self.observation_spaces = {name: observation_space for name in self.possible_agents}
         self.action_spaces = {name: _own(action_space) for name in self.possible_agents}
+        self._of_nobody = self._check.first  # what an agent does that has left makes no difference
         self.state_space = joint_space(observation_space, self.lanes.agents, drop=False)
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
@@ -82,12 +83,14 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         A decision-maker tells (M, A) about the M people of a step that is about the same ones throughout.
         """
         spec = self.fair_spec
-        if set(action_probs) != set(self.possible_agents):
-            odd = sorted(set(action_probs) ^ set(self.possible_agents))
-            raise ValueError(f"action_probs must have one entry for each agent; missing or unknown: {odd}")
+        if set(action_probs) != set(self.agents):
+            odd = sorted(set(action_probs) ^ set(self.agents))
+            raise ValueError(f"action_probs must have one entry for each living agent; missing or unknown: {odd}")
         people = () if self.lanes.rules.multi_agent or spec.one_person else (spec.individuals,)
+        of_nobody = np.full((*people, spec.actions), 1 / max(1, spec.actions))
         self._reported.set(
-            [action_probs[name] for name in self.possible_agents], shape=(self.lanes.agents, *people, spec.actions)
+            [action_probs.get(name, of_nobody) for name in self.possible_agents],
+            shape=(self.lanes.agents, *people, spec.actions),
         )
 
     def reset(
@@ -104,7 +107,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self._see(start), self._infos(start)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
-        """Play one step of all agents.
+        """Play one step of all agents; what is returned is about those who were living before it.
 
         Raises:
             ResetNeeded: The episode has not begun or is over.
@@ -114,17 +117,16 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._stack(actions))
         terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
-        names = self.possible_agents
-        rewards = dict(zip(names, played.reward[0].tolist(), strict=True))
+        staying = dict(zip(self.possible_agents, self.lanes.active()[0].tolist(), strict=True))
+        rewards = dict(zip(self.possible_agents, played.reward[0].tolist(), strict=True))
         result = (
             self._see(played),
-            rewards,
-            dict.fromkeys(names, terminated),
-            dict.fromkeys(names, truncated),
+            self._living(rewards),
+            {name: terminated or not staying[name] for name in self.agents},
+            {name: truncated and staying[name] for name in self.agents},
             self._infos(played),
         )
-        if terminated or truncated:
-            self.agents = []
+        self.agents = [] if terminated or truncated else [name for name in self.agents if staying[name]]
         if self.render_mode == "human":
             self.render()
         return result
@@ -150,7 +152,8 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Go back to a state and return its observations; the episode goes on from there."""
         self.lanes.restore(state)
-        self.agents = [] if state["over"][0] else list(self.possible_agents)
+        staying = self.lanes.active()[0] & (state["over"][0] == 0)
+        self.agents = [name for name, stays in zip(self.possible_agents, staying, strict=True) if stays]
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
 
     def check_action(self, action: Any) -> None:
@@ -164,18 +167,24 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         if set(actions) != set(self.agents):
             odd = sorted(set(actions) ^ set(self.agents))
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
-        stacked = [actions[name] for name in self.possible_agents]
+        stacked = [actions.get(name, self._of_nobody) for name in self.possible_agents]
         return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
 
     def _see(self, step: Step) -> dict[str, Any]:
         self._observation = step.observation[0]
-        return dict(zip(self.possible_agents, step.observation[0].copy(), strict=True))
+        return self._living(dict(zip(self.possible_agents, step.observation[0].copy(), strict=True)))
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
         probs, spec = self._reported.take(), self.fair_spec
         if self.lanes.rules.multi_agent:
-            return dict(zip(self.possible_agents, rows(personal_columns(spec, step.facts, probs)), strict=True))
-        return dict(zip(self.possible_agents, rows(columns(spec, step.facts, probs)), strict=True))
+            told = rows(personal_columns(spec, step.facts, probs))
+        else:
+            told = rows(columns(spec, step.facts, probs))
+        return self._living(dict(zip(self.possible_agents, told, strict=True)))
+
+    def _living(self, of_all: dict[str, Any]) -> dict[str, Any]:
+        """Return the entries of the agents that are living, in their order."""
+        return {name: of_all[name] for name in self.agents}
 
 
 def _own(space: gym.Space[Any]) -> gym.Space[Any]:

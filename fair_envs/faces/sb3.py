@@ -36,6 +36,8 @@ class LanesVecEnv(OfLanes, VecEnv):
         interactions: The facts of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
         action_probs: What was reported of that step's decisions, shape (B, M, A); None: nothing.
         agent_reward: The agents' rewards in the last step, shape (B, agents).
+        active: Which agents act in the next step, shape (B, agents); others have left before the end of the episode:
+            they see 0, earn 0, and what they do makes no difference.
         added: What wrappers told about the last step, arrays of shape (B, ...) by name.
     """
 
@@ -61,6 +63,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         self.interactions: Facts = self.lanes.blank_step().facts
         self.action_probs: NDArray[np.float32] | None = None
         self.agent_reward: NDArray[np.float64] = np.zeros((self.lanes.count, self.lanes.agents))
+        self.active: NDArray[np.bool_] = np.ones((self.lanes.count, self.lanes.agents), bool)
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
@@ -88,7 +91,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._reported.take()
         start = self.lanes.restart()
         self._started, self.action_probs = True, None
-        self.interactions, self.agent_reward = start.facts, start.reward
+        self.interactions, self.agent_reward, self.active = start.facts, start.reward, self.lanes.active()
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._shown(start)
 
@@ -111,6 +114,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         shown = self._shown(played)
         if over.any():
             shown = self._restart(played, over, shown, infos)
+        self.active = self.lanes.active()
         return shown, self._reward(played), self._of_rows(over), infos
 
     def _restart(

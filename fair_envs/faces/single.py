@@ -107,6 +107,8 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._actions(action))
         terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
+        if self._focal is not None and not self.lanes.active()[0, self._focal]:
+            terminated, truncated = True, False  # the others go on without it, and without anybody who looks on
         self._running = not (terminated or truncated)
         own = played.reward[0]
         reward = own.mean() if self._focal is None and len(own) > 1 else own[self._focal or 0]
@@ -151,6 +153,8 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         row = {name: column[0] for name, column in info.items()}
         if self.lanes.rules.multi_agent:
             row["agent_reward"] = step.reward[0]
+        if self.lanes.rules.leaving_field is not None:
+            row["agent_active"] = self.lanes.active()[0].astype(np.int8)
         return row
 
 

@@ -173,10 +173,9 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         if not over.any():
             info = self._info(played, everyone)
             return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
-        probs = self._reported.take()
+        final = self._columns(played, self._reported.take())
         start = self.lanes.restart(mask=over)
         shown = np.where(over.reshape(-1, *(1,) * (played.observation.ndim - 1)), start.observation, played.observation)
-        final = self._columns(played, probs)
         first = self._columns(start._replace(reward=np.zeros_like(start.reward)), None)
         info = {name: _where(over, first[name], column) for name, column in final.items()}
         info = _masked(info, everyone)
@@ -250,6 +249,8 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         info = columns(self.fair_spec, step.facts, probs)
         if self.lanes.rules.multi_agent:
             info["agent_reward"] = step.reward
+        if self.lanes.rules.leaving_field is not None:
+            info["agent_active"] = self.lanes.active().astype(np.int8)
         return info
 
     def _info(self, step: Step, mask: NDArray[np.bool_]) -> dict[str, Any]:

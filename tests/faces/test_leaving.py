@@ -1,0 +1,147 @@
+"""Agents that leave before the others: what each face says of them, and what it takes from those who are left."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from fair_envs.core import Lanes, Worlds
+from tests.leavers import Env, Leavers, Parallel, Vector
+
+# Seed 0: agent 0 leaves with the first step, agent 1 with the second; seed 1: a step later each. Agent 2 stays.
+
+
+def test_lanes_say_who_is_left() -> None:
+    lanes = Lanes(Leavers(), 2)
+    lanes.seed(0)
+    lanes.restart()
+    assert lanes.active().all()
+    lanes.advance(np.zeros((2, 3), np.int64))
+    assert lanes.active().tolist() == [[False, True, True], [True, True, True]]
+    kept = lanes.active()
+    lanes.advance(np.zeros((2, 3), np.int64))
+    assert kept.tolist() == [[False, True, True], [True, True, True]]
+
+
+def test_worlds_say_who_is_left_in_each() -> None:
+    worlds = Worlds([Leavers(), Leavers(horizon=9)], 1)
+    worlds.seed(0)
+    worlds.restart()
+    worlds.advance(np.zeros((2, 3), np.int64))
+    assert worlds.active().tolist() == [[False, True, True]] * 2
+
+
+def test_agents_drop_out_after_the_step_in_which_they_leave() -> None:
+    env = Parallel()
+    env.reset(seed=0)
+    _, rewards, ends, cuts, infos = env.step({"agent_0": 1, "agent_1": 0, "agent_2": 2})
+    assert rewards == {"agent_0": 2, "agent_1": 1, "agent_2": 3}
+    assert ends == {"agent_0": True, "agent_1": False, "agent_2": False} and not any(cuts.values())
+    assert infos["agent_0"]["fair_action"] == 1 and infos["agent_0"]["fair_individual"] == 0
+    assert env.agents == ["agent_1", "agent_2"]
+    with pytest.raises(ValueError, match=r"one entry for each living agent; missing or unknown: \['agent_0'\]"):
+        env.step({"agent_0": 0, "agent_1": 0, "agent_2": 0})
+    seen, *_ = env.step({"agent_1": 0, "agent_2": 0})
+    assert list(seen) == ["agent_1", "agent_2"] and env.agents == ["agent_2"]
+    assert env.state().tolist() == [0, 0, 0, 0, 3, 2]
+    env.reset()
+    assert len(env.agents) == 3
+
+
+def test_at_the_horizon_who_leaves_terminates_and_who_stays_is_cut_off() -> None:
+    env = Parallel(horizon=2)
+    env.reset(seed=0)
+    env.step(dict.fromkeys(env.agents, 0))
+    _, _, ends, cuts, _ = env.step(dict.fromkeys(env.agents, 0))
+    assert ends == {"agent_1": True, "agent_2": False} and cuts == {"agent_1": False, "agent_2": True}
+    assert env.agents == []
+
+
+def test_a_state_tells_who_is_left() -> None:
+    env, other = Parallel(), Parallel()
+    env.reset(seed=0)
+    env.step(dict.fromkeys(env.agents, 0))
+    other.reset(seed=5)
+    seen = other.set_state(env.get_state())
+    assert other.agents == ["agent_1", "agent_2"] and list(seen) == other.agents
+
+
+def test_action_probabilities_are_those_of_who_is_left() -> None:
+    env = Parallel()
+    env.reset(seed=0)
+    env.step(dict.fromkeys(env.agents, 0))
+    with pytest.raises(ValueError, match=r"one entry for each living agent; missing or unknown: \['agent_0'\]"):
+        env.report_action_probs({name: [0.5, 0.5] for name in env.possible_agents})
+    env.report_action_probs({name: [0.25, 0.75] for name in env.agents})
+    *_, infos = env.step(dict.fromkeys(env.agents, 0))
+    assert infos["agent_1"]["fair_action_probs"].tolist() == [0.25, 0.75]
+
+
+def test_a_controller_is_told_who_is_left_and_what_others_do_makes_no_difference() -> None:
+    one, other = Env(), Env()
+    for env in (one, other):
+        assert env.reset(seed=0)[1]["agent_active"].tolist() == [1, 1, 1]
+        assert env.step([0, 0, 0])[4]["agent_active"].tolist() == [0, 1, 1]
+    played, again = one.step([0, 1, 1]), other.step([2, 1, 1])
+    assert played[1] == again[1] == 4 / 3
+    assert played[4]["agent_reward"].tolist() == [0, 2, 2]
+    assert played[4]["fair_individual"].tolist() == [-1, 1, 2] and played[4]["fair_action"].tolist() == [-1, 1, 1]
+
+
+def test_the_episode_of_a_focal_agent_ends_when_it_leaves() -> None:
+    env = Env(control="focal", focal="agent_1")
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (False, False)
+    assert env.step(0)[2:4] == (True, False)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(0)
+    env.reset()
+    assert env.step(0)[2:4] == (False, False)
+
+
+def test_at_the_horizon_a_focal_agent_that_leaves_terminates() -> None:
+    env = Env(control="focal", focal="agent_1", horizon=2)
+    env.reset(seed=0)
+    env.step(0)
+    assert env.step(0)[2:4] == (True, False)
+
+
+@pytest.mark.parametrize(("mode", "after"), [("NextStep", [0, 0, 1]), ("SameStep", [1, 1, 1])])
+def test_a_batch_says_who_is_left_in_the_episodes_that_its_observations_are_of(mode: str, after: Any) -> None:
+    env = Vector(2, horizon=2, autoreset_mode=mode)
+    assert env.reset(seed=0)[1]["agent_active"].all()
+    joint = np.zeros((2, 3), np.int64)
+    assert env.step(joint)[4]["agent_active"].tolist() == [[0, 1, 1], [1, 1, 1]]
+    info = env.step(joint)[4]
+    assert info["agent_active"][0].tolist() == after
+    if mode == "SameStep":
+        assert info["final_info"]["agent_active"].tolist() == [[0, 0, 1], [0, 1, 1]]
+
+
+def test_rows_say_who_acts_in_the_next_step() -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.faces.sb3 import AgentsVecEnv
+
+    env = AgentsVecEnv(Leavers(horizon=2), 2)
+    env.seed(0)
+    env.reset()
+    assert env.active.all()
+    _, rewards, dones, _ = env.step(np.ones(6, np.int64))
+    assert env.active.tolist() == [[False, True, True], [True, True, True]] and not dones.any()
+    seen, rewards, dones, _ = env.step(np.ones(6, np.int64))
+    assert rewards.tolist() == [0, 2, 2, 2, 2, 2] and dones.all() and env.active.all()
+    assert np.asarray(seen)[:, 0].tolist() == [1, 2, 3, 1, 2, 3]
+
+
+def test_ppo_learns_nothing_from_what_agents_do_that_have_left() -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.baselines.ppo import PPO
+    from fair_envs.faces.sb3 import AgentsVecEnv
+
+    env = AgentsVecEnv(Leavers(horizon=8), 2)
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=16, n_epochs=1, seed=0, device="cpu")
+    model.learn(48)
+    turns = model.rollout_buffer.turn.reshape(8, 2, 3)
+    left = [[(8 - turns[:, lane, agent].sum()) for agent in range(3)] for lane in range(2)]
+    assert sorted(map(tuple, left)) == [(6, 5, 0), (7, 6, 0)]
