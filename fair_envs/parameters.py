@@ -1,8 +1,8 @@
 """The parameters of an environment: checked at the border, then handed to compiled rules as plain numbers.
 
 An environment's parameters are one NamedTuple whose fields are the constructor's keywords. A field is a ``bool``, an
-``int`` or ``float`` with its range (``Annotated[int, Range(1)]``), a ``Literal`` of strings, or several of a kind
-(``Sequence[Share]``), which are kept as a tuple.
+``int`` or ``float`` with its range (``Annotated[int, Range(1)]``), a ``Literal`` of strings, a text (``str``), or
+several of a kind (``Sequence[Share]``), which are kept as a tuple.
 """
 
 import math
@@ -80,6 +80,8 @@ def checked(name: str, value: Any, kind: Any) -> Any:
         kind, bounds = get_args(kind)
     if kind is bool:
         return _flag(name, value)
+    if kind is str:
+        return _text(name, value)
     return _number(name, value, kind, bounds)
 
 
@@ -94,6 +96,12 @@ def _several(name: str, values: Any, kind: Any) -> tuple[Any, ...]:
     if not listed and not (isinstance(values, np.ndarray) and values.ndim):
         raise ValueError(f"{name} must be several values, got {values!r}")
     return tuple(checked(f"{name}[{k}]", value, kind) for k, value in enumerate(values))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text, got {value!r}")
+    return str(value)
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -147,3 +147,28 @@ def test_several_values_are_kept_as_a_tuple_of_their_kind() -> None:
 def test_what_are_not_several_values_of_the_kind_is_refused(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         checked("shares", given, Sequence[Annotated[float, Range(0, 1)]])
+
+
+class Texts(NamedTuple):
+    """A text, and several."""
+
+    hospital: str = "C2"
+    streets: Sequence[str] = ()
+
+
+def test_a_text_is_kept_as_it_is() -> None:
+    assert make_params(Texts, {"hospital": "A1", "streets": ["A", "B1-B2"]}) == Texts("A1", ("A", "B1-B2"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"hospital": 3}, "hospital must be a text, got 3"),
+        ({"streets": ["A", None]}, "streets[1] must be a text, got None"),
+        ({"streets": "A"}, "streets must be several values, got 'A'"),
+    ],
+)
+def test_what_is_no_text_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as told:
+        make_params(Texts, given)
+    assert str(told.value) == message
