@@ -144,7 +144,90 @@ class _Played(NamedTuple):
         return _Played(returns, sensitive, legitimate, worlds[:, i, :, i].transpose(1, 2, 0))
 
 
-class Twins:
+class Plays:
+    """Plays episodes of agents with a policy that is a function of what they see and of the lane's luck.
+
+    Args:
+        rules: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
+        lanes: How many episodes are played at once; the results do not depend on it.
+        transforms: What policies see goes through these, as through wrappers, the innermost first; returns do not.
+        append_group: Whether observations end with the agent's group, as in
+            `fair_envs.faces.sb3.AgentsVecEnv`, for policies that choose a network by it.
+        threads: How many threads share the lanes.
+
+    Raises:
+        ValueError: Nobody but the decision-maker acts, or a transform changes the world.
+        TypeError: Not an environment of this package.
+    """
+
+    def __init__(
+        self,
+        rules: Any,
+        *,
+        lanes: int = 16,
+        transforms: Sequence[Transform] = (),
+        append_group: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.rules = rules_of(rules)
+        check_count("lanes", lanes)
+        self.lanes, self.threads = lanes, threads
+        self.transforms, self.append_group = tuple(transforms), append_group
+        self.agents = self.rules.agents(self.rules.params)
+        probe = Lanes(self.rules, 1)
+        need_agents(Setting(lanes=probe, observation_space=self._space()), type(self).__name__)
+        View(probe, self.transforms)
+        if probe.amendments:
+            raise ValueError(
+                "transforms must leave the world as it is: say who is flipped with flip, not where='world'"
+            )
+        self._check = ActionCheck(self.rules)
+
+    def play(self, policy: Policy, *, seeds: NDArray[np.uint64]) -> Returns:
+        """Return what agents earn in the episodes of some seeds, all played at once."""
+        return self._returns(self._play(self._begun(seeds), policy, group=None))
+
+    def _begun(self, seeds: NDArray[np.uint64]) -> Lanes:
+        """Return lanes whose first episodes begin."""
+        lanes = Lanes(self.rules, len(seeds), threads=self.threads)
+        lanes.seed(seeds)
+        lanes.restart()
+        return lanes
+
+    def _play(self, lanes: Lanes, policy: Policy, *, group: Codes | None) -> _Played:
+        """Play the lanes to their ends."""
+        view = View(lanes, self.transforms)
+        start = lanes.show()
+        seen = view.start(start)
+        own_group = start.facts["group"] if group is None else group
+        returns, going, actions = np.zeros((lanes.count, lanes.agents)), np.ones(lanes.count, bool), []
+        while going.any():
+            chosen = policy(self._shown(seen, own_group), draws(lanes))
+            chosen = self._check(chosen, shape=(lanes.count, lanes.agents, *self._check.shape))
+            step = lanes.advance(chosen, mask=going)
+            returns += step.reward
+            actions.append(step.facts["action"])
+            seen = view.step(step, going)
+            going = going & ~(step.terminated | step.truncated)
+        return _Played(returns, start.facts["sensitive"], start.facts["legitimate"], np.stack(actions))
+
+    def _shown(self, seen: NDArray[Any], group: Codes) -> NDArray[Any]:
+        if not self.append_group:
+            return np.array(seen)
+        return np.concatenate([seen, group[..., np.newaxis].astype(seen.dtype)], axis=-1)
+
+    def _returns(self, played: _Played) -> Returns:
+        """Return the returns with the attributes under their names."""
+        spec = self.rules.spec
+        attributes = {name: played.sensitive[..., k] for k, name in enumerate(spec.sensitive)}
+        attributes |= {name: played.legitimate[..., k] for k, name in enumerate(spec.legitimate)}
+        return Returns(played.returns, attributes=attributes)
+
+    def _space(self) -> Any:
+        return self.rules.observation_space(self.rules.params)
+
+
+class Twins(Plays):
     """Plays episodes in a factual world and in worlds with the sensitive attribute flipped, with the same luck.
 
     Pair e of a run seeded s is, in its factual world, the single environment seeded s + e.
@@ -179,20 +262,8 @@ class Twins:
         append_group: bool = False,
         threads: int = 1,
     ) -> None:
-        self.rules = rules_of(rules)
-        check_count("lanes", lanes)
-        self.lanes, self.threads = lanes, threads
-        self.transforms, self.append_group = tuple(transforms), append_group
-        self.agents = self.rules.agents(self.rules.params)
-        probe = Lanes(self.rules, 1)
-        need_agents(Setting(lanes=probe, observation_space=self._space()), "Twins")
-        self.rules.flip(probe.records, np.zeros((1, self.agents), bool))  # refuses now what would fail later
-        View(probe, self.transforms)
-        if probe.amendments:
-            raise ValueError(
-                "transforms must leave the world as it is: say who is flipped with flip, not where='world'"
-            )
-        self._check = ActionCheck(self.rules)
+        super().__init__(rules, lanes=lanes, transforms=transforms, append_group=append_group, threads=threads)
+        self.rules.flip(Lanes(self.rules, 1).records, np.zeros((1, self.agents), bool))  # refuses what would fail later
 
     def run(
         self,
@@ -254,10 +325,8 @@ class Twins:
         keep_group: bool,
     ) -> tuple[_Played, _Played]:
         """Play the factual and the counterfactual world of some seeds."""
-        factual = Lanes(self.rules, len(seeds), threads=self.threads)
-        factual.seed(seeds)
-        start = factual.restart()
-        carries = start.facts["sensitive"][..., 0] == 1
+        factual = self._begun(seeds)
+        carries = factual.show().facts["sensitive"][..., 0] == 1
         if flip == "all_none":
             self.rules.flip(factual.records, ~carries)
         who = self._who(flip, carries)  # (worlds, B, agents)
@@ -281,38 +350,6 @@ class Twins:
         if flip in ("all", "all_none"):
             return np.ones((1, *carries.shape), bool)
         raise ValueError(f"flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents, got {flip!r}")
-
-    def _play(self, lanes: Lanes, policy: Policy, *, group: Codes | None) -> _Played:
-        """Play the lanes to their ends."""
-        view = View(lanes, self.transforms)
-        start = lanes.show()
-        seen = view.start(start)
-        own_group = start.facts["group"] if group is None else group
-        returns, going, actions = np.zeros((lanes.count, lanes.agents)), np.ones(lanes.count, bool), []
-        while going.any():
-            chosen = policy(self._shown(seen, own_group), draws(lanes))
-            chosen = self._check(chosen, shape=(lanes.count, lanes.agents, *self._check.shape))
-            step = lanes.advance(chosen, mask=going)
-            returns += step.reward
-            actions.append(step.facts["action"])
-            seen = view.step(step, going)
-            going = going & ~(step.terminated | step.truncated)
-        return _Played(returns, start.facts["sensitive"], start.facts["legitimate"], np.stack(actions))
-
-    def _shown(self, seen: NDArray[Any], group: Codes) -> NDArray[Any]:
-        if not self.append_group:
-            return np.array(seen)
-        return np.concatenate([seen, group[..., np.newaxis].astype(seen.dtype)], axis=-1)
-
-    def _returns(self, played: _Played) -> Returns:
-        """Return the returns with the attributes under their names."""
-        spec = self.rules.spec
-        attributes = {name: played.sensitive[..., k] for k, name in enumerate(spec.sensitive)}
-        attributes |= {name: played.legitimate[..., k] for k, name in enumerate(spec.legitimate)}
-        return Returns(played.returns, attributes=attributes)
-
-    def _space(self) -> Any:
-        return self.rules.observation_space(self.rules.params)
 
 
 class View:
