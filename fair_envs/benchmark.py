@@ -612,6 +612,13 @@ ROWS: tuple[Row, ...] = (
         partial(rate, load=partial(loads.parallel, "FairPursuit-v0")),
     ),
     Row(
+        "traffic rules",
+        f"FairTraffic-v0, 30 cars, rules and observations, random drivers, {loads.LANES} lanes",
+        RATE,
+        150_000,
+        partial(rate, load=partial(loads.batch, "FairTraffic-v0")),
+    ),
+    Row(
         "team update",
         f"DDPG, an update of 3 agents, batch {loads.TEAM_BATCH}, against 3 DDPGs of Stable-Baselines3, 1 thread",
         "times",

@@ -34,6 +34,7 @@ EXTRAS: Mapping[str, str] = {
 """The extra that brings each library that a plain installation lacks."""
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
+FORMS = ("sum", "difference", "total", "ratio", "mean_ratio")  # of parities, see fair_envs.metrics.returns
 TEST_SEED = 1_000_000  # trainings have other seeds
 INTERRUPTED = 130  # the exit code of what Ctrl-C ends
 RUNS = Path("runs")
@@ -526,19 +527,127 @@ def read_settings(texts: Mapping[str, Any], kind: Any) -> dict[str, Any]:
 
 @app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a training.")],
+    what: Annotated[str, typer.Argument(metavar="RUN|ID", help="The folder of a training, or an environment.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of an environment: who plays, see below; may be repeated."),
+    ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of an environment: which attributes; the sensitive ones if left out."),
+    ] = None,
+    form: Annotated[
+        str, typer.Option(metavar="|".join(FORMS), help="Of an environment: how parities are told.")
+    ] = "difference",
     episodes: Annotated[int, typer.Option(help="Test episodes.", min=1)] = 64,
     seed: Annotated[int, typer.Option(help="Of the first test episode.", min=0)] = TEST_SEED,
     param: Param = None,
-    out: Annotated[Path | None, typer.Option(help="A new folder; RUN/evaluation-N if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder; RUN/evaluation-N or ID-N if left out.")] = None,
     progress: ShowProgress = True,
 ) -> None:
-    """Play test episodes of a trained policy and measure every notion of fairness, with 95 % intervals."""
+    """Play test episodes and measure notions of fairness, with 95 % intervals.
+
+    RUN: those of a trained policy, with every notion. ID: those of a multi-agent environment, with demographic parity,
+    conditional statistical parity and, where the attribute can be taken away, counterfactual fairness, attribute by
+    attribute. Who plays is random, a run, module:function (observations (B, agents, ...) and uniform numbers (B,
+    agents) to actions), or a driver of FairTraffic: random-turns,
+    shortest-path, shortest-time.
+    """
+    from fair_envs.registration import TABLE
+
+    if what in TABLE:
+        options: dict[str, Any] = {"episodes": episodes, "seed": seed, "attributes": attribute, "form": form}
+        evaluate_system(what, policy or ["random"], param, out=out, progress=progress, **options)
+        return
+    for name, given in {"policy": policy, "attribute": attribute}.items():
+        if given:
+            raise ValueError(f"{name} must be left out for a run, which knows its own, got {', '.join(given)}")
+    run = Path(what)
     folder = new_path(out, stem="evaluation", folder=run)
     evaluation = EVALUATIONS[training_kind([], out=run)]
     evaluation(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
     typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
     typer.echo(f"saved {folder}")
+
+
+def evaluate_system(
+    env_id: str,
+    policies: Sequence[str],
+    param: Sequence[str] | None,
+    *,
+    episodes: int,
+    seed: int,
+    attributes: Sequence[str] | None,
+    form: str,
+    out: Path | None,
+    progress: bool,
+) -> None:
+    """Let each policy play the same episodes of a multi-agent environment, and measure the parities."""
+    from fair_envs import systems
+    from fair_envs.registration import make_rules
+
+    folder = new_path(out, stem=env_id)
+    parameters = environment_parameters(env_id, param)
+    rules = make_rules(env_id, **parameters)
+    systems.check_measure(rules.spec, attributes=attributes, form=form)
+    players = {name: player_named(name, rules) for name in policies}
+    lanes = 64
+    total = len(players) * -(-episodes // lanes)
+    found = {}
+    with progress_bar("playing", total=total, shown=progress) as each:
+        for name, (act, append_group) in players.items():
+            options: dict[str, Any] = {"episodes": episodes, "seed": seed, "lanes": lanes, "append_group": append_group}
+            found[name] = systems.play_system(rules, act, **options, each=each)
+    measured = {name: systems.measure(of, attributes=attributes, form=form) for name, of in found.items()}  # type: ignore[arg-type]
+    totals = {name: systems.total_return(of) for name, of in found.items()}
+    about = {"environment": env_id, "parameters": parameters, "episodes": episodes, "seed": seed, "form": form}
+    systems.save(measured, totals, folder, about=about)
+    terminal().print(systems.table(measured, totals))
+    typer.echo("Positive: those without the attribute are better off. Intervals are over test episodes.")
+    typer.echo(f"saved {folder}")
+
+
+def player_named(name: str, rules: Any) -> tuple[Any, bool]:
+    """Return a policy for `fair_envs.systems.play_system`, and whether it is shown groups.
+
+    Raises:
+        ValueError: Nobody is called that, or it is the run of another environment.
+    """
+    from fair_envs.faces.single import partners
+
+    if name == "random":
+        return playing_at_random(rules), False
+    if ":" in name:
+        return partners(name, rules), False
+    if Path(name).is_dir():
+        from fair_envs.baselines.evaluation import Player
+
+        model, config, player = loaded_player(Path(name))
+        found = player(model, rules)
+        if not isinstance(found, Player):
+            raise ValueError(f"policy must be a run of agents with discrete actions, got one of {config.algorithm}")
+        return found.act, True
+    from fair_envs.baselines.traffic import DRIVERS
+
+    if name not in DRIVERS:
+        known = ", ".join(repr(known) for known in DRIVERS)
+        raise ValueError(f"policy must be {known}, a run's folder or module:function, got {name!r}")
+    return DRIVERS[name](rules), False
+
+
+def playing_at_random(rules: Any) -> Callable[[Any, Any], Any]:
+    """Return the policy that chooses every action with the same chance."""
+    import numpy as np
+
+    from fair_envs.faces.single import RandomPartners
+
+    choose = RandomPartners(rules)
+
+    def act(observation: Any, uniforms: Any) -> Any:
+        chosen = choose(observation, uniforms.ravel())
+        return np.reshape(chosen, (*uniforms.shape, *chosen.shape[1:]))
+
+    return act
 
 
 def about_test(run: Path, config: Any, param: Sequence[str] | None, *, episodes: int, seed: int) -> dict[str, Any]:

@@ -32,6 +32,9 @@ TABLE: dict[str, Entry] = {
     ),
     "FairEpidemic-v0": Entry("fair_envs.envs.epidemic", "Vaccines against a disease in a social network."),
     "FairPursuit-v0": Entry("fair_envs.envs.pursuit", "Pursuers who catch an evader together, on a torus."),
+    "FairTraffic-v0": Entry(
+        "fair_envs.envs.traffic", "Cars on their way through a city; those driven by people know less and react later."
+    ),
     "FairCollege-v0": Entry(
         "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
     ),

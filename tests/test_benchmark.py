@@ -140,6 +140,7 @@ def test_every_promise_has_a_row_of_its_own() -> None:
         "pursuit rules": 2_000_000,
         "pursuit arrays": 2.7,
         "pursuit parallel": 25_000,
+        "traffic rules": 150_000,
         "team update": 1,
         "team training": 2_000,
         "memory": 4096,

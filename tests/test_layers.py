@@ -29,13 +29,14 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "metrics": ("history",),
     "wrappers": ("faces", "metrics"),
     "baselines": ("fair_envs", "wrappers"),
+    "systems": ("fair_envs", "wrappers"),
     "reproduction": ("baselines",),
     "pages": ("fair_envs", "metrics"),
     "playing": ("envs",),
     "assessment": ("baselines",),
     "loads": ("baselines",),
     "benchmark": ("loads",),
-    "cli": ("assessment", "benchmark", "pages", "playing", "reproduction"),
+    "cli": ("assessment", "benchmark", "pages", "playing", "reproduction", "systems"),
 }
 
 # The only places that name these libraries; everything else reaches them through those.

@@ -1,0 +1,109 @@
+"""Drivers of FairTraffic that are written down: they accelerate, and choose the turn that looks best.
+
+Each is a policy for `fair_envs.wrappers.twin.Twins` and `fair_envs.systems`: observations (B, cars, d) and uniform
+numbers (B, cars) to actions (B, cars). They know what their car is shown and nothing else: the same driver goes by
+distances in a car that is told nothing of the traffic.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Rules
+from fair_envs.envs.traffic.rules import ACCELERATE, OF_TURN, SEEN_OF_TURN, Traffic
+from fair_envs.parameters import Weight, checked
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+NOWHERE = 1e9  # what a turn costs into a street that there is not
+
+
+class Driver:
+    """Accelerates, and turns where the cost is least; subclasses say what a turn costs.
+
+    Of equal turns chance takes one, by the uniform number. Braking is left to the rules, which let nobody collide.
+
+    Args:
+        rules: FairTraffic's.
+
+    Raises:
+        ValueError: They are another environment's.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        if not isinstance(rules, Traffic):
+            raise ValueError(f"rules must be those of FairTraffic, got those of {rules.name}")
+        self.rules = rules
+
+    def cost(self, turns: "Turns") -> NDArray[Any]:
+        """Return what each turn costs, shape (B, cars, 3); what counts is where it is least."""
+        raise NotImplementedError
+
+    def __call__(self, observation: NDArray[Any], uniforms: Floats) -> Codes:
+        """Return the actions, shape (B, cars)."""
+        turns = Turns(observation)
+        cost = np.where(turns["exists"] > 0, self.cost(turns), NOWHERE)
+        best = np.isclose(cost, cost.min(axis=-1, keepdims=True), rtol=0, atol=1e-6)
+        count = best.cumsum(axis=-1)
+        wanted = np.floor(uniforms[..., np.newaxis] * count[..., -1:]) + 1  # the n-th of the best ones
+        turn: Codes = (count >= wanted).argmax(axis=-1)
+        return 3 * ACCELERATE + turn
+
+
+class Turns:
+    """What an observation says of left, straight on and right; ``turns[name]`` has shape (B, cars, 3)."""
+
+    def __init__(self, observation: NDArray[Any]) -> None:
+        told = observation[..., OF_TURN:]
+        self._table = told.reshape(*told.shape[:-1], 3, len(SEEN_OF_TURN))
+
+    def __getitem__(self, name: Literal["exists", "distance", "time", "announced", "human_lane", "toll"]) -> Any:
+        """Return one column."""
+        return self._table[..., SEEN_OF_TURN.index(name)]
+
+
+class RandomTurns(Driver):
+    """Turns by chance."""
+
+    def cost(self, turns: Turns) -> NDArray[Any]:
+        """Return 0 for each."""
+        return np.zeros_like(turns["exists"])
+
+
+class ShortestPath(Driver):
+    """Takes the shortest way, as if roads were free."""
+
+    def cost(self, turns: Turns) -> NDArray[Any]:
+        """Return how far it is."""
+        return turns["distance"]  # type: ignore[no-any-return]
+
+
+class ShortestTime(Driver):
+    """Takes the way that is quickest now, as far as it is told: without live times, the shortest.
+
+    Args:
+        rules: FairTraffic's.
+        per_car: Steps that are added for each car that has announced to take a street, so that not all take the same.
+        tolls: Whether a toll counts, as the steps that cost as much.
+    """
+
+    def __init__(self, rules: Rules, *, per_car: float = 0.2, tolls: bool = True) -> None:
+        super().__init__(rules)
+        self.per_car = checked("per_car", per_car, Weight)
+        self.tolls = checked("tolls", tolls, bool)
+
+    def cost(self, turns: Turns) -> NDArray[Any]:
+        """Return the time, that which announced cars take, and the toll, in the observation's unit."""
+        params, unit = self.rules.params, self.rules.code["per_step"][0]
+        cost = turns["time"] + self.per_car * unit * params.cars * turns["announced"]
+        if self.tolls and params.time_cost > 0:
+            cost = cost + turns["toll"] / params.time_cost * unit
+        return cost  # type: ignore[no-any-return]
+
+
+DRIVERS = {"random-turns": RandomTurns, "shortest-path": ShortestPath, "shortest-time": ShortestTime}
+"""The drivers by the names that the command line knows."""
+
+__all__ = ["DRIVERS", "Driver", "RandomTurns", "ShortestPath", "ShortestTime", "Turns"]

@@ -1,0 +1,120 @@
+"""The map of FairTraffic: crossroads in columns and rows, called A1, B1, ..., and the streets that join them.
+
+A street has two directions; ``4 * crossroads + heading`` is the one that leaves a crossroads with that heading. At the
+edge some of these numbers belong to no street.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+EAST, SOUTH, WEST, NORTH = range(4)  # clockwise: the next one is to the right
+LEFT, STRAIGHT, RIGHT = range(3)
+STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # columns and rows to the next crossroads, by heading
+
+
+class City(NamedTuple):
+    """A grid of crossroads.
+
+    Attributes:
+        columns: How many from west to east, called A, B, ...
+        rows: How many from north to south, called 1, 2, ...
+    """
+
+    columns: int
+    rows: int
+
+    @property
+    def crossroads(self) -> int:
+        """How many there are; number ``row * columns + column``."""
+        return self.columns * self.rows
+
+    def name(self, crossroads: int) -> str:
+        """Return what a crossroads is called, such as C2."""
+        row, column = divmod(crossroads, self.columns)
+        return f"{chr(ord('A') + column)}{row + 1}"
+
+    def find(self, name: str, *, argument: str) -> int:
+        """Return the number of the crossroads of that name.
+
+        Raises:
+            ValueError: There is none; it names the argument.
+        """
+        found = re.fullmatch(r"([A-Z])([1-9][0-9]?)", name)
+        if found:
+            column, row = ord(found[1]) - ord("A"), int(found[2]) - 1
+            if column < self.columns and row < self.rows:
+                return row * self.columns + column
+        last = self.name(self.crossroads - 1)
+        raise ValueError(f"{argument} must be a crossroads from A1 to {last}, got {name!r}")
+
+    def beyond(self, crossroads: int, heading: int) -> int:
+        """Return the next crossroads with that heading, -1 at the edge."""
+        row, column = divmod(crossroads, self.columns)
+        column, row = column + STEPS[heading][0], row + STEPS[heading][1]
+        return row * self.columns + column if 0 <= column < self.columns and 0 <= row < self.rows else -1
+
+    @property
+    def ahead(self) -> NDArray[np.int64]:
+        """The crossroads at the end of each direction of a street, shape (4 * crossroads,); -1: no street."""
+        return np.array([self.beyond(n, heading) for n in range(self.crossroads) for heading in range(4)])
+
+    @property
+    def streets(self) -> list[int]:
+        """One direction of each street: eastward or southward."""
+        return [street for street, end in enumerate(self.ahead) if end >= 0 and street % 4 in (EAST, SOUTH)]
+
+    def street_name(self, street: int) -> str:
+        """Return what a street is called, such as B2-C2; both directions are called alike."""
+        ends = sorted((street // 4, self.beyond(*divmod(street, 4))))
+        return "-".join(self.name(end) for end in ends)
+
+    def both(self, street: int) -> tuple[int, int]:
+        """Return both directions of a street."""
+        return street, 4 * self.beyond(*divmod(street, 4)) + (street + 2) % 4
+
+    def chosen(self, names: Sequence[str], *, argument: str) -> NDArray[np.bool_]:
+        """Return which directions belong to the named streets, shape (4 * crossroads,).
+
+        A name is that of a street (``B2-C2``, in either order), of a column (``C``) or row (``2``) of streets, or
+        ``all``.
+
+        Raises:
+            ValueError: No such street; it names the argument.
+        """
+        found = np.zeros(4 * self.crossroads, np.bool_)
+        for name in names:
+            own = [street for street in self.streets if self._is_called(street, name)]
+            if not own:
+                raise ValueError(
+                    f"{argument} must be streets such as {self.street_name(self.streets[0])}, a column such as A, a "
+                    f"row such as 1, or all; there is no {name!r}"
+                )
+            for street in own:
+                found[list(self.both(street))] = True
+        return found
+
+    def _is_called(self, street: int, name: str) -> bool:
+        ends = self.street_name(street).split("-")
+        if name == "all" or "-".join(sorted(name.split("-"))) == "-".join(sorted(ends)):
+            return True
+        lines = {end[1:] for end in ends} if street % 4 == EAST else {end[0] for end in ends}
+        return name in lines
+
+
+def crossing() -> NDArray[np.int64]:
+    """Return with which movements each crosses, as bits, shape (12,); a movement is ``3 * heading + turn``.
+
+    Cars keep to the right. Clockwise around a crossroads lie, for each side, the place where one comes in and the one
+    where one goes out; two ways cross if each parts the ends of the other.
+    """
+    ways = [(2 * ((heading + 2) % 4), 2 * ((heading + turn + 3) % 4) + 1) for heading in range(4) for turn in range(3)]
+    return np.array([sum(1 << k for k, other in enumerate(ways) if _cross(way, other)) for way in ways])
+
+
+def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    low, high = sorted(one)
+    return not set(one) & set(other) and sum(low < end < high for end in other) == 1
