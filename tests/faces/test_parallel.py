@@ -89,7 +89,7 @@ def test_probabilities_are_reported_by_name() -> None:
     env.report_action_probs(dict(reversed(probs.items())))
     infos = env.step(all_take(STAY))[4]
     assert [int(infos[name]["fair_action_probs"].argmax()) for name in NAMES] == [i % 8 for i in range(40)]
-    with pytest.raises(ValueError, match="action_probs must have one entry for each living agent; missing or unknown: "):
+    with pytest.raises(ValueError, match="must have one entry for each living agent; missing or unknown: "):
         env.report_action_probs({"agent_0": np.eye(8)[0]})
 
 
