@@ -74,7 +74,7 @@ def test_tolls_count_as_the_steps_that_cost_as_much() -> None:
 
 def test_who_knows_the_way_arrives_sooner_and_who_knows_the_traffic_earlier_still() -> None:
     """All cars are driven by machines, the same episodes by each driver."""
-    rules = Traffic(human_share=0.0, roadworks=12)
+    rules = Traffic(human_share=0.0, roadworks_share=12 / 31)
     returns = {}
     for name, driver in DRIVERS.items():
         lanes = Lanes(rules, 64)

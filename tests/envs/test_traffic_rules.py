@@ -3,12 +3,15 @@
 from itertools import product
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 from fair_envs.core import Lanes
 from fair_envs.envs.traffic.city import LEFT, RIGHT, STRAIGHT, City, crossing
-from fair_envs.envs.traffic.rules import Traffic
+from fair_envs.envs.traffic.rules import ACTION_NAMES, Traffic
+from fair_envs.playing import described_keys
+from fair_envs.wrappers import counterfactual
 from tests.envs.traffic_scenes import (
     CALM,
     FEATURES,
@@ -81,6 +84,12 @@ def test_road_works_allow_no_more_to_who_comes_into_them() -> None:
     assert place(batch) == ("B2>C2", 0, 0) and speeds(batch, 1) == [2]
     drive(batch, "brake")
     assert place(batch) == ("B2>C2", 0, 1)
+
+
+@pytest.mark.nojit
+def test_road_works_that_allow_more_than_any_car_goes_take_no_longer_than_a_free_street() -> None:
+    batch = scene(Car("A2>B2"), dug=["B2-C2"], fast_speed=5, roadworks_speed=9)
+    assert sight(batch)["time_straight"] == pytest.approx(sight(batch)["distance_straight"])
 
 
 def test_road_works_may_allow_more_than_a_car_goes() -> None:
@@ -368,6 +377,7 @@ def test_lights_have_a_period_a_share_and_offsets(period: int, share: float, by_
     batch = scene(
         *[Car(way, LAST) for way in ways],
         crossroads="signals",
+        human_share=0.0,
         signal_period=period,
         east_west_share=share,
         offset_east_west=by_column,
@@ -525,7 +535,7 @@ def test_who_crosses_into_its_goal_has_arrived_and_leaves_its_cell_free() -> Non
     batch = scene(waiting(0, goal="B2"), Car("A2>B2", LAST - 1, speed=0))
     step = drive(batch)
     assert place(batch) == "arrived" and place(batch, 1) == ("A2>B2", 0, LAST - 1)
-    assert step.reward[0, 0] == pytest.approx(1 - 0.01 - 0.001) and not step.terminated[0]
+    assert step.reward[0, 0] == pytest.approx(1 - 0.01) and not step.terminated[0]
     assert not batch.records["taken"][0][street_of(City(4, 3), "A2>B2"), 0, LAST]
     drive(batch, "brake", "accelerate")
     assert place(batch, 1) == ("A2>B2", 0, LAST)
@@ -590,14 +600,44 @@ def test_the_episode_is_truncated_after_the_horizon() -> None:
 
 @pytest.mark.parametrize("delay", range(9))
 def test_people_start_so_many_steps_after_a_light_turns_green(delay: int) -> None:
-    slow_lights: dict[str, Any] = {"crossroads": "signals", "signal_period": 20, "east_west_share": 0.15}
+    slow_lights: dict[str, Any] = {"crossroads": "signals", "signal_period": 20, "east_west_share": 0.45}
     batch = scene(waiting(1), waiting(3, human=1), human_reaction=delay, **slow_lights)
     left = []
-    for _ in range(13):
+    for _ in range(19):
         drive(batch)
         left.append(crossed(batch, 2))
     machine, person = (next(time for time, gone in enumerate(left) if gone[car]) for car in range(2))
-    assert machine == 3 and person == machine + delay
+    assert machine == 9 and person == machine + delay
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("delay", [1, 3])
+@pytest.mark.parametrize("axis", ["east and west", "north and south"])
+def test_people_get_through_a_light_that_is_green_a_step_longer_than_their_reaction_takes(
+    delay: int, axis: str
+) -> None:
+    period = 10
+    green = delay + 1 if axis == "east and west" else period - delay - 1
+    lights: dict[str, Any] = {"crossroads": "signals", "signal_period": period, "east_west_share": green / period}
+    batch = scene(waiting(0, human=1), waiting(1, human=1), human_reaction=delay, time=40, **lights)
+    for _ in range(period):
+        drive(batch)
+    assert crossed(batch, 2) == [True, True]
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("delay", [1, 3])
+@pytest.mark.parametrize("axis", ["east and west", "north and south"])
+def test_a_light_that_is_green_no_longer_than_the_reaction_of_people_takes_is_refused(delay: int, axis: str) -> None:
+    green = delay if axis == "east and west" else 10 - delay
+    lights: dict[str, Any] = {"signal_period": 10, "east_west_share": green / 10, "human_reaction": delay}
+    message = (
+        rf"signal_period must give .* human_reaction \({delay}\) steps of green where people drive, got {delay} of 10"
+    )
+    with pytest.raises(ValueError, match=message):
+        Traffic(**lights)
+    for nobody in ({"human_share": 0.0}, {"cars": 2, "human_share": 0.2}, {"crossroads": "right_of_way"}):
+        Traffic(**lights, **nobody)
 
 
 @pytest.mark.parametrize("delay", range(9))
@@ -645,7 +685,7 @@ def test_people_do_not_drive_against_a_red_light_though_they_saw_a_green_one() -
 @pytest.mark.parametrize("delay", [0, 1, 3])
 def test_people_see_the_free_cells_and_the_lights_as_they_were(delay: int) -> None:
     cars = [Car("B1>B2", 1), Car("C1>C2", 1, human=1), Car("B1>B2", 3), Car("C1>C2", 3)]
-    batch = scene(*cars, human_reaction=delay, **LIGHTS)
+    batch = scene(*cars, human_reaction=delay, **{**LIGHTS, "signal_period": 8})
     machine, person = [], []
     for _ in range(10):
         machine.append([sight(batch, 0)[name] for name in ("free_ahead", "green")])
@@ -656,7 +696,8 @@ def test_people_see_the_free_cells_and_the_lights_as_they_were(delay: int) -> No
 
 
 def test_machines_react_at_once() -> None:
-    slow, quick = (scene(waiting(1), Car("A2>B2", 1), Car("A2>B2", 3), human_reaction=d, **LIGHTS) for d in (8, 0))
+    lights = {**LIGHTS, "human_share": 0.0}
+    slow, quick = (scene(waiting(1), Car("A2>B2", 1), Car("A2>B2", 3), human_reaction=d, **lights) for d in (8, 0))
     for _ in range(8):
         drive(slow), drive(quick)
         assert slow.records.tobytes() == quick.records.tobytes()
@@ -684,7 +725,14 @@ def test_what_a_car_earns_can_be_chosen() -> None:
     }
     cars = [Car("A2>B2", speed=2), Car("A1>B1", LAST - 1, speed=1, goal="B1"), Car("B3>C3", LAST)]
     step = drive(scene(*cars, **costs))
-    assert step.reward[0].tolist() == [-0.25 - 0.375, 8 - 0.25 - 0.25, -0.25 - 0.125 - 0.5, 0, 0]
+    assert step.reward[0].tolist() == [-0.25 - 0.375, 8 - 0.25 - 0.125, -0.25 - 0.125 - 0.5, 0, 0]
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("at", [LAST, LAST - 1, LAST - 4])
+def test_who_arrives_pays_for_the_cells_up_to_the_line_and_for_none_beyond_it(at: int) -> None:
+    step = drive(scene(Car("A2>B2", at, speed=4, goal="B2"), distance_cost=0.125, time_cost=0.0))
+    assert step.reward[0, 0] == 1 - 0.125 * (LAST - at)
 
 
 TOLL: dict[str, Any] = {"toll": 0.25, "toll_streets": ["C2-B2"]}
@@ -703,14 +751,15 @@ def test_tolls_are_for_everybody_or_for_machines_alone(payers: str, person: floa
 def test_only_who_enters_a_street_pays_its_toll() -> None:
     cars = [waiting(0), Car("B2>C2", 3), waiting(2, goal="B2"), Car("D2>C2", LAST), Car("B3>B2", LAST - 1)]
     step = drive(scene(*cars, **TOLL), "right", "straight", "straight", "straight", "brake")
-    assert step.reward[0].tolist() == pytest.approx([-0.011, -0.011, 0.989, -0.011 - 0.25, -0.01])
+    assert step.reward[0].tolist() == pytest.approx([-0.011, -0.011, 0.99, -0.011 - 0.25, -0.01])
 
 
 # ------------------------------------------------------------------------------------------------ observations
 
 
 FREE = 7 / 5  # steps through a free street
-LONGEST = 4 * 6 * FREE  # steps: four times the way from A1 to D3 and the street before
+QUEUE = 5 / 2  # steps that all five cars of a scene take in a street of two lanes
+LONGEST = 7 * (FREE + QUEUE)  # steps: the longest way, of 6 streets, and one more, all full
 
 
 def looked_at(human: int = 0, **parameters: Any) -> dict[str, float]:
@@ -796,6 +845,14 @@ def test_nobody_has_announced_a_turn_before_its_first_choice_in_a_street() -> No
     assert announced == [[0, 0, 0], [0, 0, 0], [0, 0, pytest.approx(0.2)]]
 
 
+@pytest.mark.nojit
+def test_who_arrives_at_the_end_of_its_street_announces_no_turn_beyond_it() -> None:
+    batch = scene(Car("A2>B2"), Car("C2>B2", goal="B2"), Car("B3>B2"))
+    drive(batch, "brake", "brake right", "brake left")  # into B2>B1, but for its goal, and into B2>A2
+    drive(batch, "brake left", "brake right", "brake straight")  # into B2>B1
+    assert sight(batch)["announced_left"] == pytest.approx(0.2)
+
+
 def test_at_the_start_nobody_has_announced_anything() -> None:
     announced = [k for k, name in enumerate(FEATURES) if name.startswith("announced")]
     assert not started(copies=3).observe()[..., announced].any()
@@ -821,6 +878,48 @@ def test_who_comes_to_its_goal_at_the_end_of_the_street_has_no_way_beyond_it() -
     assert [seen[f"{name}_{turn}"] for name in ("distance", "time") for turn in TURNS] == [0] * 6
 
 
+@pytest.mark.nojit
+def test_the_way_back_leads_around_a_block_for_nobody_turns_back() -> None:
+    seen = sight(scene(Car("A2>B2", goal="A2")))
+    for name in ("distance", "time"):
+        told = [seen[f"{name}_{turn}"] * LONGEST / FREE for turn in TURNS]
+        assert told == pytest.approx([3, 5, 3], abs=1e-5)
+
+
+@pytest.mark.nojit
+def test_a_way_around_a_block_is_told_to_facts_too() -> None:
+    facts = scene(Car("A2>B2", goal="A2")).show().facts
+    assert facts["features"][0, 0, 0] == pytest.approx(4 / 6)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("information", ["static", "times"])
+def test_a_twin_that_is_made_in_mid_episode_sees_what_it_could_have_seen(information: str) -> None:
+    world: dict[str, Any] = {**SIZES, **CALM, "human_information": information}
+    env: Any = gym.make("FairTraffic-v0", **world)
+    env.reset(seed=0)
+    for _ in range(10):
+        env.step(np.full(5, action("left")))
+    twin: Any = counterfactual(env, flip="all")
+    observation = twin.unwrapped.set_state(twin.unwrapped.get_state())
+    assert twin.observation_space.contains(observation)
+    announced = observation.reshape(5, -1)[:, [name.startswith("announced") for name in FEATURES]]
+    assert announced.max() <= 0.8
+
+
+@uncompiled
+def test_no_time_is_as_much_as_can_be_however_slow_roads_are() -> None:
+    """All streets have road works and are full of standing cars: the longest way takes less than what is not there."""
+    ways = [way_of(City(2, 2), street) for street in np.flatnonzero(City(2, 2).ahead >= 0).tolist()]
+    cars = [Car(way, at, goal="A1") for way in ways for at in range(3)]
+    small: dict[str, Any] = {"columns": 2, "rows": 2, "hospital": "A1", "lanes": 1, "street_length": 3, "cars": 24}
+    slow: dict[str, Any] = {"roadworks_share": 1.0, "fast_speed": 9, "human_share": 0.0}
+    seen = scene(*cars, dug=["all"], **small, **slow).observe()[0]
+    told: list[Any] = [seen[:, [FEATURES.index(f"{name}_{turn}") for turn in TURNS]] for name in ("exists", "time")]
+    times = told[1][told[0] > 0]
+    assert times.max() < 1 and len(set(times.tolist())) > 3
+
+
 def test_a_red_light_ends_the_free_cells() -> None:
     for time, free in ((0, 4), (3, 9)):
         batch = scene(Car("B1>B2", 2), time=time, **LIGHTS)
@@ -833,9 +932,10 @@ def test_the_mean_wait_for_a_light_is_part_of_the_time_of_its_street() -> None:
     east, south = FREE + 10 / 6, FREE + 3 / 6
     mean = (east + south) / 2
     seen = sight(batch)
-    assert seen["distance_straight"] == pytest.approx(2 * mean / (4 * 6 * mean))
-    assert seen["time_straight"] == pytest.approx(2 * east / (4 * 6 * mean))
-    assert seen["time_left"] == pytest.approx(2 * (east + south) / (4 * 6 * mean))
+    longest = 7 * (east + QUEUE)
+    assert seen["distance_straight"] == pytest.approx(2 * mean / longest)
+    assert seen["time_straight"] == pytest.approx(2 * east / longest)
+    assert seen["time_left"] == pytest.approx(2 * (east + south) / longest)
 
 
 def test_cars_that_have_arrived_or_move_are_in_no_queue() -> None:
@@ -891,15 +991,36 @@ def test_all_go_to_the_hospital_or_each_to_a_crossroads_that_it_does_not_come_to
     assert set(records["goal"].ravel().tolist()) == set(range(12))
 
 
-@pytest.mark.parametrize("roadworks", [0, 1, 5, 17])
-def test_so_many_streets_have_road_works_in_both_directions(roadworks: int) -> None:
-    records, city = started(copies=20, roadworks=roadworks).records, City(4, 3)
+@pytest.mark.parametrize(
+    ("share", "roadworks"), [(0, 0), (0.029, 0), (0.03, 1), (0.32, 5), (0.98, 17), (1, 17), (10 / 34, 5)]
+)
+def test_so_many_streets_have_road_works_in_both_directions(share: float, roadworks: int) -> None:
+    """There are 17 streets; the number is the nearest one, the larger of two."""
+    records, city = started(copies=20, roadworks_share=float(share)).records, City(4, 3)
     assert (records["dug"].sum(axis=1) == 2 * roadworks).all()
     for street in city.streets:
         there, back = city.both(street)
         assert (records["dug"][:, there] == records["dug"][:, back]).all()
     if 0 < roadworks < 17:
         assert len({record.tobytes() for record in records["dug"]}) > 5  # others in each episode
+
+
+DUG = ["A1-B1", "A1-A2", "B1-C1", "A2-B2", "B2-C2", "C3-D3", "C3-C4", "E3-E4", "B4-C4", "D4-E4"]
+
+
+def test_in_the_default_city_10_streets_have_road_works_the_same_in_each_seed() -> None:
+    batch = Lanes(Traffic(), 2)
+    batch.seed(0)
+    batch.restart()
+    city = batch.rules.city  # type: ignore[attr-defined]
+    dug = [[city.street_name(street) for street in city.streets if lane["dug"][street]] for lane in batch.records]
+    assert dug[0] == DUG
+    assert len(dug[1]) == 10 and dug[1] != dug[0]
+
+
+def test_a_city_of_two_columns_and_two_rows_needs_another_hospital_and_nothing_else() -> None:
+    rules = Traffic(columns=2, rows=2, hospital="B2")
+    assert rules.code["diggings"][0] == 1  # of 4 streets
 
 
 @pytest.mark.parametrize(
@@ -916,7 +1037,7 @@ def test_exactly_the_given_share_of_the_cars_has_each_attribute(shares: Any, num
 
 
 def test_with_all_three_off_it_changes_nothing_but_what_is_told_who_drives() -> None:
-    chosen = {**OFF, "dawdling": 0.3, "human_dawdling": 0.3, "roadworks": 4, "crossroads": "signals"}
+    chosen = {**OFF, "dawdling": 0.3, "human_dawdling": 0.3, "roadworks_share": 0.25, "crossroads": "signals"}
     one = started(copies=3, destination="own", **chosen)
     other = Lanes(one.rules, 3)
     other.restore(one.snapshot())
@@ -933,7 +1054,7 @@ def test_with_all_three_off_it_changes_nothing_but_what_is_told_who_drives() -> 
         for name in ("individual", "features", "legitimate", "action", "outcome"):
             assert (steps[0].facts[name] == steps[1].facts[name]).all()
     for name in one.records.dtype.names or ():
-        if name not in ("human", "sight"):
+        if name != "human":
             assert (one.records[name] == other.records[name]).all(), name
     assert one.records["arrived"].any()
 
@@ -963,7 +1084,7 @@ def test_each_of_them_alone_makes_a_difference(on: Any) -> None:
     ("given", "message"),
     [
         ({"columns": 1}, "columns must be between 2 and 26, got 1"),
-        ({"rows": 100}, "rows must be between 2 and 99, got 100"),
+        ({"rows": 27}, "rows must be between 2 and 26, got 27"),
         ({"street_length": 1}, "street_length must be between 2 and 100, got 1"),
         ({"lanes": 5}, "lanes must be between 1 and 4, got 5"),
         ({"crossroads": "lights"}, "crossroads must be one of 'signals', 'right_of_way', got 'lights'"),
@@ -971,7 +1092,7 @@ def test_each_of_them_alone_makes_a_difference(on: Any) -> None:
         ({"east_west_share": 1.0}, "east_west_share must be between 0.05 and 0.95, got 1.0"),
         ({"offset_east_west": -1}, "offset_east_west must be between 0 and 999, got -1"),
         ({"offset_north_south": 0.5}, "offset_north_south must be an integer between 0 and 999, got 0.5"),
-        ({"roadworks": 18}, "roadworks must be at most 17 streets, got 18"),
+        ({"roadworks_share": 1.1}, "roadworks_share must be between 0 and 1, got 1.1"),
         ({"roadworks_speed": 0}, "roadworks_speed must be between 1 and 9, got 0"),
         ({"cars": 239}, "cars must be at most 238, the cells of the first lanes, got 239"),
         ({"cars": 0}, "cars must be between 1 and 10000, got 0"),
@@ -982,8 +1103,12 @@ def test_each_of_them_alone_makes_a_difference(on: Any) -> None:
         ({"human_reaction": 9}, "human_reaction must be between 0 and 8, got 9"),
         ({"human_information": "some"}, "human_information must be one of 'static', 'times', 'all', got 'some'"),
         ({"destination": "A1"}, "destination must be one of 'hospital', 'own', got 'A1'"),
-        ({"hospital": "E1"}, "hospital must be a crossroads from A1 to D3, got 'E1'"),
-        ({"hospital": "A04"}, "hospital must be a crossroads from A1 to D3, got 'A04'"),
+        (
+            {"columns": 2, "rows": 2, "hospital": "C2"},
+            r"hospital must be a crossroads from A1 to B2 \(set hospital too where columns or rows change\), got 'C2'",
+        ),
+        ({"hospital": "E1"}, "hospital must be a crossroads from A1 to D3 .*, got 'E1'"),
+        ({"hospital": "A03"}, "hospital must be a crossroads from A1 to D3 .*, got 'A03'"),
         ({"hospital": 3}, "hospital must be a text, got 3"),
         (
             {"human_lanes": ["A1-C1"]},
@@ -1016,3 +1141,17 @@ def test_an_unknown_parameter_is_refused() -> None:
 def test_an_action_is_a_pedal_and_a_turn() -> None:
     words = ["brake left", "brake", "brake right", "keep left", "keep", "keep right", "left", "", "right"]
     assert list(map(action, words)) == list(range(9))
+    assert ACTION_NAMES[0] == "brake, left" and ACTION_NAMES[7] == "accelerate, straight"
+
+
+def test_the_keys_of_a_player_say_which_pedal_and_turn_they_are() -> None:
+    keys = described_keys(Traffic())
+    assert keys["0"] == "brake, left" and keys["5"] == "keep, right" and keys["6"] == "accelerate, left"
+
+
+@pytest.mark.nojit
+def test_the_steps_of_a_car_are_counted_while_it_is_on_the_road() -> None:
+    batch = scene(Car("A2>B2", LAST - 1, goal="B2"), Car("A1>B1"))
+    for _ in range(4):
+        drive(batch, "accelerate", "brake")
+    assert batch.records["steps"][0].tolist() == [2, 4, 0, 0, 0]

@@ -13,7 +13,7 @@ from fair_envs.envs.traffic.rules import MOMENTS, UNSAID, Traffic, take_in
 SIZES = {"columns": 4, "rows": 3, "street_length": 7, "lanes": 2, "cars": 5}
 """One layout for all scenes that need no other: A1 to D1 in the north, A3 to D3 in the south."""
 
-CALM = {"roadworks": 0, "dawdling": 0.0, "human_dawdling": 0.0, "crossroads": "right_of_way", "hospital": "D1"}
+CALM = {"roadworks_share": 0.0, "dawdling": 0.0, "human_dawdling": 0.0, "crossroads": "right_of_way", "hospital": "D1"}
 """Nothing by chance, no lights, and a goal that is out of the way."""
 
 PEDALS, TURNS = ("brake", "keep", "accelerate"), ("left", "straight", "right")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 EAST, SOUTH, WEST, NORTH = range(4)  # clockwise: the next one is to the right
 LEFT, STRAIGHT, RIGHT = range(3)
+TURNS = ("left", "straight", "right")
 STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # columns and rows to the next crossroads, by heading
 
 
@@ -37,8 +38,13 @@ class City(NamedTuple):
         row, column = divmod(crossroads, self.columns)
         return f"{chr(ord('A') + column)}{row + 1}"
 
-    def find(self, name: str, *, argument: str) -> int:
+    def find(self, name: str, *, argument: str, hint: str = "") -> int:
         """Return the number of the crossroads of that name.
+
+        Args:
+            name: Such as C2.
+            argument: What the error calls it.
+            hint: What the error says of what is expected, after it.
 
         Raises:
             ValueError: There is none; it names the argument.
@@ -49,7 +55,7 @@ class City(NamedTuple):
             if column < self.columns and row < self.rows:
                 return row * self.columns + column
         last = self.name(self.crossroads - 1)
-        raise ValueError(f"{argument} must be a crossroads from A1 to {last}, got {name!r}")
+        raise ValueError(f"{argument} must be a crossroads from A1 to {last}{hint}, got {name!r}")
 
     def beyond(self, crossroads: int, heading: int) -> int:
         """Return the next crossroads with that heading, -1 at the edge."""
@@ -61,6 +67,45 @@ class City(NamedTuple):
     def ahead(self) -> NDArray[np.int64]:
         """The crossroads at the end of each direction of a street, shape (4 * crossroads,); -1: no street."""
         return np.array([self.beyond(n, heading) for n in range(self.crossroads) for heading in range(4)])
+
+    @property
+    def after(self) -> NDArray[np.int64]:
+        """The street that each turn at the end of a street leads into, shape (4 * crossroads, 3); -1: none.
+
+        Nobody turns back.
+        """
+        ahead, street = self.ahead[:, np.newaxis], np.arange(4 * self.crossroads)[:, np.newaxis]
+        into = 4 * ahead + (street + np.arange(3) + 3) % 4
+        return np.where((ahead >= 0) & (self.ahead[into] >= 0), into, -1)
+
+    @property
+    def taken_turn(self) -> NDArray[np.int64]:
+        """The turn that is taken by who wants each, shape (4 * crossroads, 3): straight on, right, left else."""
+        exists = self.after >= 0
+        first = np.array([STRAIGHT, RIGHT, LEFT])[exists[:, [STRAIGHT, RIGHT, LEFT]].argmax(axis=1)]
+        return np.where(exists, np.arange(3), first[:, np.newaxis])
+
+    @property
+    def coming(self) -> NDArray[np.int64]:
+        """The street that comes to each crossroads with each heading, shape (crossroads, 4); -1: none."""
+        back = self.ahead.reshape(-1, 4)[:, [WEST, NORTH, EAST, SOUTH]]
+        return np.where(back >= 0, 4 * back + np.arange(4), -1)
+
+    @property
+    def far(self) -> NDArray[np.int64]:
+        """How many streets it is to each crossroads by driving into a street, which is counted, without turning back.
+
+        Shape (4 * crossroads, crossroads); 0 for what is no street.
+        """
+        after, exists = self.after, self.ahead >= 0
+        reached = np.zeros((len(after) + 1, self.crossroads), np.bool_)  # the last one for turns that there are not
+        reached[:-1] = self.ahead[:, np.newaxis] == np.arange(self.crossroads)
+        far = np.zeros((len(after), self.crossroads), np.int64)
+        far[exists] = 1
+        while not reached[:-1][exists].all():
+            far[exists] += ~reached[:-1][exists]
+            reached[:-1] |= reached[after[:, LEFT]] | reached[after[:, STRAIGHT]] | reached[after[:, RIGHT]]
+        return far
 
     @property
     def streets(self) -> list[int]:

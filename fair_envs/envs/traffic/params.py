@@ -7,7 +7,7 @@ marks what Nagel and Schreckenberg (1992) use.
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from fair_envs.parameters import Natural, Range, Share, Weight
+from fair_envs.parameters import Range, Share, Weight
 
 MOST_SPEED = 9  # cells a step
 MOST_REACTION = 8  # steps
@@ -25,7 +25,7 @@ class TrafficParams(NamedTuple):
 
     # The city
     columns: Annotated[int, Range(2, 26)] = 5  # of crossroads, A to E from west to east
-    rows: Annotated[int, Range(2, 99)] = 4  # of crossroads, 1 to 4 from north to south
+    rows: Annotated[int, Range(2, 26)] = 4  # of crossroads, 1 to 4 from north to south
     street_length: Annotated[int, Range(2, 100)] = 10  # cells between two crossroads
     lanes: Annotated[int, Range(1, MOST_LANES)] = 2  # of a street in each direction
     crossroads: Literal["signals", "right_of_way"] = "signals"  # who may cross
@@ -34,7 +34,7 @@ class TrafficParams(NamedTuple):
     offset_east_west: Annotated[int, Range(0, 999)] = 0  # steps that each column's lights are later than the last's
     offset_north_south: Annotated[int, Range(0, 999)] = 0  # the same for each row
     human_lanes: Sequence[str] = ()  # streets whose last lane is for human drivers alone; see the page
-    roadworks: Natural = 10  # streets with road works, others in each episode
+    roadworks_share: Share = 0.32  # of the streets, others in each episode; of 31 streets 10, the nearest number
     roadworks_speed: Annotated[int, Range(1, MOST_SPEED)] = 1  # cells a step there, at most
     # The cars
     cars: Annotated[int, Range(1, 10_000)] = 30

@@ -517,6 +517,7 @@ class TrafficRenderer:
 
     def __init__(self, rules: Rules) -> None:
         self._params: TrafficParams = rules.params
+        self._diggings = int(rules.code["diggings"][0])
         self.plan = plan_of(self._params)
         self._city = self.plan.city
         self._streets = [self._city.both(street) for street in self._city.streets]
@@ -554,7 +555,7 @@ class TrafficRenderer:
         if self._lit:
             yield Light(green=True), "green light"
             yield Light(green=False), "red light"
-        if params.roadworks:
+        if self._diggings:
             yield Works(), "road works"
         if self._roads.reserved:
             yield ForPeople(shade=True), "for people alone"
