@@ -16,11 +16,12 @@ from fair_envs.baselines.designed import Always, Correct, Decider, Never, Thresh
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.rollouts import Agent, Random, collect
 from fair_envs.baselines.single import Algorithm, Learnt, SingleTraining, train_single
+from fair_envs.cells import Job
 from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
 from fair_envs.reproduction.decisions import REWARD, Policies
-from fair_envs.reproduction.experiment import TEST_SEEDS, Job
+from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.farel import DISTANCES, ENV_IDS, MEASURES, Distance, Setting, World
 from fair_envs.reproduction.representatives import representative_subset
 from fair_envs.wrappers import FairnessObjectives

@@ -11,16 +11,17 @@ from rich.console import Console
 from rich.table import Table
 
 import fair_envs
+from fair_envs import tables
 from fair_envs.baselines.evaluation import Player
 from fair_envs.baselines.fair_ppo import FairPPO
 from fair_envs.baselines.training import Training
 from fair_envs.core import Lanes
+from fair_envs.engines import run_cells
 from fair_envs.metrics import Estimate
-from fair_envs.reproduction import figures, tables
+from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import TEST_SEEDS, Cell, read_result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers.lamalfa2025 import ACTIONS, GROUPS
-from fair_envs.reproduction.runner import run_cells
 
 HORIZON = 300
 STEPS = 1_280_000  # agent steps of each training

@@ -17,7 +17,8 @@ from fair_envs.baselines.long_term_training import DisparityCurve, LongTermTrain
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
-from fair_envs.reproduction.experiment import TEST_SEEDS, Job
+from fair_envs.cells import Job
+from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.processes import Designed, Learned, World, watch
 
 SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next

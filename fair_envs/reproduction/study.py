@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
 
+from fair_envs.cells import Job, merge
+from fair_envs.engines import check_engine, run_cells
 from fair_envs.reproduction.claims import Claim
-from fair_envs.reproduction.experiment import Job
-from fair_envs.reproduction.runner import merge, run_cells
 
 ScaleName = Literal["smoke", "small", "full"]
 
@@ -103,6 +103,7 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
         scale: ScaleName,
         out: Path,
         jobs: int = 2,
+        engine: str = "processes",
         seeds: int | None = None,
         resume: bool = False,
         merge_from: Sequence[Path] = (),
@@ -114,23 +115,27 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
             scale: ``"smoke"`` (minutes), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's
                 protocol).
             out: A new folder, where the cells are kept and the report is written.
-            jobs: How many worker processes.
+            jobs: How many cells at once.
+            engine: Where they run, see `fair_envs.engines`.
             seeds: Training seeds of each cell, if not the scale's.
             resume: Go on in a folder that exists: its cells are not run again.
             merge_from: Folders of the same study, run on other machines, whose cells are taken over.
             progress: Whether to show a bar with the time left.
 
         Raises:
-            ValueError: An unknown scale or one that the folder was not begun with, no seed, or a folder to take cells
-                from that has none.
+            ValueError: An unknown scale or one that the folder was not begun with, no seed, an unknown engine, or a
+                folder to take cells from that has none.
+            ImportError: The engine is not installed.
             FileExistsError: The folder exists, without ``resume``.
         """
+        check_engine(engine, jobs)
         folder = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
         chosen = self.scales[scale]
         if seeds is not None:
             chosen = replace(cast(Any, chosen), seeds=seeds)
         cells = self.cells(chosen)
-        run_cells([cell for group in cells.values() for cell in group], folder, jobs=jobs, progress=progress)
+        everything = [cell for group in cells.values() for cell in group]
+        run_cells(everything, folder, engine=engine, jobs=jobs, progress=progress)
         results = {key: [self.read(folder / cell.key) for cell in group] for key, group in cells.items()}
         return self.report(scale, chosen, results, out).write()
 

@@ -15,8 +15,9 @@ from fair_envs.baselines.pursuit_evaluation import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_evaluation import Plays, play_levels
 from fair_envs.baselines.team_training import TeamRows, TeamTraining, following, train_team
 from fair_envs.baselines.training import own_chance
+from fair_envs.cells import Job
 from fair_envs.registration import make_rules
-from fair_envs.reproduction.experiment import TEST_SEEDS, Job
+from fair_envs.reproduction.experiment import TEST_SEEDS
 
 SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next
 DEALT = "dealt: "  # before the names of tests in which roles are dealt anew in each episode

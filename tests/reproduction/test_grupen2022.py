@@ -12,10 +12,10 @@ from fair_envs import make_rules
 from fair_envs.baselines.pursuit import Greedy
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
 from fair_envs.baselines.team_training import TeamTraining, team_settings
+from fair_envs.engines import run_cells
 from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.papers import grupen2022
 from fair_envs.reproduction.papers.grupen2022 import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
-from fair_envs.reproduction.runner import run_cells
 from fair_envs.reproduction.team_cells import DEALT, SEEDS_EACH, DesignedTeamCell, TeamCell, read_team
 
 SMOKE, SMALL, FULL = (SCALES[name] for name in ("smoke", "small", "full"))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fair_envs.baselines.long_term_training import LongTermTraining
+from fair_envs.engines import run_cells
 from fair_envs.reproduction.hu import PLOTTED
 from fair_envs.reproduction.papers import hu2024
 from fair_envs.reproduction.papers.hu2024 import SCALES, SHIELDED, SUMMARIES, WORLDS, Arm, Report, cells, summarised
 from fair_envs.reproduction.process_cells import AGENTS, DesignedCell, LearnedCell, read_process
 from fair_envs.reproduction.processes import ENV_IDS, Series, World, series
-from fair_envs.reproduction.runner import run_cells
 
 SMOKE = SCALES["smoke"]
 

@@ -13,8 +13,8 @@ from fair_envs.reproduction import claims
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers import lamalfa2025 as paper
+from tests.reproduction.test_experiment import TINY
 from tests.reproduction.test_measures import HORIZON, result
-from tests.reproduction.test_runner import TINY
 
 
 def test_the_small_scale_has_the_cells_that_it_promises() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fair_envs import tables
 from fair_envs.metrics import Returns
-from fair_envs.reproduction import tables
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm, largest_absolute, series
 

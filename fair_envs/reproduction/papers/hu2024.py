@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs import tables
 from fair_envs.baselines.long_term_training import LongTermTraining, long_term_settings
+from fair_envs.cells import Job
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
-from fair_envs.reproduction import figures, study, tables
+from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, below, verdict
-from fair_envs.reproduction.experiment import Job
 from fair_envs.reproduction.hu import PLOTTED
 from fair_envs.reproduction.process_cells import AGENTS, DesignedCell, LearnedCell, ProcessResult, read_process
 from fair_envs.reproduction.processes import ENV_IDS, Series, World, series

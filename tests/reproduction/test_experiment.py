@@ -1,6 +1,5 @@
-"""Cells run once, in parallel processes, and can be brought together from several machines."""
+"""Trainings are cells: they run once, in parallel processes, and give the same everywhere."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.baselines.training import Training
-from fair_envs.reproduction import experiment
-from fair_envs.reproduction.experiment import Cell, read_result, run_cell
-from fair_envs.reproduction.runner import FailedCellsError, merge, run_cells
+from fair_envs.cells import run_cell
+from fair_envs.engines import FailedCellsError, run_cells
+from fair_envs.reproduction.experiment import Cell, read_result
 
 TINY = {
     "agents": 8,
@@ -38,39 +37,6 @@ def tiny_cell(seed: int = 0, **changes: object) -> Cell:
         seed=seed,
     )
     return Cell(training=replace(training, **changes), episodes=3)  # type: ignore[arg-type]
-
-
-def test_a_key_depends_on_every_setting() -> None:
-    keys = {cell.key for cell in (tiny_cell(), tiny_cell(1), tiny_cell(alpha=0.5), replace(tiny_cell(), episodes=4))}
-    assert len(keys) == 4
-    assert tiny_cell().key == tiny_cell().key
-
-
-def test_a_key_depends_on_the_code_that_trains(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = tiny_cell().key
-    monkeypatch.setattr(experiment, "sources", lambda: "others")
-    assert tiny_cell().key != key
-
-
-def test_the_code_that_trains_is_all_but_what_shows_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-
-    def note(file: Path) -> bytes:
-        read.append(file.name)
-        return b""
-
-    monkeypatch.setattr(Path, "read_bytes", note)
-    experiment.sources.__wrapped__()
-    assert {
-        "fair_modes.py",
-        "rules.py",
-        "core.py",
-        "chance.py",
-        "twin.py",
-        "experiment.py",
-        "decision_cells.py",
-    } <= set(read)
-    assert not {"cli.py", "figures.py", "lamalfa2025.py", "benchmark.py", "loads.py"} & set(read)
 
 
 def test_a_cells_result_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -123,20 +89,3 @@ def test_cells_that_fail_are_named_after_the_others_are_done(tmp_path: Path) -> 
     with pytest.raises(FailedCellsError, match=f"{bad.key}: ValueError: agents must be at most the 4 cells"):
         run_cells([bad, tiny_cell()], tmp_path, progress=False)
     assert (tmp_path / tiny_cell().key / "cell.json").exists()
-
-
-def test_results_of_several_machines_are_brought_together_once(tmp_path: Path) -> None:
-    run_cell(tiny_cell(0), tmp_path / "a")
-    run_cell(tiny_cell(0), tmp_path / "b")
-    run_cell(tiny_cell(1), tmp_path / "b")
-    assert merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all") == 2
-    assert merge([tmp_path / "b"], tmp_path / "all") == 0
-    (tmp_path / "b" / tiny_cell(0).key).rename(tmp_path / "b" / ".running")
-    assert merge([tmp_path / "b"], tmp_path / "none") == 1
-    record = json.loads((tmp_path / "all" / tiny_cell(1).key / "cell.json").read_text())
-    assert record["cell"]["training"]["seed"] == 1
-
-
-def test_no_worker_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
-        run_cells([], tmp_path, jobs=0)

@@ -1,0 +1,130 @@
+"""A cell: work with a result, named by a hash of all that it depends on, done once and kept whole or not at all.
+
+Studies, evaluations and searches consist of cells; `fair_envs.engines` runs them in processes or on several machines.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+import fair_envs
+from fair_envs.metrics.returns import Returns
+
+RECORD = "cell.json"  # written last: a folder that has it is a result
+SHOWING = {"assessment", "benchmark", "cli", "engines", "loads", "pages", "playing", "tables"}
+SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "study")}
+SHOWING_FOLDERS = ("reproduction/papers/", "search/")
+
+
+@functools.cache
+def sources() -> str:
+    """Return the hash of the code that a cell's result depends on: the package's, less what shows results."""
+    root, digest = Path(fair_envs.__file__).parent, hashlib.sha256()
+    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
+    for file in sorted(file for file in files if file.suffix == ".py"):
+        module = file.relative_to(root).with_suffix("").as_posix()
+        if module not in SHOWING and not module.startswith(SHOWING_FOLDERS):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Work with a result; equal jobs have equal results. A subclass's fields are all that it depends on."""
+
+    @property
+    def key(self) -> str:
+        """A hash of the job and of the code that runs it."""
+        content = {"sources": sources(), "kind": type(self).__name__, **self.as_dict()}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the job as plain data for JSON."""
+        return asdict(self)
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write files into an empty folder and return what else the record should hold."""
+        raise NotImplementedError
+
+
+def is_done(cell: Job, folder: Path) -> bool:
+    """Return whether a cell's result is among those in a folder."""
+    return (folder / cell.key / RECORD).exists()
+
+
+def run_cell(cell: Job, folder: Path) -> Path:
+    """Run a cell unless its result is there; return the result's folder, which appears whole or not at all."""
+    done = folder / cell.key
+    if not is_done(cell, folder):
+        with appearing(done) as part:
+            record = {"cell": cell.as_dict(), "key": cell.key, "version": fair_envs.__version__, **cell.work(part)}
+            (part / RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+    return done
+
+
+@contextmanager
+def appearing(done: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``done`` in the end, unless that has appeared meanwhile or an error came."""
+    done.parent.mkdir(parents=True, exist_ok=True)
+    part = done.parent / f".{done.name}-{uuid4().hex}"
+    part.mkdir()  # not tempfile.mkdtemp: colleagues may read results where they may read other files
+    try:
+        yield part
+        move(part, done)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def move(part: Path, done: Path) -> None:
+    """Rename a folder; leave it where it is if there is one of that name, even since a moment ago."""
+    try:
+        os.replace(part, done)
+    except OSError:
+        if not done.exists():
+            raise
+
+
+def merge(sources: Sequence[Path], folder: Path) -> int:
+    """Bring together the cells that several machines ran; return how many are new.
+
+    Args:
+        sources: Folders of results; a cell that is being run there, in a folder whose name begins with a dot, is left.
+        folder: Where they are brought; what is there already stays.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    new = 0
+    for found in sorted(path.parent for source in sources for path in source.glob(f"[!.]*/{RECORD}")):
+        if not (folder / found.name).exists():
+            with appearing(folder / found.name) as part:
+                shutil.copytree(found, part, dirs_exist_ok=True)
+            new += 1
+    return new
+
+
+# Returns in a cell's arrays -------------------------------------------------------------------------------------------
+
+
+def returns_arrays(name: str, returns: Returns) -> dict[str, NDArray[Any]]:
+    """Return the arrays of returns under flat names that begin with ``name``, for `read_returns`."""
+    attributes = {f"{name}/{key}": np.asarray(codes) for key, codes in returns.attributes.items()}
+    return {f"{name}/values": np.asarray(returns.values), **attributes}
+
+
+def read_returns(name: str, arrays: Mapping[str, NDArray[Any]]) -> Returns | None:
+    """Return what `returns_arrays` kept under a name; None if there is nothing."""
+    if f"{name}/values" not in arrays:
+        return None
+    prefix = f"{name}/"
+    attributes = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
+    return Returns(attributes.pop("values"), attributes=attributes)

@@ -1,0 +1,106 @@
+"""A cell is named by all that it depends on, runs once, and can be brought together from several machines."""
+
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fair_envs import cells
+from fair_envs.cells import appearing, merge, read_returns, returns_arrays, run_cell, sources
+from fair_envs.metrics.returns import Returns
+from tests.jobs import Failing, Square
+
+
+class Cube(Square):
+    pass
+
+
+def test_a_key_depends_on_every_field_and_on_the_code_that_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Square(number=1)
+    assert one.key == Square(number=1).key != replace(one, number=2).key
+    assert one.key != Cube(number=1).key
+    before = one.key
+    monkeypatch.setattr(cells, "sources", lambda: "others")
+    assert one.key != before
+
+
+def test_the_code_that_counts_is_all_but_what_shows_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: set[str] = set()
+
+    def note(file: Path) -> bytes:
+        read.add("/".join(file.parts[file.parts.index("fair_envs") + 1 :]))
+        return b""
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    sources.__wrapped__()
+    names = {path.rpartition("fair_envs/")[2] for path in read}
+    assert {"envs/harvest/rules.py", "core.py", "chance.py", "wrappers/twin.py", "baselines/fair_modes.py"} <= names
+    assert {"cells.py", "system_cells.py", "systems.py", "players.py", "reproduction/experiment.py"} <= names
+    shown = {"cli.py", "engines.py", "tables.py", "benchmark.py", "loads.py", "reproduction/figures.py"}
+    assert not {*shown, "reproduction/papers/lamalfa2025.py", "search/design.py", "search/report.py"} & names
+
+
+def test_a_cell_that_breaks_off_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="number must be even"):
+        run_cell(Failing(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_appears_whole_and_leaves_one_that_was_first(tmp_path: Path) -> None:
+    with appearing(tmp_path / "done") as part:
+        (part / "a.txt").write_text("mine")
+        assert not (tmp_path / "done").exists()
+    with appearing(tmp_path / "done") as part:
+        (part / "a.txt").write_text("late")
+    assert (tmp_path / "done" / "a.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["done"]
+
+
+def test_two_that_finish_at_once_keep_the_first(tmp_path: Path) -> None:
+    with appearing(tmp_path / "done") as first, appearing(tmp_path / "done") as second:
+        (first / "a.txt").write_text("first")
+        (second / "a.txt").write_text("second")
+    assert (tmp_path / "done" / "a.txt").read_text() == "second"  # the inner one ends first
+    assert [path.name for path in tmp_path.iterdir()] == ["done"]
+
+
+def test_a_folder_that_cannot_appear_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), appearing(tmp_path / "done") as part:
+        part.rmdir()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o027, 0o750)])
+def test_others_may_read_results_where_they_may_read_files(mask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        done = run_cell(Square(number=1), tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(done.stat().st_mode) == mode
+
+
+def test_results_of_several_machines_are_brought_together_once(tmp_path: Path) -> None:
+    one, two = Square(number=1), Square(number=2)
+    run_cell(one, tmp_path / "a")
+    run_cell(one, tmp_path / "b")
+    run_cell(two, tmp_path / "b")
+    assert merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all") == 2
+    assert merge([tmp_path / "b"], tmp_path / "all") == 0
+    (tmp_path / "b" / one.key).rename(tmp_path / "b" / ".running")
+    assert merge([tmp_path / "b"], tmp_path / "none") == 1
+    record = json.loads((tmp_path / "all" / two.key / "cell.json").read_text())
+    assert record["cell"] == {"number": 2}
+
+
+def test_returns_are_read_as_they_were_kept() -> None:
+    returns = Returns([[1.0, 2.0]], attributes={"old": [0, 1]})
+    arrays = {**returns_arrays("here", returns), "there/values": np.zeros((1, 2))}
+    found = read_returns("here", arrays)
+    assert found is not None and np.array_equal(found.values, returns.values)
+    assert {name: codes.tolist() for name, codes in found.attributes.items()} == {"old": [[0, 1]]}
+    assert read_returns("nowhere", arrays) is None
