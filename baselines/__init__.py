@@ -1,6 +1,14 @@
-"""Baselines: Stable-Baselines3 algorithms and their fair variants."""
+"""Baselines: Stable-Baselines3 algorithms and their fair variants.
 
-try:
+Names are imported from their modules when they are asked for: designed agents need no PyTorch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fair_envs.metrics.long_term import Measure
+
+if TYPE_CHECKING:
     from fair_envs.baselines.coverage import CoverageSet, cover
     from fair_envs.baselines.ddpg import DDPG, FairE, FairER
     from fair_envs.baselines.evaluation import Counterfactual, Played, Player, counterfactual, play
@@ -25,12 +33,6 @@ try:
     from fair_envs.baselines.studies import STUDIES, Study
     from fair_envs.baselines.team_training import TeamTraining, load_team, team_settings, train_team
     from fair_envs.baselines.training import Training, load, train
-    from fair_envs.metrics.long_term import Measure
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] not in ("stable_baselines3", "torch"):
-        raise
-    needed = "fair_envs.baselines needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
-    raise ImportError(needed) from error
 
 __all__ = [
     "APPO",
@@ -91,3 +93,44 @@ __all__ = [
     "train_single",
     "train_team",
 ]
+
+_MODULES = {
+    "coverage": ("CoverageSet", "cover"),
+    "ddpg": ("DDPG", "FairE", "FairER"),
+    "evaluation": ("Counterfactual", "Played", "Player", "counterfactual", "play"),
+    "fair_ppo": ("FairPPO",),
+    "lagrangian": ("PPOLagrangian",),
+    "long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings", "train_long_term"),
+    "massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
+    "pcn": ("PCN", "PCNSettings", "farel_settings"),
+    "pcn_training": ("PCNTraining", "load_pcn", "train_pcn"),
+    "policies": ("GroupedPolicy", "SharedTrunkPolicy"),
+    "ppo": ("PPO",),
+    "pursuit": ("Greedy", "Learned", "Planner", "ShuffledRoles", "Team", "greedy_directions"),
+    "pursuit_evaluation": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
+    "regularised": ("APPO", "FPPO", "Regularised"),
+    "rollouts": ("Agent", "collect"),
+    "single": ("SingleTraining", "train_single"),
+    "studies": ("STUDIES", "Study"),
+    "team_training": ("TeamTraining", "load_team", "team_settings", "train_team"),
+    "training": ("Training", "load", "train"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name from its module.
+
+    Raises:
+        AttributeError: There is none of that name.
+        ImportError: It needs a library that is missing.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("stable_baselines3", "torch"):
+            raise
+        needed = f"{name} needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+        raise ImportError(needed) from error

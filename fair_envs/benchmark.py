@@ -379,6 +379,21 @@ def later_start(seconds: float) -> Callable[[], Sample]:
     return lambda: timed(FIRST_STEP)
 
 
+def search_time(seconds: float) -> Callable[[], Sample]:
+    """Return what measures a search on one core, each time with another seed; one of few trials goes before."""
+    trials, seeds = loads.TRIALS if seconds >= FULL.seconds else loads.TRIALS // 10, itertools.count(1)
+    loads.search(trials=1, seed=0)
+
+    def repeat() -> Sample:
+        watch, seed = Stopwatch(), next(seeds)
+        loads.search(trials=trials, seed=seed)
+        sample = watch.sample()
+        whole = loads.TRIALS / trials
+        return sample._replace(value=sample.wall * whole, by_cpu=sample.cpu * whole)
+
+    return repeat
+
+
 def timed(program: str, **environment: str) -> Sample:
     """Return the seconds that a program prints, by the clock and of the processor, run in a fresh process."""
     watch = Stopwatch()
@@ -617,6 +632,15 @@ ROWS: tuple[Row, ...] = (
         RATE,
         150_000,
         partial(rate, load=partial(loads.batch, "FairTraffic-v0")),
+    ),
+    Row(
+        "design",
+        f"fair-envs design FairTraffic-v0, {loads.TRIALS} configurations, {loads.EPISODES} episodes of 300 steps each",
+        "s",
+        60,
+        search_time,
+        at_least=False,
+        slow=True,
     ),
     Row(
         "team update",

@@ -12,20 +12,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
+from fair_envs.parameters import value_of
+
+if TYPE_CHECKING:
+    from fair_envs.players import TrainingKind
+
 ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn|a-ppo|f-ppo|f-ppo-l|f-ppo-s|ppo-lagrangian|ddpg|fair-e|fair-er"
 EXTRAS: Mapping[str, str] = {
     "imageio": "render",
     "matplotlib": "baselines",
+    "cmaes": "search",
     "moocore": "baselines",
+    "optuna": "search",
     "pandas": "baselines",
     "pygame": "render",
+    "ray": "ray",
     "stable_baselines3": "baselines",
     "tensorboard": "baselines",
     "torch": "baselines",
@@ -34,7 +42,6 @@ EXTRAS: Mapping[str, str] = {
 """The extra that brings each library that a plain installation lacks."""
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
-FORMS = ("sum", "difference", "total", "ratio", "mean_ratio")  # of parities, see fair_envs.metrics.returns
 TEST_SEED = 1_000_000  # trainings have other seeds
 INTERRUPTED = 130  # the exit code of what Ctrl-C ends
 RUNS = Path("runs")
@@ -79,7 +86,8 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 
 
 def main() -> None:
-    """Run the command line; ``--debug`` may stand anywhere."""
+    """Run the command line; ``--debug`` may stand anywhere, and module:function in the current folder is found."""
+    sys.path.append(os.getcwd())
     arguments = sys.argv[1:]
     if "--debug" in arguments:
         arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
@@ -101,6 +109,11 @@ Param = Annotated[
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
 ]
 Seed = Annotated[int, typer.Option(help="What follows is a function of it.", min=0)]
+PROCESSES = "processes"
+EngineOption = Annotated[
+    str | None,
+    typer.Option(metavar="processes|ray", help="Where the work is done: on this machine, or on a Ray cluster."),
+]
 
 
 def assigned(pairs: Sequence[str], *, what: str) -> dict[str, str]:
@@ -143,23 +156,6 @@ def environment_parameters(
     values |= {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
     rules(**{name: value for name, value in values.items() if name != "variant"})  # refuses what does not fit
     return values
-
-
-def value_of(text: Any, kind: Any) -> Any:
-    """Return a text as a value of a field's type; the text itself where it is none, for the field to refuse it."""
-    if not isinstance(text, str):
-        return text
-    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), text)
-    if kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            return text
-    if get_origin(kind) is Sequence:
-        return [value_of(part, get_args(kind)[0]) for part in text.split(",")]
-    return text
 
 
 def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = RUNS) -> Path:
@@ -227,7 +223,7 @@ def play(
     param: Param = None,
     policy: Annotated[
         str,
-        typer.Option("--policy", "--run", metavar="random|RUN", help="How the agents play: by chance, or as in a run."),
+        typer.Option("--policy", "--run", metavar="NAME", help="Who plays: random, a run, or as in `evaluate`."),
     ] = "random",
     agent: Annotated[str, typer.Option(help="The agent on the keyboard, or none: only watch.")] = "agent_0",
     seed: Seed = 0,
@@ -253,49 +249,20 @@ def play(
 
 
 def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
-    """Return the rules and who plays: chance, or a run's policy in its own world but for the given parameters."""
+    """Return the rules and who plays: somebody by name, or a run in its own world but for the given parameters."""
     from fair_envs import playing
+    from fair_envs.players import loaded_player, player_tried
     from fair_envs.registration import make_rules
 
-    if policy == "random":
+    if not Path(policy).is_dir():
         rules = make_rules(env_id, **environment_parameters(env_id, param))
-        return rules, playing.random_policy(rules)
+        act, _ = player_tried(policy, rules)
+        return rules, playing.with_luck(act)
     model, config, player = loaded_player(Path(policy))
     if config.env_id != env_id:
         raise ValueError(f"id must be that of the run, {config.env_id}, got {env_id!r}")
     rules = make_rules(env_id, **environment_parameters(env_id, param, base=config.parameters))
     return rules, player(model, rules)
-
-
-def loaded_player(run: Path) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
-    """Return a run's model and settings, and what makes a player of the model."""
-    kind = training_kind([], out=run)
-    if kind == "team":
-        from fair_envs.baselines.team_evaluation import TeamPlayer
-        from fair_envs.baselines.team_training import load_team
-
-        return *load_team(run), TeamPlayer
-    if kind == "long-term":
-        from fair_envs.baselines.long_term_evaluation import LongTermPlayer
-        from fair_envs.baselines.long_term_training import load_long_term
-
-        return *load_long_term(run), LongTermPlayer
-    from fair_envs.baselines.training import load
-
-    return *load(run), player_of_agents
-
-
-def player_of_agents(model: Any, rules: Any) -> Any:
-    """Return what plays agents; actions that are directions are taken without noise."""
-    from fair_envs.baselines.evaluation import Player
-    from fair_envs.baselines.team_evaluation import TeamPlayer
-
-    return TeamPlayer(model, rules) if heads(rules) else Player(model, rules)
-
-
-def heads(rules: Any) -> bool:
-    """Return whether rules are FairPursuit's with directions or angles as actions."""
-    return bool(rules.name == "pursuit" and rules.params.action != "discrete")
 
 
 # ---------------------------------------------------------------------------------------------------- train
@@ -369,12 +336,9 @@ def start_training(
     typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
 
 
-TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
-
-
-def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> TrainingKind:
+def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> "TrainingKind":
     """Return what kind of training it is: its words say so, or the run that is resumed was."""
-    from fair_envs.baselines.runs import Run
+    from fair_envs.players import kind_of, words_of_run
 
     pairs = list(pairwise(["", *arguments]))
     words = [word for last, word in pairs if not last.startswith("--") or "=" in last or last in FLAGS]
@@ -383,29 +347,8 @@ def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> Train
         folders += [word.removeprefix("--out=") for word in arguments if word.startswith("--out=")]
         out = Path(folders[-1]) if folders else out
     if out is not None and (out / "config.json").is_file():
-        kept = Run(out).config()
-        words += [str(kept.get(name)) for name in ("algorithm", "env_id")]
-    if "pcn" in words:
-        return "conditioned"
-    if is_of_team(words):
-        return "team"
-    return "long-term" if is_long_term(words) else "agents"
-
-
-def is_of_team(words: Sequence[str]) -> bool:
-    """Return whether words name an algorithm for teams."""
-    from fair_envs.baselines.team_training import TeamAlgorithm
-
-    return bool(set(get_args(TeamAlgorithm)) & set(words))
-
-
-def is_long_term(words: Sequence[str]) -> bool:
-    """Return whether words name an algorithm for long-term fairness, or PPO on an environment that has its study."""
-    from fair_envs.baselines.long_term_training import LongTermAlgorithm
-    from fair_envs.baselines.studies import STUDIES
-
-    named = set(get_args(LongTermAlgorithm)) & set(words)
-    return bool(named - {"ppo"} or (named and set(STUDIES) & set(words)))
+        words += words_of_run(out)
+    return kind_of(words)
 
 
 def agents_training() -> tuple[Any, Callable[..., Any], None]:
@@ -437,14 +380,14 @@ def team_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, An
     return TeamTraining, train_team, team_preset
 
 
-TRAININGS: dict[TrainingKind, Callable[[], tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]] | None]]] = {
+TRAININGS: dict["TrainingKind", Callable[[], tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]] | None]]] = {
     "agents": agents_training,
     "conditioned": conditioned_training,
     "long-term": long_term_training,
     "team": team_training,
 }
 
-PRESETS: dict[TrainingKind, tuple[str, str]] = {
+PRESETS: dict["TrainingKind", tuple[str, str]] = {
     "conditioned": (
         "recommended|farel|farel-published",
         "The settings that are not given: this package's, FAReL's, or those with its published mistakes.",
@@ -458,7 +401,7 @@ PRESETS: dict[TrainingKind, tuple[str, str]] = {
 """The presets of a kind of training, and what they are."""
 
 
-def training_app(kind: TrainingKind = "agents") -> typer.Typer:
+def training_app(kind: "TrainingKind" = "agents") -> typer.Typer:
     """Return the command ``train`` with an option for each setting of a training."""
     shared = inspect.signature(train).parameters
     options = [
@@ -482,7 +425,7 @@ def marks_of(kind: Any) -> str:
     return next((" ".join(text.split()) for text in paragraphs if "in the comments" in text.lower()), "")
 
 
-def setting_options(name: TrainingKind) -> dict[str, Any]:
+def setting_options(name: "TrainingKind") -> dict[str, Any]:
     """Return the annotation of the option for each setting; some kinds have presets too."""
     from fair_envs.pages import field_comments
 
@@ -537,32 +480,46 @@ def evaluate(
         typer.Option(metavar="NAME", help="Of an environment: which attributes; the sensitive ones if left out."),
     ] = None,
     form: Annotated[
-        str, typer.Option(metavar="|".join(FORMS), help="Of an environment: how parities are told.")
-    ] = "difference",
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of an environment: how parities are told; a wrong name lists them. [difference]"
+        ),
+    ] = None,
+    flip: Annotated[
+        str | None,
+        typer.Option(
+            metavar="carriers|each",
+            help="Of an environment: who loses the attribute in the counterfactual world: all who have it at once, or "
+            "each alone, as the definition has it, in as many worlds as there are agents. [carriers]",
+        ),
+    ] = None,
     episodes: Annotated[int, typer.Option(help="Test episodes.", min=1)] = 64,
     seed: Annotated[int, typer.Option(help="Of the first test episode.", min=0)] = TEST_SEED,
     param: Param = None,
     out: Annotated[Path | None, typer.Option(help="A new folder; RUN/evaluation-N or ID-N if left out.")] = None,
+    engine: EngineOption = None,
+    jobs: Annotated[int | None, typer.Option(help="Of an environment: how many batches at once; 1.", min=1)] = None,
     progress: ShowProgress = True,
 ) -> None:
     """Play test episodes and measure notions of fairness, with 95 % intervals.
 
-    RUN: those of a trained policy, with every notion. ID: those of a multi-agent environment, with demographic parity,
-    conditional statistical parity and, where the attribute can be taken away, counterfactual fairness, attribute by
-    attribute. Who plays is random, a run, module:function (observations (B, agents, ...) and uniform numbers (B,
-    agents) to actions), or a driver of FairTraffic: random-turns,
-    shortest-path, shortest-time.
+    RUN: those of a trained policy, with every notion. ID: those of an environment, attribute by attribute: of agents,
+    demographic parity, conditional statistical parity and, where the attribute can be taken away, counterfactual
+    fairness; of a decision-maker, the group notions on what is decided about people. Who plays is random, a run,
+    module:function (observations (B, agents, ...) and uniform numbers (B, agents) to actions), or a driver of
+    FairTraffic; a wrong name lists them.
     """
     from fair_envs.registration import TABLE
 
+    told: dict[str, Any] = {"policy": policy, "attribute": attribute, "form": form, "flip": flip}
     if what in TABLE:
-        options: dict[str, Any] = {"episodes": episodes, "seed": seed, "attributes": attribute, "form": form}
-        evaluate_system(what, policy or ["random"], param, out=out, progress=progress, **options)
+        options: dict[str, Any] = {"episodes": episodes, "seed": seed, "out": out, "progress": progress}
+        evaluate_system(what, param, **told, engine=engine or PROCESSES, jobs=jobs or 1, **options)
         return
-    for name, given in {"policy": policy, "attribute": attribute}.items():
-        if given:
-            raise ValueError(f"{name} must be left out for a run, which knows its own, got {', '.join(given)}")
     run = Path(what)
+    if not (run / "config.json").is_file():
+        raise ValueError(f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, got {what!r}")
+    refuse({**told, "engine": engine, "jobs": jobs}, of="a run")
     folder = new_path(out, stem="evaluation", folder=run)
     evaluation = EVALUATIONS[training_kind([], out=run)]
     evaluation(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
@@ -570,84 +527,95 @@ def evaluate(
     typer.echo(f"saved {folder}")
 
 
+def refuse(options: Mapping[str, Any], *, of: str) -> None:
+    """Raise ValueError for an option that is given where it means nothing."""
+    for name, given in options.items():
+        if given:
+            told = ", ".join(given) if isinstance(given, list) else given
+            raise ValueError(f"{name} must be left out for {of}, got {told}")
+
+
 def evaluate_system(
     env_id: str,
-    policies: Sequence[str],
     param: Sequence[str] | None,
     *,
+    policy: Sequence[str] | None,
+    attribute: Sequence[str] | None,
+    form: Any,
+    flip: Any,
     episodes: int,
     seed: int,
-    attributes: Sequence[str] | None,
-    form: str,
     out: Path | None,
+    engine: str,
+    jobs: int,
     progress: bool,
 ) -> None:
-    """Let each policy play the same episodes of a multi-agent environment, and measure the parities."""
+    """Let each policy play the same episodes of an environment, and measure."""
     from fair_envs import systems
+    from fair_envs.engines import check_engine
     from fair_envs.registration import make_rules
 
+    check_engine(engine, jobs)
     folder = new_path(out, stem=env_id)
     parameters = environment_parameters(env_id, param)
-    rules = make_rules(env_id, **parameters)
-    systems.check_measure(rules.spec, attributes=attributes, form=form)
-    players = {name: player_named(name, rules) for name in policies}
-    lanes = 64
-    total = len(players) * -(-episodes // lanes)
-    found = {}
-    with progress_bar("playing", total=total, shown=progress) as each:
-        for name, (act, append_group) in players.items():
-            options: dict[str, Any] = {"episodes": episodes, "seed": seed, "lanes": lanes, "append_group": append_group}
-            found[name] = systems.play_system(rules, act, **options, each=each)
-    measured = {name: systems.measure(of, attributes=attributes, form=form) for name, of in found.items()}  # type: ignore[arg-type]
+    rules, policies = make_rules(env_id, **parameters), policy or ["random"]
+    check_system(rules, policies, attributes=attribute, form=form, flip=flip)
+    form, flip = form or "difference", flip or "carriers"
+    given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
+    found = play_systems(env_id, parameters, policies, **given, engine=engine, jobs=jobs, progress=progress)
+    measured = {name: systems.measure(of, attributes=attribute, form=form) for name, of in found.items()}
     totals = {name: systems.total_return(of) for name, of in found.items()}
-    about = {"environment": env_id, "parameters": parameters, "episodes": episodes, "seed": seed, "form": form}
-    systems.save(measured, totals, folder, about=about)
-    terminal().print(systems.table(measured, totals))
-    typer.echo("Positive: those without the attribute are better off. Intervals are over test episodes.")
+    systems.save(
+        measured, totals, folder, about={"environment": env_id, "parameters": parameters, "form": form, **given}
+    )
+    terminal().print(systems.table(measured, totals, values={**rules.spec.sensitive, **rules.spec.legitimate}))
+    for note in systems.notes(found, measured, form=form, flip=flip, attributes=attribute):
+        typer.echo(note)
     typer.echo(f"saved {folder}")
 
 
-def player_named(name: str, rules: Any) -> tuple[Any, bool]:
-    """Return a policy for `fair_envs.systems.play_system`, and whether it is shown groups.
+def check_system(
+    rules: Any, policies: Sequence[str], *, attributes: Sequence[str] | None, form: str | None, flip: str | None
+) -> None:
+    """Raise ValueError for what cannot be measured of a system, before anything is played."""
+    from fair_envs import systems
+    from fair_envs.players import player_tried
 
-    Raises:
-        ValueError: Nobody is called that, or it is the run of another environment.
-    """
-    from fair_envs.faces.single import partners
-
-    if name == "random":
-        return playing_at_random(rules), False
-    if ":" in name:
-        return partners(name, rules), False
-    if Path(name).is_dir():
-        from fair_envs.baselines.evaluation import Player
-
-        model, config, player = loaded_player(Path(name))
-        found = player(model, rules)
-        if not isinstance(found, Player):
-            raise ValueError(f"policy must be a run of agents with discrete actions, got one of {config.algorithm}")
-        return found.act, True
-    from fair_envs.baselines.traffic import DRIVERS
-
-    if name not in DRIVERS:
-        known = ", ".join(repr(known) for known in DRIVERS)
-        raise ValueError(f"policy must be {known}, a run's folder or module:function, got {name!r}")
-    return DRIVERS[name](rules), False
+    if not rules.multi_agent:
+        refuse({"form": form, "flip": flip}, of="a decision-maker")
+    elif not systems.can_flip(rules):
+        refuse({"flip": flip}, of=f"{rules.name}, whose agents have no attribute that can be taken away")
+    systems.check_measure(rules.spec, attributes=attributes, form=form or "difference", flip=flip or "carriers")
+    systems.check_once("policy", policies)
+    for name in policies:
+        player_tried(name, rules)
 
 
-def playing_at_random(rules: Any) -> Callable[[Any, Any], Any]:
-    """Return the policy that chooses every action with the same chance."""
-    import numpy as np
+def play_systems(
+    env_id: str,
+    parameters: Mapping[str, Any],
+    policies: Sequence[str],
+    *,
+    episodes: int,
+    seed: int,
+    flip: Any,
+    engine: str,
+    jobs: int,
+    progress: bool,
+) -> dict[str, Any]:
+    """Return the episodes of each policy."""
+    from tempfile import TemporaryDirectory
 
-    from fair_envs.faces.single import RandomPartners
+    from fair_envs.engines import opened, run_cells
+    from fair_envs.system_cells import joined, system_cells
 
-    choose = RandomPartners(rules)
-
-    def act(observation: Any, uniforms: Any) -> Any:
-        chosen = choose(observation, uniforms.ravel())
-        return np.reshape(chosen, (*uniforms.shape, *chosen.shape[1:]))
-
-    return act
+    given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
+    each = {name: system_cells(env_id, parameters, name, **given) for name in policies}
+    cells = [cell for own in each.values() for cell in own]
+    with progress_bar("playing", total=len(cells), shown=progress) as played, TemporaryDirectory() as kept:
+        with opened(engine, jobs=jobs, here=True) as workers:
+            run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+        return {name: joined(own, Path(kept)) for name, own in each.items()}
 
 
 def about_test(run: Path, config: Any, param: Sequence[str] | None, *, episodes: int, seed: int) -> dict[str, Any]:
@@ -663,6 +631,7 @@ def evaluate_agents(
     """Play agents with and without the sensitive attribute, and in counterfactual twin episodes; or a team."""
     from fair_envs import assessment
     from fair_envs.baselines.training import load
+    from fair_envs.players import heads
     from fair_envs.registration import make_rules
 
     model, config = load(run)
@@ -756,12 +725,155 @@ def evaluate_of_long_term(
     terminal().print(shown)
 
 
-EVALUATIONS: Mapping[TrainingKind, Callable[..., None]] = {
+EVALUATIONS: Mapping["TrainingKind", Callable[..., None]] = {
     "agents": evaluate_agents,
     "conditioned": evaluate_conditioned,
     "long-term": evaluate_of_long_term,
     "team": evaluate_team,
 }
+
+
+# -------------------------------------------------------------------------------------------------- design
+
+
+@app.command()
+def design(
+    env_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="An environment; a search to resume knows it.")
+    ] = None,
+    param: Param = None,
+    range_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            "-r",
+            metavar="NAME=LOW:HIGH",
+            help="A parameter to search; or NAME=LOW:HIGH:STEP, NAME=LOW:HIGH:log, NAME=OPTION|OPTION; repeat it.",
+        ),
+    ] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="What should go down or up, see above; the first one decides; repeat it."),
+    ] = None,
+    policy: Annotated[str | None, typer.Option(metavar="NAME", help="Who plays, as in `evaluate`. [random]")] = None,
+    sampler: Annotated[
+        str | None, typer.Option(metavar="tpe|cma-es|nsga-ii|random", help="What proposes configurations. [tpe]")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="Configurations. [50]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Configurations that are proposed at once. [8]")] = None,
+    episodes: Annotated[int | None, typer.Option(help="Of a configuration, at most. [64]")] = None,
+    least_episodes: Annotated[int | None, typer.Option(help="And at least. [16]")] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="Standard errors that suffice, in the original's standard deviations. [0.15]"),
+    ] = None,
+    hopeless: Annotated[
+        bool | None, typer.Option(help="Whether to stop what another configuration is surely better than. [True]")
+    ] = None,
+    finalists: Annotated[
+        int | None, typer.Option(help="Best ones in the first objective, played four times as long in the end. [5]")
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(help="The share of the original's total return that the chosen one may cost at most. [any]"),
+    ] = None,
+    held_out: Annotated[
+        int | None, typer.Option(help="Episodes of the comparison with the original configuration. [256]")
+    ] = None,
+    flip: Annotated[
+        str | None,
+        typer.Option(metavar="carriers|each", help="Who loses the attribute in counterfactual worlds. [carriers]"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="What follows is a function of it. [0]")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="Settings that are not given here.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(metavar="URL", help="A database for several machines; OUT/trials.db if left out.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of the search in that database; ID if left out.")] = None,
+    engine: EngineOption = None,
+    jobs: Annotated[int, typer.Option(help="Batches of episodes at once.", min=1)] = 2,
+    out: Annotated[Path | None, typer.Option(help="A new folder; runs/design-ID-N if left out.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search in the folder --out.")] = False,
+    choose: Annotated[
+        int | None, typer.Option(help="The trial to choose, in place of the best one in the first objective.")
+    ] = None,
+    progress: ShowProgress = True,
+) -> None:
+    """Search for a configuration in which people fare more alike, and say what it costs.
+
+    Objectives are the numbers that `evaluate` reports, such as demographic_parity:human_driven or, by the code of a
+    value, conditional_parity:human_driven:fast=1; total_return, return_with:ATTRIBUTE, return_without:ATTRIBUTE; of
+    agents, utilitarian, maximin, nash_welfare, gini, jain, atkinson; a wrong name lists an environment's. Without one,
+    parity and the total return are searched. Every configuration meets the same seeds. The chosen one is compared with
+    the original on other seeds.
+    """
+    from fair_envs.search import report
+    from fair_envs.search.design import begun
+    from fair_envs.search.design import design as search_for
+
+    texts = {"policy": policy, "sampler": sampler, "objectives": objective, "flip": flip}
+    counts = {"trials": trials, "batch": batch, "episodes": episodes, "least_episodes": least_episodes, "seed": seed}
+    counts |= {"finalists": finalists, "held_out": held_out}
+    given = {**texts, **counts, "precision": precision, "hopeless": hopeless, "price": price}
+    given = {one: value for one, value in given.items() if value is not None}
+    if resume:
+        others = {"ID": env_id, "param": param, "range": range_, "config": config}
+        search, folder = search_again(out, given | {one: v for one, v in others.items() if v is not None})
+    else:
+        search = search_of(env_id, param, range_, config, given)
+        folder = new_path(out, stem=f"design-{search.env_id}")
+    told = {"--storage": storage and "URL", "--name": name, "--trials": trials, "--price": price, "--choose": choose}
+    told |= {"--engine": engine, "--jobs": jobs}
+    words = [str(word) for pair in told.items() if pair[1] is not None for word in pair]
+    again = shlex.join(["fair-envs", "design", "--out", str(folder), "--resume", *words])
+    place: dict[str, Any] = {"storage": storage, "name": name, "engine": engine or PROCESSES, "jobs": jobs}
+    begun(search, out=folder, **place)
+    with resumable(again), progress_bar("trials", total=search.trials + 2, shown=progress) as each:
+        found = search_for(search, out=folder, **place, choose=choose, each=each)
+    rows, results = report.compare(found), new_path(None, stem="result", folder=folder)
+    report.save(found, rows, results)
+    terminal().print(report.trials_table(found))
+    terminal().print(report.comparison_table(rows))
+    typer.echo(f"Trial {found.chosen.number}, over {search.held_out} pairs of episodes that no trial met.")
+    typer.echo(report.price(rows))
+    typer.echo(
+        f"saved {results}; gym.make({search.env_id!r}, **json.load(open({str(results / report.CONFIGURATION)!r})))"
+    )
+
+
+def search_of(
+    env_id: str | None,
+    param: Sequence[str] | None,
+    ranges: Sequence[str] | None,
+    config: Path | None,
+    given: Mapping[str, Any],
+) -> Any:
+    """Return a new search: what is given, then what a file says."""
+    from fair_envs.players import player_tried
+    from fair_envs.search.settings import Search, read_toml
+
+    told = read_toml(config) if config is not None else {}
+    chosen = env_id or told.get("env_id")
+    if chosen is None:
+        raise ValueError("ID must be given, as in: fair-envs design FairTraffic-v0 --range signal_period=4:40")
+    told |= {"env_id": chosen, **given}
+    told["parameters"] = environment_parameters(chosen, param, base=told.get("parameters"))
+    told["ranges"] = {**told.get("ranges", {}), **assigned(ranges or (), what="range")}
+    search = Search(**told)
+    player_tried(search.policy, search.rules())
+    return search
+
+
+def search_again(out: Path | None, given: Mapping[str, Any]) -> tuple[Any, Path]:
+    """Return the search in a folder; only the number of trials and the price may be others now."""
+    from fair_envs.search.settings import FREE, Search
+
+    if out is None:
+        raise ValueError("out must name the folder of the search to resume, got none")
+    for name, value in given.items():
+        if name not in FREE:
+            raise ValueError(f"{name} must be left out where a search is resumed, it keeps its settings; got {value!r}")
+    return Search.read(out).again(**given), out
 
 
 # ----------------------------------------------------------------------------------------------- reproduce
@@ -774,7 +886,8 @@ def reproduce(
         str, typer.Option(metavar="smoke|small|full", help="A minute, an hour or so, or the paper's protocol.")
     ] = "smoke",
     out: Annotated[Path | None, typer.Option(help="Where results are kept; runs/PAPER-SCALE if left out.")] = None,
-    jobs: Annotated[int, typer.Option(help="Worker processes.", min=1)] = 2,
+    engine: EngineOption = None,
+    jobs: Annotated[int, typer.Option(help="Cells that are run at once.", min=1)] = 2,
     seeds: Annotated[int | None, typer.Option(help="Training seeds of each cell, if not the scale's.", min=1)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")] = False,
     merge: Annotated[
@@ -791,6 +904,7 @@ def reproduce(
     folder = out or RUNS / f"{paper}-{scale}"
     again = ["fair-envs", "reproduce", paper, "--scale", scale, "--out", str(folder), "--jobs", str(jobs), "--resume"]
     again += [] if seeds is None else ["--seeds", str(seeds)]
+    again += [] if engine is None else ["--engine", engine]
     again += [word for source in merge or [] for word in ("--merge", str(source))]
     with resumable(shlex.join(again), begun=folder):
         module = importlib.import_module(f"fair_envs.reproduction.papers.{paper}")
@@ -798,6 +912,7 @@ def reproduce(
             scale=scale,
             out=folder,
             jobs=jobs,
+            engine=engine or PROCESSES,
             seeds=seeds,
             resume=resume,
             merge_from=merge or [],

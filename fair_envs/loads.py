@@ -4,6 +4,8 @@ import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -25,6 +27,8 @@ SAMPLES = 2048  # of a rollout
 ITERATIONS = 10  # of a training that is measured, after its random episodes
 TEAM_LANES = 16  # of the environment that a team learns on
 TEAM_BATCH = 512  # transitions that an agent of a team learns from in an update
+TRIALS = 50  # configurations of a search
+EPISODES = 64  # of each of them
 
 
 class Load(NamedTuple):
@@ -348,3 +352,18 @@ def trade_offs() -> Load:
 
 
 MEMORIES: dict[str, Callable[[], Memory]] = {"window 1000": partial(SlidingWindow, 1000), "full": Full}
+
+
+# Searches -------------------------------------------------------------------------------------------------------------
+
+
+def search(*, trials: int, seed: int) -> None:
+    """Search FairTraffic on one core; every configuration gets all episodes, which drivers without an aim make long."""
+    from fair_envs.search.design import design
+    from fair_envs.search.settings import Search
+
+    ranges = {"signal_period": "4:40", "offset_east_west": "0:15", "human_dawdling": "0:0.5", "human_lanes": "|all"}
+    settings: dict[str, Any] = {"ranges": ranges, "policy": "random-turns", "trials": trials, "episodes": EPISODES}
+    settings |= {"precision": 0.0, "hopeless": False, "finalists": 1, "held_out": 2}
+    with TemporaryDirectory() as folder:
+        design(Search(env_id="FairTraffic-v0", seed=seed, **settings), out=Path(folder) / "out")

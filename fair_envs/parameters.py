@@ -120,6 +120,27 @@ def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
     return kind(value)  # type: ignore[no-any-return]
 
 
+def value_of(text: Any, kind: Any) -> Any:
+    """Return a text of the command line as a value of a field's type.
+
+    A list's parts have commas between them; nothing is an empty one. What is no such value stays a text, for the field
+    to refuse it.
+    """
+    if not isinstance(text, str):
+        return text
+    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            return text
+    if get_origin(kind) is Sequence:
+        return [value_of(part, get_args(kind)[0]) for part in text.split(",")] if text else []
+    return text
+
+
 def encode(params: P) -> P:
     """Return the parameters as numbers: each choice becomes its place among the options of its ``Literal``."""
     fields = get_type_hints(type(params))

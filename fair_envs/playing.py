@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fair_envs.core import Lanes, Rules, Step, draws
 from fair_envs.envs.harvest import melting_pot
 from fair_envs.envs.harvest import rules as harvest
-from fair_envs.faces.single import RandomPartners
 from fair_envs.faces.window import Window, import_pygame
 
 Act = Callable[[Lanes, Step], NDArray[Any]]
@@ -48,12 +47,9 @@ MARK = (230, 0, 180)  # colour of the box around the agent on the keyboard
 MARK_WIDTH = 3  # pixels
 
 
-def random_policy(rules: Rules) -> Act:
-    """Return the policy that chooses every action with the same chance, as the lane's luck has it."""
-    choose = RandomPartners(rules)
-    return lambda lanes, step: np.stack(
-        [choose(seen, luck) for seen, luck in zip(step.observation, draws(lanes), strict=True)]
-    )
+def with_luck(policy: Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]) -> Act:
+    """Return what plays lanes as a policy does: observations (B, agents, ...) and the lanes' luck (B, agents)."""
+    return lambda lanes, step: policy(step.observation, draws(lanes))
 
 
 def keys_of(rules: Rules) -> dict[str, int]:

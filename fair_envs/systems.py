@@ -1,9 +1,17 @@
-"""Measures any multi-agent system by demographic parity, counterfactual fairness and conditional statistical parity.
+"""Measures any system: how much better off are those without an attribute, and how does everybody fare?
 
 A system is an environment with somebody who plays it. `play_system` plays one of this package, `play_parallel` a
 PettingZoo environment of one's own whose agents are given attributes by a dictionary; `measure` says, attribute by
-attribute, how much better off those are who do not have it. The definitions are those of La Malfa, Zhang, Luck and
-Black, "Using Protected Attributes to Consider Fairness in Multi-Agent Systems", AEQUITAS 2024, arXiv:2410.12889.
+attribute, how much better off those are who do not have it: by demographic parity, counterfactual fairness and
+conditional statistical parity, as La Malfa, Zhang, Luck and Black define them, "Using Protected Attributes to Consider
+Fairness in Multi-Agent Systems", AEQUITAS 2024, arXiv:2410.12889. Where one decision-maker acts on others, it says how
+far apart groups are in what is decided about them.
+
+Their counterfactual fairness compares each agent with itself in a world in which it alone lacks the attribute. That is
+``flip="each"``, which plays as many more worlds as there are agents. By default all who have the attribute lose it at
+once, in one more world: then the gap also holds what everybody else's change does to an agent, such as roads that are
+emptier where nobody drives slowly. That is what a system in which nobody has the attribute would give, and what
+`play_parallel` is told by an environment of that kind.
 """
 
 import csv
@@ -11,15 +19,19 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
 
 import fair_envs
-from fair_envs.core import check_count, check_seeds
+from fair_envs.core import Rules, check_count, check_seeds
+from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
-from fair_envs.metrics.intervals import Estimate, mean_interval
+from fair_envs.metrics import welfare
+from fair_envs.metrics.group import DEFINITIONS, GroupNotion
+from fair_envs.metrics.intervals import Estimate, check_choice, mean_interval
 from fair_envs.metrics.returns import (
     FORMS,
     Form,
@@ -28,12 +40,31 @@ from fair_envs.metrics.returns import (
     conditional_parity,
     counterfactual_fairness,
     demographic_parity,
+    sensitive_returns,
 )
-from fair_envs.wrappers.twin import Plays, Policy, Twins
+from fair_envs.wrappers.decisions import play_decisions
+from fair_envs.wrappers.twin import Plays, Policy, Twins, batches, rules_of
 
 Floats = NDArray[np.float64]
-Notion = Literal["demographic_parity", "counterfactual_fairness", "conditional_parity"]
 Nothing = Callable[[], None]
+Flip = Literal["carriers", "each"]
+FLIPS: tuple[Flip, ...] = get_args(Flip)
+
+PARITIES = ("demographic_parity", "counterfactual_fairness", "conditional_parity")
+DECISIONS = tuple(name for name in DEFINITIONS if name != "treatment_equality_raw")  # that one may be infinite
+WELFARE: Mapping[str, Callable[[Floats], Floats]] = {
+    each.__name__: each
+    for each in (
+        welfare.utilitarian,
+        welfare.maximin,
+        welfare.nash_welfare,
+        welfare.gini,
+        welfare.jain,
+        welfare.atkinson,
+    )
+}
+TOTAL = "total_return"
+SIDES = {"return_without": "without", "return_with": "with"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,16 +73,27 @@ class Episodes:
 
     Attributes:
         returns: Of every agent in every episode, with its attributes.
-        without: By attribute, the same episodes with the same luck, but that nobody who had the attribute has it. None
-            of an attribute that nobody can be imagined without.
+        without: By attribute, the same episodes with the same luck, but that nobody who had the attribute has it, or
+            that each agent is in the world in which its own is another one (see `play_system`, ``flip``). None of an
+            attribute that nobody can be imagined without.
         sensitive: The attributes that should make no difference.
         legitimate: Those that may.
+        decided: Of a decision-maker, by notion and attribute: the gap between groups of people over each episode.
+        values: By attribute, the names of its codes 0, 1, ...; of those left out, the codes that occur say whether
+            there are more than two.
     """
 
     returns: Returns
     without: Mapping[str, Returns] = field(default_factory=dict)
     sensitive: Sequence[str]
     legitimate: Sequence[str] = ()
+    decided: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def of_agents(self) -> bool:
+        """Whether agents are the affected, with attributes of their own; else a decision-maker acts on others."""
+        return bool(self.returns.attributes)
 
     @classmethod
     def joined(cls, parts: Sequence["Episodes"]) -> "Episodes":
@@ -62,7 +104,30 @@ class Episodes:
             without={name: Returns.concat(part.without[name] for part in parts) for name in first.without},
             sensitive=first.sensitive,
             legitimate=first.legitimate,
+            decided={key: np.concatenate([part.decided[key] for part in parts]) for key in first.decided},
+            values=first.values,
         )
+
+
+class Series(NamedTuple):
+    """One number of every episode.
+
+    Attributes:
+        notion: Which.
+        attribute: Whose carriers are compared; with several values, ``"name=value"``; nothing where it is everybody.
+        within: Of conditional parity, the factor and its code, such as ``"fast=1"``; else nothing.
+        values: Shape (episodes,); of parities in the unit of their form, see `MEANINGS`; NaN where it is undefined.
+    """
+
+    notion: str
+    attribute: str
+    within: str
+    values: Floats
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line, such as ``conditional_parity:human_driven:fast=1``."""
+        return ":".join(filter(None, (self.notion, self.attribute, self.within)))
 
 
 class Measured(NamedTuple):
@@ -70,12 +135,13 @@ class Measured(NamedTuple):
 
     Attributes:
         notion: Which.
-        attribute: Whose carriers are compared; with several values, ``"name=value"``.
-        within: Of conditional parity, the factor and its value, such as ``"fast=1"``; else nothing.
-        gap: Positive: those without the attribute are better off, in units of return; 0 is parity.
+        attribute: See `Series`.
+        within: See `Series`.
+        gap: Of parities, who is better off, by how much and in what unit: the form says, see `MEANINGS`; of decisions,
+            how far groups are apart. 0 is parity. ``n`` counts the episodes in which it is defined.
     """
 
-    notion: Notion
+    notion: str
     attribute: str
     within: str
     gap: Estimate
@@ -93,10 +159,14 @@ def play_system(
     lanes: int = 64,
     append_group: bool = False,
     counterfactual: bool = True,
+    flip: Flip = "carriers",
     threads: int = 1,
     each: Nothing = lambda: None,
 ) -> Episodes:
     """Play episodes of an environment of this package, and again with the first sensitive attribute taken away.
+
+    Where one decision-maker acts on others, what is decided about them is compared instead, by every group notion that
+    the environment tells enough for.
 
     Args:
         env: Its rules, or an environment of any face.
@@ -106,46 +176,81 @@ def play_system(
         lanes: How many are played at once; the results do not depend on it.
         append_group: Whether observations end with the agent's group.
         counterfactual: Whether to play them again, if the environment's agents have an attribute that can be flipped.
+        flip: Who loses it: ``"carriers"``, all who have it, at once, in one more world; or ``"each"``, each agent alone
+            in a world of its own, as the definition has it, which costs as many more worlds as there are agents.
         threads: How many threads share the lanes.
-        each: Called after each of `batches`.
+        each: Called after each batch of so many lanes.
 
     Raises:
-        ValueError: Nobody but a decision-maker acts, no episode, a seed out of range, or actions outside their space.
+        ValueError: No episode, a seed out of range, another way to flip, actions outside their space, or groups shown
+            to a decision-maker.
         TypeError: Not an environment of this package.
     """
     check_count("episodes", episodes)
+    check_choice(flip, "flip", FLIPS)
+    rules = rules_of(env)
+    seeds = check_seeds(seed, episodes)
+    if not rules.multi_agent:
+        if append_group:
+            raise ValueError("append_group must be False for a decision-maker, who belongs to no group, got True")
+        return _decided(rules, policy, seeds=seeds, lanes=lanes, each=each)
     options: dict[str, Any] = {"lanes": lanes, "append_group": append_group, "threads": threads}
-    plays = Plays(env, **options)
-    twins = Twins(env, **options) if counterfactual and can_flip(plays.rules) else None
-    spec, found = plays.rules.spec, []
-    for seeds in batches(check_seeds(seed, episodes), lanes):
-        if twins is None:
-            returns, without = plays.play(policy, seeds=seeds), {}
-        else:
-            pairs = twins.run(policy, episodes=len(seeds), seed=int(seeds[0]), flip="carriers")
+    plays = (Twins if counterfactual and can_flip(rules) else Plays)(rules, **options)
+    about, found = _of_spec(rules.spec), []
+    for some in batches(seeds, lanes):
+        without = {}
+        if isinstance(plays, Twins):
+            pairs = plays.run(policy, episodes=len(some), seed=int(some[0]), flip=flip)
             returns, without = pairs.factual, {pairs.sensitive: pairs.counterfactual}
-        found.append(
-            Episodes(
-                returns=returns, without=without, sensitive=tuple(spec.sensitive), legitimate=tuple(spec.legitimate)
-            )
-        )
+        else:
+            returns = plays.play(policy, seeds=some)
+        found.append(Episodes(returns=returns, without=without, **about))
         each()
     return Episodes.joined(found)
 
 
-def batches(seeds: NDArray[np.uint64], lanes: int) -> list[NDArray[np.uint64]]:
-    """Return the seeds that are played at once, time after time."""
-    return [seeds[first : first + lanes] for first in range(0, len(seeds), lanes)]
+def _decided(rules: Rules, policy: Policy, *, seeds: NDArray[np.uint64], lanes: int, each: Nothing) -> Episodes:
+    """Play a decision-maker's episodes and compare what is decided about groups of people in each."""
+    spec, about, found = rules.spec, _of_spec(rules.spec), []
+    keys = [(name, attribute) for attribute in spec.sensitive for name in DECISIONS if can_tell(spec, name, attribute)]
+    notions = [GroupNotion(name=name, groups=attribute) for name, attribute in keys]
+    for some in batches(seeds, lanes):
+        returns, gaps = play_decisions(rules, policy, notions, seeds=some)
+        decided = dict(zip(keys, gaps.T, strict=True))
+        found.append(Episodes(returns=Returns(returns), decided=decided, **about))
+        each()
+    return Episodes.joined(found)
+
+
+def _of_spec(spec: FairSpec) -> dict[str, Any]:
+    """Return what an environment says of its attributes, as `Episodes` takes it."""
+    values = {**spec.sensitive, **spec.legitimate}
+    return {"sensitive": tuple(spec.sensitive), "legitimate": tuple(spec.legitimate), "values": values}
+
+
+def can_tell(spec: FairSpec, name: str, attribute: str) -> bool:
+    """Return whether an environment tells enough for a notion on what is decided about groups of people."""
+    if spec.actions != 2:  # not for or against somebody
+        return False
+    notion = GroupNotion(name=name, groups=attribute)
+    try:
+        notion.check(spec)
+        notion.check_memory(Full(), spec)
+    except ValueError:
+        return False
+    return True
 
 
 def can_flip(rules: Any) -> bool:
     """Return whether the agents have an attribute that can be taken away."""
+    if not rules.multi_agent:  # a decision-maker's `flip` changes the people it decides on
+        return False
     agents = rules.agents(rules.params)
     try:
         rules.flip(np.zeros(1, rules.dtype), np.zeros((1, agents), bool))
     except ValueError:
         return False
-    return bool(rules.multi_agent)
+    return True
 
 
 # Systems of one's own -------------------------------------------------------------------------------------------------
@@ -180,9 +285,10 @@ def play_parallel(
         each: Called after each episode.
 
     Raises:
-        ValueError: Attributes of other agents than the environment's, of different names, codes below 0, or a sensitive
-            one that nobody has.
-        TypeError: Not a parallel environment.
+        ValueError: No agents, attributes of other agents than the environment's, of different names or with codes that
+            are no whole numbers of at least 0, sensitive ones that are none of them, or a world without an attribute
+            that has other agents, or whose attribute has more than two codes.
+        TypeError: Not a parallel environment, or no dictionary of dictionaries.
 
     Example:
         >>> from fair_envs.envs.traffic import parallel_env
@@ -193,20 +299,20 @@ def play_parallel(
         ['demographic_parity', 'conditional_parity', 'conditional_parity']
     """
     check_count("episodes", episodes)
-    names = _checked_attributes(env, attributes, sensitive)
-    for name in without or {}:
-        if name not in sensitive:
-            raise ValueError(f"without must name sensitive attributes, {', '.join(sensitive)}, got {name!r}")
+    names = _checked_attributes(_checked_parallel("env", env), attributes)
+    _check_sensitive(sensitive, names)
+    worlds = dict(without or {})
+    _check_without(worlds, env, attributes, sensitive)
     seeds = check_seeds(seed, episodes).tolist()
     agents = list(env.possible_agents)
     codes = {name: [attributes[agent][name] for agent in agents] for name in names}
-    played = {"": env, **(without or {})}
+    played = {"": env, **worlds}
     values: dict[str, list[Floats]] = {world: [] for world in played}
     for one in seeds:
         for world, own in played.items():
             values[world].append(_play_episode(own, agents, policy, seed=one))
         each()
-    bare = {world: codes | {world: [0] * len(agents)} for world in without or {}}
+    bare = {world: codes | {world: [0] * len(agents)} for world in worlds}
     return Episodes(
         returns=Returns(values[""], attributes=codes),
         without={world: Returns(values[world], attributes=bare[world]) for world in bare},
@@ -230,25 +336,68 @@ def _play_episode(env: Any, agents: Sequence[str], policy: Callable[[str, Any, f
     return earned
 
 
-def _checked_attributes(
-    env: Any, attributes: Mapping[str, Mapping[str, int]], sensitive: Sequence[str]
-) -> tuple[str, ...]:
+def _checked_parallel(name: str, env: Any) -> list[str]:
+    """Return the possible agents of a parallel environment."""
+    if not isinstance(env, ParallelEnv):
+        raise TypeError(f"{name} must be a pettingzoo.ParallelEnv, got {env!r}")
+    agents = list(getattr(env, "possible_agents", ()))
+    if not agents:
+        raise ValueError(f"{name} must have possible_agents, got none")
+    return agents
+
+
+def _checked_attributes(agents: Sequence[str], attributes: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
     """Return the names of the attributes, the same for all agents."""
-    if not hasattr(env, "possible_agents") or not hasattr(env, "step"):
-        raise TypeError(f"env must be a pettingzoo.ParallelEnv, got {env!r}")
-    odd = sorted(set(attributes) ^ set(env.possible_agents))
+    if not isinstance(attributes, Mapping):
+        raise TypeError(f"attributes must be a dictionary by agent, got {attributes!r}")
+    odd = sorted(map(str, set(attributes) ^ set(agents)))
     if odd:
         raise ValueError(f"attributes must have one entry for each possible agent; missing or unknown: {odd}")
-    names = tuple(attributes[env.possible_agents[0]])
+    for agent, own in attributes.items():
+        if not isinstance(own, Mapping):
+            raise TypeError(f"attributes[{agent!r}] must be a dictionary of codes by name, got {own!r}")
+    names = tuple(attributes[agents[0]])
+    if not names:
+        raise ValueError("attributes must name at least one attribute of each agent, got none")
     for agent, own in attributes.items():
         if set(own) != set(names):
             raise ValueError(f"attributes must have the same names for all, {list(names)}, got {list(own)} of {agent}")
+        for name, code in own.items():
+            if not isinstance(code, (int, np.integer)) or code < 0:
+                raise ValueError(f"attributes[{agent!r}][{name!r}] must be an integer of at least 0, got {code!r}")
+    return names
+
+
+def _check_sensitive(sensitive: Sequence[str], names: Sequence[str]) -> None:
+    """Raise ValueError unless some of the attributes are named, each once."""
     if isinstance(sensitive, str) or not sensitive:
         raise ValueError(f"sensitive must list names of attributes, got {sensitive!r}")
     for name in sensitive:
         if name not in names:
             raise ValueError(f"sensitive must be among {', '.join(names)}, got {name!r}")
-    return names
+    check_once("sensitive", sensitive)
+
+
+def check_once(argument: str, names: Sequence[str]) -> None:
+    """Raise ValueError for a name that is given twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{argument} must name {name!r} once, got it {names.count(name)} times")
+
+
+def _check_without(
+    worlds: Mapping[str, Any], env: Any, attributes: Mapping[str, Mapping[str, int]], sensitive: Sequence[str]
+) -> None:
+    """Raise an error unless each world is one of the same agents, in which nobody has an attribute that can be had."""
+    for name, world in worlds.items():
+        if name not in sensitive:
+            raise ValueError(f"without must name sensitive attributes, {', '.join(sensitive)}, got {name!r}")
+        agents = _checked_parallel(f"without[{name!r}]", world)
+        if set(agents) != set(env.possible_agents):
+            raise ValueError(f"without[{name!r}] must have the agents of env, {env.possible_agents}, got {agents}")
+        codes = sorted({own[name] for own in attributes.values()})
+        if codes[-1] > 1:
+            raise ValueError(f"without[{name!r}] must be left out: {name} must have codes 0 and 1, got {codes}")
 
 
 # Measures -------------------------------------------------------------------------------------------------------------
@@ -263,45 +412,81 @@ def measure(
         episodes: What was played.
         attributes: Which are looked at; None: the sensitive ones. Each in its turn is *the* attribute, and conditional
             parity looks within each value of each legitimate factor but itself.
-        form: See `fair_envs.metrics.returns`; in all but ``"sum"``, the definition, positive means that those without
-            the attribute are better off.
+        form: See `MEANINGS`; in all but ``"sum"``, the definition, positive means that those without the attribute are
+            better off.
         level: Share of such intervals that cover.
 
     Raises:
         ValueError: An unknown attribute or form.
     """
-    found = []
-    for name in episodes.sensitive if attributes is None else attributes:
-        for label, group in groups_of(episodes.returns, name):
-            rows = _series(episodes, name, group, form)
-            found += [
-                Measured(notion, label, within, mean_interval(values, undefined="omit", level=level))
-                for notion, within, values in rows
-            ]
+    return [
+        Measured(one.notion, one.attribute, one.within, mean_interval(one.values, undefined="omit", level=level))
+        for one in gaps(episodes, attributes=attributes, form=form)
+    ]
+
+
+def gaps(episodes: Episodes, *, attributes: Sequence[str] | None = None, form: Form = "difference") -> list[Series]:
+    """Return every notion of every attribute, episode by episode, see `measure`."""
+    chosen = _chosen(episodes, attributes)
+    found = [
+        Series(notion, attribute, "", values)
+        for (notion, attribute), values in episodes.decided.items()
+        if attribute in chosen
+    ]
+    for name in chosen if episodes.of_agents else ():
+        for label, group in groups_of(episodes, name):
+            rows = _of_group(episodes, name, group, form)
+            found += [Series(notion, label, within, values) for notion, within, values in rows]
     return found
 
 
-def check_measure(spec: FairSpec, *, attributes: Sequence[str] | None, form: str) -> None:
-    """Raise ValueError for what `measure` would refuse after everything was played."""
+def _chosen(episodes: Episodes, attributes: Sequence[str] | None) -> Sequence[str]:
+    return episodes.sensitive if attributes is None else attributes
+
+
+def fortunes(episodes: Episodes) -> list[Series]:
+    """Return how people fare, episode by episode: all together, each group's mean, and welfare over agents."""
+    found = [Series(TOTAL, "", "", episodes.returns.values.sum(axis=1))]
+    if not episodes.of_agents:
+        return found
+    for name in episodes.sensitive:
+        for label, group in groups_of(episodes, name):
+            sides = sensitive_returns(episodes.returns, sensitive=group)
+            found += [Series(notion, label, "", sides[side]) for notion, side in SIDES.items()]
+    return found + [Series(name, "", "", function(episodes.returns.values)) for name, function in WELFARE.items()]
+
+
+def check_measure(
+    spec: FairSpec, *, attributes: Sequence[str] | None, form: str = "difference", flip: str = "carriers"
+) -> None:
+    """Raise ValueError for what `play_system` or `measure` would refuse later, and for an attribute named twice."""
     known = [*spec.sensitive, *spec.legitimate]
     for name in attributes or ():
         if name not in known:
             raise ValueError(f"attribute must be one of {', '.join(known)}, got {name!r}")
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
+    check_once("attribute", attributes or ())
+    check_choice(form, "form", FORMS)
+    check_choice(flip, "flip", FLIPS)
 
 
-def groups_of(returns: Returns, attribute: str) -> Iterator[tuple[str, Group]]:
-    """Yield who has an attribute: those of code 1, or those of each code where there are more than two."""
-    codes = np.unique(returns.attribute(attribute))
-    if codes.dtype.kind != "U" and set(codes.tolist()) <= {0, 1}:
+def groups_of(episodes: Episodes, attribute: str) -> Iterator[tuple[str, Group]]:
+    """Yield who has an attribute: those of code 1, or those of each code that occurs where there are more than two."""
+    codes = np.unique(episodes.returns.attribute(attribute))
+    if len(episodes.values.get(attribute, ())) <= 2 and codes.dtype.kind != "U" and set(codes.tolist()) <= {0, 1}:
         yield attribute, attribute
     else:
         for code in codes.tolist():
             yield f"{attribute}={code}", {attribute: code}
 
 
-def _series(episodes: Episodes, name: str, group: Group, form: Form) -> Iterator[tuple[Notion, str, Floats]]:
+def named(label: str, values: Mapping[str, Sequence[str]]) -> str:
+    """Return a label for people: ``"fast=1"`` with the name of its code, where that has one."""
+    attribute, _, code = label.partition("=")
+    names = values.get(attribute, ())
+    return f"{attribute}={names[int(code)]}" if code.isdigit() and int(code) < len(names) else label
+
+
+def _of_group(episodes: Episodes, name: str, group: Group, form: Form) -> Iterator[tuple[str, str, Floats]]:
     """Yield each notion of a group with one number for each episode."""
     returns = episodes.returns
     yield "demographic_parity", "", demographic_parity(returns, sensitive=group, form=form)
@@ -315,16 +500,97 @@ def _series(episodes: Episodes, name: str, group: Group, form: Form) -> Iterator
                 yield "conditional_parity", f"{factor}={value}", values
 
 
+def negative_totals(episodes: Episodes, *, attributes: Sequence[str] | None = None) -> bool:
+    """Return whether a group that is compared earns less than 0 together in some episode: ratios mean little there."""
+    names = _chosen(episodes, attributes) if episodes.of_agents else ()
+    return any((totals < 0).any() for name in names for totals in _totals(episodes, name))
+
+
+def _totals(episodes: Episodes, name: str) -> Iterator[Floats]:
+    """Yield what those with and those without an attribute earn together, everywhere and in each stratum."""
+    returns = episodes.returns
+    codes = [returns.attribute(factor) for factor in episodes.legitimate if factor != name]
+    strata = [np.ones(returns.values.shape, bool), *(own == code for own in codes for code in np.unique(own))]
+    for label, group in groups_of(episodes, name):
+        having = returns.members(group)
+        for who in (having, ~having):
+            yield from (returns.values.sum(axis=1, where=who & stratum) for stratum in strata)
+        if name in episodes.without and label == name:
+            yield episodes.without[name].values.sum(axis=1, where=having)
+
+
 def total_return(episodes: Episodes, *, level: float = 0.95) -> Estimate:
     """Return what all agents together earn in an episode."""
-    return mean_interval(episodes.returns.values.sum(axis=1), level=level)
+    return mean_interval(fortunes(episodes)[0].values, level=level)
 
 
 # Reports --------------------------------------------------------------------------------------------------------------
 
+MEANINGS: Mapping[Form, str] = {
+    "sum": "Positive: those with the attribute are better off; in units of return, summed over pairs of agents.",
+    "difference": "Positive: those without the attribute are better off; in units of return, per agent.",
+    "total": "Positive: those without the attribute are better off; in units of return, of a whole group.",
+    "ratio": "Positive: those without the attribute are better off; as a share of what both groups earn.",
+    "mean_ratio": "Positive: those without the attribute are better off; as a share, as if groups were equally large.",
+}
+"""What a parity's sign and unit are in each form."""
 
-def table(measured: Mapping[str, Sequence[Measured]], totals: Mapping[str, Estimate]) -> Any:
-    """Return the numbers for people: a row for each notion, a column for each policy."""
+FLIPPED: Mapping[Flip, str] = {
+    "carriers": "Counterfactual fairness: all who have the attribute lose it at once, so the gap holds what everybody "
+    "else's change does too; --flip each changes one agent at a time.",
+    "each": "Counterfactual fairness: each agent alone loses the attribute, in a world of its own.",
+}
+
+
+def notes(
+    found: Mapping[str, Episodes],
+    measured: Mapping[str, Sequence[Measured]],
+    *,
+    form: Form = "difference",
+    flip: Flip = "carriers",
+    attributes: Sequence[str] | None = None,
+) -> Iterator[str]:
+    """Yield what a reader of the table must know, a line each; arguments by policy, and as they were measured with."""
+    of_agents = all(episodes.of_agents for episodes in found.values())
+    rows = [(one, found[policy].returns.episodes) for policy, own in measured.items() for one in own]
+    if of_agents:
+        yield MEANINGS[form]
+    elif rows:
+        yield "How far groups are apart in what is decided about them."
+    else:
+        yield "Nothing is decided for or against anybody: there are no groups to compare."
+    if any(one.notion == "counterfactual_fairness" for one, _ in rows):
+        yield FLIPPED[flip]
+    if any(one.gap.n < episodes for one, episodes in rows):
+        why = (
+            "nobody, or everybody, who is compared has the attribute"
+            if of_agents
+            else "there is nobody to compare in one of the groups"
+        )
+        more = ", or nobody has a like without it" if form == "sum" and of_agents else ""
+        yield f"A gap is undefined in episodes in which {why}{more}; (7): it is defined in 7 episodes."
+    if any(one.gap.n == 1 for one, _ in rows):
+        yield "An interval needs two episodes."
+    short = [name for name, episodes in found.items() if negative_totals(episodes, attributes=attributes)]
+    if "ratio" in form and short:
+        told = "groups earn less than 0 together in some episodes"
+        yield f"A ratio means little here, use --form difference: {told} of {', '.join(short)}."
+    yield "Intervals are over test episodes."
+
+
+def table(
+    measured: Mapping[str, Sequence[Measured]],
+    totals: Mapping[str, Estimate],
+    *,
+    values: Mapping[str, Sequence[str]] | None = None,
+) -> Any:
+    """Return the numbers for people: a row for each notion, a column for each policy.
+
+    Args:
+        measured: By policy.
+        totals: What all agents together earn in an episode, by policy.
+        values: By attribute, the names of its codes, see `Episodes`.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -333,14 +599,19 @@ def table(measured: Mapping[str, Sequence[Measured]], totals: Mapping[str, Estim
         shown.add_column(Text(policy))
     for rows in zip(*measured.values(), strict=True):
         one = rows[0]
-        texts = (one.attribute, one.notion, one.within, *(_short(row.gap) for row in rows))
-        shown.add_row(*map(Text, texts))
-    shown.add_row("", "total return", "", *(Text(_short(total)) for total in totals.values()))
+        who, within = (named(label, values or {}) for label in (one.attribute, one.within))
+        gaps = (_short(row.gap, of=total.n) for row, total in zip(rows, totals.values(), strict=True))
+        shown.add_row(*map(Text, (who, one.notion, within, *gaps)))
+    shown.add_row("", "total return", "", *(Text(_short(total, of=total.n)) for total in totals.values()))
     return shown
 
 
-def _short(estimate: Estimate) -> str:
-    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
+def _short(estimate: Estimate, *, of: int) -> str:
+    """Return a number with its interval, and how many episodes it rests on if those are not all."""
+    if np.isnan(estimate.value):
+        return "undefined"
+    low_and_high = "undefined" if np.isnan(estimate.low) else f"{estimate.low:.4g}, {estimate.high:.4g}"
+    return f"{estimate.value:.4g} [{low_and_high}]" + (f" ({estimate.n})" if estimate.n < of else "")
 
 
 def save(
@@ -375,13 +646,22 @@ def save(
 
 
 __all__ = [
+    "FLIPPED",
+    "MEANINGS",
     "Episodes",
     "Measured",
-    "batches",
+    "Series",
     "can_flip",
+    "can_tell",
     "check_measure",
+    "check_once",
+    "fortunes",
+    "gaps",
     "groups_of",
     "measure",
+    "named",
+    "negative_totals",
+    "notes",
     "play_parallel",
     "play_system",
     "save",

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 from fair_envs import TABLE, cli, make_rules, playing
 from fair_envs.cli import app
 from fair_envs.pages import field_comments
+from fair_envs.players import playing_at_random
+from fair_envs.systems import MEANINGS, gaps, play_system
 
 ROOT = Path(__file__).parents[1]
 ENV_ID = "FairHarvest-v0"
@@ -51,6 +53,16 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
+
+
+def test_modules_of_the_current_folder_are_found_after_all_others(
+    working_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", ["fair-envs", "list"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert sys.path[-1] == str(working_directory)
 
 
 # ----------------------------------------------------------------------------------------------- list, show
@@ -262,7 +274,7 @@ def test_random_play_is_a_function_of_the_seed() -> None:
     from fair_envs.core import Lanes
 
     rules = make_rules(ENV_ID, **TINY)
-    act, actions = playing.random_policy(rules), []
+    act, actions = playing.with_luck(playing_at_random(rules)), []
     for seed in (3, 3, 4):
         lanes = Lanes(rules, 1)
         lanes.seed(seed)
@@ -443,8 +455,13 @@ def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path
 
 def test_what_is_no_run_is_neither_evaluated_nor_played(working_directory: Path) -> None:
     pytest.importorskip("stable_baselines3")
-    assert "config.json, got nowhere" in mistake("evaluate", "nowhere")
-    assert "config.json, got nowhere" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere")
+    ids = ", ".join(TABLE)
+    expected = f"RUN|ID must be the folder of a run, with a config.json, or {ids}, got 'FairTrafic-v0'"
+    assert mistake("evaluate", "FairTrafic-v0") == expected
+    nobody = "policy must be 'random', a run's folder or module:function, got 'nowhere'"
+    assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
+    (working_directory / "empty").mkdir()
+    assert "config.json" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "empty")
 
 
 def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, working_directory: Path) -> None:
@@ -457,6 +474,164 @@ def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, workin
     own, chance = (imageio.imread(working_directory / f"{name}.gif") for name in ("own", "chance"))
     assert own.shape == chance.shape
     assert (own != chance).any()
+
+
+# ---------------------------------------------------------------------------------------------- evaluate ID
+
+CITY = ("FairTraffic-v0", "--param", "horizon=20")
+HIRING = ("FairHiring-v0", "--param", "horizon=60")
+HERE = "tests.test_cli"
+
+
+def still(observation: Any, uniforms: Any) -> Any:
+    return np.zeros(uniforms.shape, np.int64)
+
+
+def without_luck(observation: Any) -> Any:
+    raise AssertionError("it is not called")
+
+
+class Sitting:
+    def __init__(self, observation: Any, uniforms: Any) -> None: ...
+
+
+def report_of(*arguments: Any, out: str = "found") -> tuple[str, dict[tuple[str, ...], float]]:
+    """Evaluate an environment; return what was said and the numbers by policy, notion, attribute and stratum."""
+    said = Said("evaluate", *arguments, "--episodes", "3", "--seed", "5", "--out", out, "--no-progress")
+    assert said.code == 0, said.text
+    rows = json.loads((Path(out) / "report.json").read_text())["measured"]
+    keys = ("policy", "notion", "attribute", "within")
+    return said.flat, {tuple(row[key] for key in keys): row["value"] for row in rows}
+
+
+def test_an_environment_is_evaluated_policy_by_policy() -> None:
+    said, found = report_of(*CITY, "--policy", "shortest-time", "--policy", "random")
+    rules = make_rules("FairTraffic-v0", horizon=20)
+    played = play_system(rules, playing_at_random(rules), episodes=3, seed=5)
+    expected = {("random", one.notion, one.attribute, one.within): one.values.mean() for one in gaps(played)}
+    assert len(expected) == 6 and all(found[key] == pytest.approx(value) for key, value in expected.items())
+    assert found["random", "total_return", "", ""] != found["shortest-time", "total_return", "", ""]
+    assert "attribute notion within shortest-time random" in said and "fast=slow" in said
+    assert MEANINGS["difference"] in said and "lose it at once" in said
+    assert "Intervals are over test episodes." in said
+
+
+def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:
+    said, found = report_of(ENV_ID, *TINY_OPTIONS, "--form", "sum", "--flip", "each")
+    assert "Positive: those with the attribute are better off" in said and "without the attribute are" not in said
+    assert "each agent alone" in said
+    rules = make_rules(ENV_ID, **TINY)
+    played = play_system(rules, playing_at_random(rules), episodes=3, seed=5, flip="each")
+    for one in gaps(played, form="sum"):
+        assert found["random", one.notion, one.attribute, one.within] == pytest.approx(np.nanmean(one.values))
+
+
+def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -> None:
+    _, found = report_of(ENV_ID, *TINY_OPTIONS, "--policy", run_folder, "--policy", f"{HERE}:still")
+    rules = make_rules(ENV_ID, **TINY)
+    total = play_system(rules, still, episodes=3, seed=5).returns.values.sum(axis=1).mean()
+    assert found[f"{HERE}:still", "total_return", "", ""] == pytest.approx(total)
+    assert (str(run_folder), "total_return", "", "") in found
+    assert "model must" in mistake("evaluate", *CITY, "--policy", run_folder)
+
+
+def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
+    said, found = report_of(*HIRING)
+    assert "How far groups are apart in what is decided about them" in said and "Positive" not in said
+    assert ("random", "statistical_parity", "gender", "") in found
+    for option, value in {"form": "sum", "flip": "each"}.items():
+        expected = f"{option} must be left out for a decision-maker, got {value}"
+        assert mistake("evaluate", *HIRING, f"--{option}", value) == expected
+
+
+def test_another_attribute_is_looked_at_if_it_is_named() -> None:
+    _, found = report_of(*CITY, "--attribute", "fast")
+    assert {key[2] for key in found} == {"fast", ""}
+    assert {key[1] for key in found} == {"demographic_parity", "conditional_parity", "total_return"}
+
+
+def test_two_processes_write_the_same_report(working_directory: Path) -> None:
+    options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still")
+    for jobs in (1, 2):
+        report_of(*options, "--jobs", jobs, out=f"jobs-{jobs}")
+    one, two = ((working_directory / f"jobs-{jobs}" / "report.csv").read_bytes() for jobs in (1, 2))
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            (*CITY, "--policy", "fastest"),
+            "policy must be 'random', 'random-turns', 'shortest-path', 'shortest-time', a run's folder or "
+            "module:function, got 'fastest'",
+        ),
+        (
+            (ENV_ID, "--policy", "shortest-time"),
+            "policy must be 'random', a run's folder or module:function, got 'shortest-time'",
+        ),
+        (
+            (ENV_ID, "--policy", "nosuch:function"),
+            "policy must be the import path of a function, got 'nosuch:function': No module named 'nosuch'",
+        ),
+        ((*CITY, "--policy", "random", "--policy", "random"), "policy must name 'random' once, got it 2 times"),
+        ((*CITY, "--attribute", "fast", "--attribute", "fast"), "attribute must name 'fast' once, got it 2 times"),
+        ((*CITY, "--attribute", "red"), "attribute must be one of human_driven, fast, safety, got 'red'"),
+        ((*CITY, "--form", "both"), "form must be one of sum, difference, total, ratio, mean_ratio, got 'both'"),
+        ((*CITY, "--flip", "all"), "flip must be one of carriers, each, got 'all'"),
+        (
+            ("FairPursuit-v0", "--flip", "each"),
+            "flip must be left out for pursuit, whose agents have no attribute that can be taken away, got each",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_told_before_anything_is_played(
+    arguments: tuple[str, ...], line: str, working_directory: Path
+) -> None:
+    assert mistake("evaluate", *arguments) == line
+    assert list(working_directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("without_luck", "takes 1 positional argument but 2 were given"),
+        ("Sitting", "action must have shape"),
+        ("BRIEFLY", "not callable"),
+    ],
+)
+def test_what_is_no_policy_is_tried_out_and_told(name: str, reason: str) -> None:
+    said = mistake("evaluate", ENV_ID, *TINY_OPTIONS, "--policy", f"{HERE}:{name}")
+    takes = (
+        "policy must take observations (B, agents, ...) and uniform numbers (B, agents) and return actions (B, agents, "
+    )
+    assert said.startswith(f"{takes}...) of the environment, got '{HERE}:{name}': ")
+    assert reason in said
+    assert reason in mistake("play", ENV_ID, *TINY_OPTIONS, *BRIEFLY, "--policy", f"{HERE}:{name}")
+
+
+def test_a_search_tries_its_policy_out_too(working_directory: Path) -> None:
+    pytest.importorskip("optuna")
+    options = (*TINY_OPTIONS, "--range", "growth_interval=1:9", "--policy", f"{HERE}:Sitting")
+    assert "got 'tests.test_cli:Sitting': action must have shape" in mistake("design", ENV_ID, *options)
+    assert list(working_directory.iterdir()) == []
+
+
+def test_options_of_an_environment_are_refused_for_a_run(run_folder: Path) -> None:
+    options = {"policy": "random", "attribute": "fast", "form": "ratio", "flip": "each", "jobs": "2", "engine": "ray"}
+    for name, value in options.items():
+        assert mistake("evaluate", run_folder, f"--{name}", value) == f"{name} must be left out for a run, got {value}"
+
+
+def test_a_driver_is_watched(working_directory: Path) -> None:
+    pytest.importorskip("pygame")
+    imageio = pytest.importorskip("imageio.v3")
+    for name in ("shortest-time", f"{HERE}:still"):
+        path = f"{name.partition(':')[0]}.gif"
+        said = Said("play", *CITY, "--policy", name, "--gif", path, "--frames", "4")
+        assert said.code == 0, said.text
+    driven, standing = (imageio.imread(working_directory / f"{name}.gif") for name in ("shortest-time", HERE))
+    assert len(driven) == 4 and (driven[-1] != standing[-1]).any()
 
 
 # --------------------------------------------------------------------------------------- reproduce and demo
@@ -475,6 +650,8 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
         "x",
         "--jobs",
         "3",
+        "--engine",
+        "ray",
         "--seeds",
         "1",
         "--resume",
@@ -489,6 +666,7 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
         "scale": "small",
         "out": Path("x"),
         "jobs": 3,
+        "engine": "ray",
         "seeds": 1,
         "resume": True,
         "merge_from": [Path("y"), Path("z")],

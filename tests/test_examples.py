@@ -40,3 +40,14 @@ def test_the_examples_measure_forgets_a_season_that_is_over(villages: dict[str, 
     assert gap.update({"fair_action": np.array([[0, 1], [1, 0]])}).tolist() == [0, 1]
     gap.restart(np.array([False, True]))
     assert gap.update(visit).tolist() == pytest.approx([1 / 3, 1])
+
+
+def test_the_study_of_traffic_tells_causes_and_remedies(tmp_path: Path) -> None:
+    traffic = runpy.run_path(str(EXAMPLES / "traffic_study.py"))
+    ((section, rows),) = traffic["study"](episodes=4, jobs=1, sections=["causes"])
+    assert section == "causes" and list(rows) == list(traffic["CAUSES"])
+    nothing = rows["none of them"]["counterfactual fairness"]
+    assert (nothing.value, nothing.low, nothing.high) == (0, 0, 0)
+    whole = rows["as it is"]
+    assert whole["counterfactual fairness"].value > 0 == whole["steps of all, change"].value
+    assert whole["steps, people"].value > whole["steps, AI"].value

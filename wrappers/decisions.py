@@ -17,7 +17,9 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws
 from fair_envs.faces.common import ActionCheck, NotReset
+from fair_envs.history import Full, History
 from fair_envs.interactions import FairSpec
+from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, paired_difference
 from fair_envs.parameters import checked
 from fair_envs.wrappers.adapters import other_layer, seen
@@ -327,6 +329,37 @@ def _play(
             step = step._replace(observation=lanes.observe())
         shown = view.step(step, going)
         going = going & ~(step.terminated | step.truncated)
+
+
+def play_decisions(
+    env: Any, policy: Policy, notions: Sequence[GroupNotion], *, seeds: NDArray[np.uint64]
+) -> tuple[Floats, Floats]:
+    """Play the first episodes of some seeds and compare what was decided about groups of people in each.
+
+    Args:
+        env: The rules of a decision-maker's environment, or one of any face.
+        policy: Observations (B, 1, ...) and uniform numbers (B, 1) to actions (B, 1, ...).
+        notions: What is compared, over all decisions of an episode.
+        seeds: Of the episodes (B), all played at once.
+
+    Returns:
+        The decision-maker's returns, shape (B, 1), and the gaps, shape (B, notions): 0 is fair, NaN where there is
+        none.
+
+    Raises:
+        ValueError: The environment cannot tell what a notion needs, or an action lies outside its space.
+    """
+    lanes = _begun(rules_of(env), seeds)
+    history, returns = History(Full(), lanes.rules.spec, lanes=lanes.count), np.zeros((lanes.count, 1))
+
+    def keep(_: NDArray[np.void], step: Step, view: View, going: Flags) -> None:
+        returns[going] += step.reward[going]
+        if notions:  # what is for or against nobody may not fit a history
+            history.add_facts(step.facts)  # blank where a lane was over
+
+    _play(lanes, policy, (), keep)
+    gaps = [notion.gap(history) for notion in notions]
+    return returns, np.reshape(gaps, (len(notions), lanes.count)).T
 
 
 # Everybody, in a world of their own -----------------------------------------------------------------------------------

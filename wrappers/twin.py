@@ -303,7 +303,7 @@ class Twins(Plays):
             raise ValueError("keep_group must be False without append_group=True, which shows the group, got True")
         seeds = check_seeds(seed, episodes)
         pairs = []
-        for part in np.array_split(seeds, -(-episodes // self.lanes)):
+        for part in batches(seeds, self.lanes):
             pairs.append(self._pair(part, flip, policy, counterfactual_policy or policy, keep_group=keep_group))
         factual, counterfactual = (_joined([pair[side] for pair in pairs]) for side in (0, 1))
         return TwinEpisodes(
@@ -350,6 +350,11 @@ class Twins(Plays):
         if flip in ("all", "all_none"):
             return np.ones((1, *carries.shape), bool)
         raise ValueError(f"flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents, got {flip!r}")
+
+
+def batches(seeds: NDArray[np.uint64], lanes: int) -> list[NDArray[np.uint64]]:
+    """Return the seeds that are played at once, time after time."""
+    return [seeds[first : first + lanes] for first in range(0, len(seeds), lanes)]
 
 
 class View:

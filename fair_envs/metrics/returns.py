@@ -27,7 +27,7 @@ References:
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,7 @@ Code = int | str
 Group = str | Mapping[str, Code]
 Form = Literal["sum", "difference", "total", "ratio", "mean_ratio"]
 
-FORMS: tuple[Form, ...] = ("sum", "difference", "total", "ratio", "mean_ratio")
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

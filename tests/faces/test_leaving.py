@@ -134,6 +134,19 @@ def test_rows_say_who_acts_in_the_next_step() -> None:
     assert np.asarray(seen)[:, 0].tolist() == [1, 2, 3, 1, 2, 3]
 
 
+def test_rows_that_are_reset_in_mid_episode_have_everybody_back() -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.faces.sb3 import AgentsVecEnv
+
+    env = AgentsVecEnv(Leavers(), 2)
+    env.seed(0)
+    env.reset()
+    env.step(np.zeros(6, np.int64))
+    assert not env.active.all()
+    env.reset()
+    assert env.active.all()
+
+
 def test_ppo_learns_nothing_from_what_agents_do_that_have_left() -> None:
     pytest.importorskip("stable_baselines3")
     from fair_envs.baselines.ppo import PPO

@@ -1,0 +1,7 @@
+"""Search for a configuration of an environment in which people fare more alike, and what that costs."""
+
+from importlib.util import find_spec
+
+for _library in ("optuna", "cmaes", "matplotlib", "sklearn"):
+    if find_spec(_library) is None:
+        raise ImportError(f"fair_envs.search needs {_library}; install it with: pip install 'fair-envs[search]'")

@@ -1,0 +1,417 @@
+"""Searches for a configuration: proposes, plays with common random numbers, and compares the best with the original.
+
+Every configuration meets episodes of the same seeds, so that two of them are compared pair by pair. A configuration is
+played in rounds, twice as long in all after each, until its standard errors are small enough, until it has had the most
+episodes there are, or until another one is surely better in every objective.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+
+from fair_envs.engines import Engine, check_engine, opened, run_cells
+from fair_envs.search.objectives import numbers
+from fair_envs.search.settings import KEPT, Search, check_same
+from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
+from fair_envs.system_cells import SystemCell, joined, plain, system_cells
+from fair_envs.systems import TOTAL, Episodes
+
+Floats = NDArray[np.float64]
+Nothing = Callable[[], None]
+
+DATABASE = "trials.db"
+CELLS = "cells"
+EACH = 64  # episodes of a cell, played at once
+LONGER = 4  # times the most episodes that a trial may get, for each of the finalists
+CHANCE = 0.01  # that a configuration is given up which is not worse
+FEW = 4  # trials that say nothing about importances
+PLACE = "place.json"
+
+
+@dataclass(kw_only=True)
+class _Running:
+    """A configuration that is being played."""
+
+    trial: Trial
+    series: dict[str, Floats] = field(default_factory=dict)
+    stopped: str = ""
+
+    @property
+    def episodes(self) -> int:
+        """How many it has had."""
+        return len(next(iter(self.series.values()), ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        search: What was searched.
+        trials: All of them.
+        front: Those that no other one is better than in all objectives.
+        finalists: Those that were played longest, with those episodes; the first one is the chosen one.
+        original: The configuration that it began with.
+        held_out: Episodes with other seeds: of the original configuration, and of the chosen one.
+        importances: By objective, the share of each parameter in what differs among trials; nothing below 4 trials.
+    """
+
+    search: Search
+    trials: Sequence[Trial]
+    front: Sequence[Trial]
+    finalists: Sequence[Trial]
+    original: Trial
+    held_out: tuple[Episodes, Episodes]
+    importances: Mapping[str, Mapping[str, float]]
+
+    @property
+    def chosen(self) -> Trial:
+        """The configuration that was chosen."""
+        return self.finalists[0]
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The chosen configuration, as keywords of ``gym.make``."""
+        return plain({**self.search.parameters, **self.chosen.parameters})
+
+
+def design(
+    search: Search,
+    *,
+    out: Path,
+    storage: str | None = None,
+    name: str | None = None,
+    engine: str = "processes",
+    jobs: int = 1,
+    choose: int | None = None,
+    each: Nothing = lambda: None,
+) -> Found:
+    """Search for a configuration, or go on with a search in the same folder.
+
+    Args:
+        search: What is searched.
+        out: Where the trials and what was played are kept.
+        storage: URL of a database in place of a file in ``out``; several machines may work on the same search there,
+            each with a folder of its own.
+        name: Of the search in that database; the environment's id by default.
+        engine: Where configurations are played, see `fair_envs.engines`.
+        jobs: How many at once.
+        choose: The number of the trial to choose, in place of the best one in the first objective.
+        each: Called after each trial that is done, after the finalists, and after the comparison.
+
+    Raises:
+        ValueError: An unknown engine, a folder of another search, no database, one in which another search has that
+            name, a chosen trial that is none, no trial whose objectives are defined, or none within the price.
+        ImportError: The engine is not installed.
+        FailedCellsError: A policy or an environment failed while it was played; the search can be gone on with.
+    """
+    trials = begun(search, out=out, storage=storage, name=name, engine=engine, jobs=jobs)
+    with opened(engine, jobs=jobs, here=True) as workers:
+        run = _Run(search, trials, workers, out / CELLS, jobs=jobs)
+        for first in range(0, search.trials, search.batch):
+            run.batch(range(first, min(first + search.batch, search.trials)), each)
+        finalists = run.final(choose)
+        each()
+        held_out = run.held_out(finalists[0])
+        each()
+    done = trials.done()
+    return Found(
+        search=search,
+        trials=done,
+        front=distinct(search, front(search, done)),
+        finalists=finalists,
+        original=run.original,
+        held_out=held_out,
+        importances=importances(search, trials.frozen()),
+    )
+
+
+def begun(
+    search: Search,
+    *,
+    out: Path,
+    storage: str | None = None,
+    name: str | None = None,
+    engine: str = "processes",
+    jobs: int = 1,
+) -> Trials:
+    """Return a search's trials, old or none; its settings are kept in the folder, and only they can go on there.
+
+    Args:
+        search: What is searched.
+        out: See `design`.
+        storage: See `design`.
+        name: See `design`.
+        engine: See `design`.
+        jobs: See `design`.
+
+    Raises:
+        ValueError: An unknown engine, a folder of another search, no database, or one of another search.
+        ImportError: The engine is not installed.
+    """
+    check_engine(engine, jobs)
+    place = Place.of(out, storage=storage, name=name or search.env_id)
+    own = f"sqlite:///{(out / DATABASE).resolve()}"
+    if (out / KEPT).exists():
+        check_same(Search.read(out).as_dict(), search, where=f"out ({out})")
+    elif storage is not None:
+        Trials(search, storage, name=place.name, me=place.me)  # refuses another search's before anything is written
+    search.save(out)
+    place.save(out)
+    return Trials(search, storage or own, name=place.name, me=place.me if storage else None)
+
+
+class Place(NamedTuple):
+    """Where a search is kept.
+
+    Attributes:
+        name: Of the search in its database.
+        storage: The database without its password; empty: a file in the search's own folder.
+        me: Who works on it in this folder.
+    """
+
+    name: str
+    storage: str
+    me: str
+
+    @classmethod
+    def of(cls, out: Path, *, storage: str | None, name: str) -> "Place":
+        """Return the place of a new search, or of the one in a folder.
+
+        Raises:
+            ValueError: The search in the folder is kept in another place.
+        """
+        now = cls(name, "" if storage is None else shown(storage), uuid.uuid4().hex)
+        if not (out / PLACE).is_file():
+            return now
+        kept = cls(**json.loads((out / PLACE).read_text()))
+        for what in ("storage", "name"):
+            if getattr(kept, what) != getattr(now, what):
+                raise ValueError(
+                    f"{what} must be that of the search in {out}, {getattr(kept, what)!r}, got {getattr(now, what)!r}"
+                )
+        return kept
+
+    def save(self, out: Path) -> None:
+        """Write it into a folder."""
+        (out / PLACE).write_text(json.dumps(self._asdict(), indent=2) + "\n")
+
+
+class _Run:
+    """Plays configurations."""
+
+    def __init__(self, search: Search, trials: Trials, engine: Engine, folder: Path, *, jobs: int) -> None:
+        self._search, self._trials, self._engine, self._folder, self._jobs = search, trials, engine, folder, jobs
+        self.original = trials.original or self._first()  # with the most episodes
+
+    def _first(self) -> Trial:
+        """Play the original configuration, which all others are compared with."""
+        (series,) = self._played([{}], 0, self._search.episodes)
+        self._trials.keep_original(series)
+        return Trial(-1, {}, series, "")
+
+    def batch(self, numbers: Sequence[int], each: Nothing) -> None:
+        """Propose configurations and play them; wait for those that other machines play."""
+        self._trials.propose(numbers[0], numbers[-1])
+        known = self._trials.done(below=numbers[0])
+        while not self._trials.finished(numbers):
+            mine = self._trials.claimed(numbers, most=self._jobs)
+            if mine:
+                self._play(mine, known=known)
+            else:
+                time.sleep(PATIENCE)
+        for _ in numbers:
+            each()
+
+    def _play(self, trials: Sequence[Trial], *, known: Sequence[Trial]) -> None:
+        """Play configurations until each has had enough, and write what they gave."""
+        rivals = distinct(self._search, front(self._search, [self.original, *known]))
+        running = [_Running(trial=trial) for trial in trials]
+        going = [one for one in running if self._exists(one)]
+        begun, until = 0, self._search.least_episodes
+        while going:
+            parts = self._played([one.trial.parameters for one in going], begun, until)
+            for one, part in zip(going, parts, strict=True):
+                one.series = {name: np.append(one.series.get(name, ()), values) for name, values in part.items()}
+            self._trials.stamp([one.trial.number for one in going])
+            going = [one for one in going if self._goes_on(one, rivals)]
+            begun, until = until, min(2 * until, self._search.episodes)
+        for one in running:
+            self._trials.tell(one.trial.number, one.series, stopped=one.stopped)
+
+    def _exists(self, one: _Running) -> bool:
+        """Return whether there is such a world."""
+        try:
+            self._search.rules(**one.trial.parameters)
+        except ValueError as error:
+            one.stopped = f"no such world: {error}"
+            return False
+        return True
+
+    def _goes_on(self, one: _Running, rivals: Sequence[Trial]) -> bool:
+        """Return whether a configuration gets more episodes."""
+        search, count = self._search, one.episodes
+        chance = CHANCE / (max(1, len(rivals)) * search.rounds)  # of an error in any look at any rival, at most CHANCE
+        beating = (rival for rival in rivals if search.hopeless and self._beats(rival, one, chance=chance))
+        better = next(beating, None)
+        if better is not None:
+            who = "the original" if better.number < 0 else f"trial {better.number}"
+            one.stopped = f"surely worse than {who} after {count} episodes"
+        elif count < search.episodes and all(
+            goal.error(one.series[goal.name]) <= search.precision * self._spread(goal.name) for goal in search.goals
+        ):
+            one.stopped = f"precise enough after {count} episodes"
+        return not one.stopped and count < search.episodes
+
+    def _beats(self, rival: Trial, one: _Running, *, chance: float) -> bool:
+        """Return whether a configuration is surely worse than a rival in every objective."""
+        count = min(one.episodes, len(rival.series[self._search.goals[0].name]))
+        return all(
+            goal.surely_worse(one.series[goal.name][:count], rival.series[goal.name][:count], chance=chance)
+            for goal in self._search.goals
+        )
+
+    def _spread(self, name: str) -> float:
+        """Return the standard deviation of a number in the original configuration."""
+        values = self.original.series[name]
+        return float(np.nanstd(values, ddof=1)) if np.count_nonzero(~np.isnan(values)) > 1 else 0.0
+
+    def final(self, choose: int | None) -> list[Trial]:
+        """Return the best configurations in the first objective, played longer, the chosen one first."""
+        search = self._search
+        if choose is not None:
+            chosen = [trial for trial in self._trials.done() if trial.number == choose and trial.series]
+            if not chosen:
+                raise ValueError(f"choose must be a trial that has been played, got {choose}")
+            return chosen
+        played = distinct(search, (trial for trial in self._trials.done() if _defined(search, trial)))
+        if not played:
+            raise ValueError(f"objectives must be defined in some configuration, got none of {search.trials}")
+        left = self._affordable(sorted(played, key=self._rank), self.original)
+        begun, until = search.episodes, (1 + LONGER) * search.episodes  # other episodes than those they were chosen by
+        (before,) = self._played([{}], begun, until)
+        for first in range(0, len(left), search.finalists):
+            best = left[first : first + search.finalists]
+            parts = self._played([trial.parameters for trial in best], begun, until)
+            longer = [trial._replace(series=part) for trial, part in zip(best, parts, strict=True)]
+            if chosen := self._affordable(sorted(longer, key=self._rank), Trial(-1, {}, before, "")):
+                numbers_of = {trial.number for trial in chosen}
+                return [*chosen, *(trial for trial in longer if trial.number not in numbers_of)]
+        raise ValueError(
+            f"price must let some configuration be chosen, got {search.price:g}: the cheapest costs "
+            f"{min(cost(trial, self.original) for trial in played):.4g}; give another one, or choose a trial"
+        )
+
+    def _rank(self, trial: Trial) -> tuple[float, int]:
+        return self._search.losses(trial.series)[0], trial.number
+
+    def _affordable(self, trials: Sequence[Trial], original: Trial) -> list[Trial]:
+        """Return the trials that cost no more of the total return than is allowed, over their own episodes."""
+        if self._search.price is None:
+            return list(trials)
+        return [trial for trial in trials if cost(trial, original) <= self._search.price]
+
+    def held_out(self, chosen: Trial) -> tuple[Episodes, Episodes]:
+        """Return episodes of other seeds, of the original configuration and of the chosen one, in everything."""
+        search = self._search
+        each = [
+            self._cells(own, search.held_out, seed=search.first_held_out, counterfactual=True)
+            for own in ({}, chosen.parameters)
+        ]
+        run_cells([cell for cells in each for cell in cells], self._folder, engine=self._engine, progress=False)
+        first, second = (joined(cells, self._folder) for cells in each)
+        return first, second
+
+    def _played(self, configurations: Sequence[Mapping[str, Any]], begun: int, until: int) -> list[dict[str, Floats]]:
+        """Play episodes of some numbers in each configuration and return the objectives' numbers."""
+        search = self._search
+        options: dict[str, Any] = {"seed": search.first_seed + begun, "counterfactual": search.counterfactual}
+        each = [self._cells(own, until - begun, **options) for own in configurations]
+        run_cells([cell for cells in each for cell in cells], self._folder, engine=self._engine, progress=False)
+        found = []
+        for cells in each:
+            told = numbers(joined(cells, self._folder))
+            names = dict.fromkeys((*search.objectives, TOTAL))
+            found.append({name: _of(told, name, until - begun) for name in names})
+        return found
+
+    def _cells(self, own: Mapping[str, Any], episodes: int, **options: Any) -> list[SystemCell]:
+        search = self._search
+        parameters = {**search.parameters, **own}
+        options |= {"episodes": episodes, "each": EACH, "flip": search.flip}
+        return system_cells(search.env_id, parameters, search.policy, **options)
+
+
+def cost(trial: Trial, original: Trial) -> float:
+    """Return the share of the original's total return that a configuration costs, over the trial's own episodes."""
+    after = trial.series[TOTAL]
+    before = float(original.series[TOTAL][: len(after)].mean())
+    lost = before - float(after.mean())
+    return lost / abs(before) if before else float("inf") if lost > 0 else 0.0
+
+
+def distinct(search: Search, trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials without those in which everything went as in an earlier one: what differs has no effect."""
+    found: dict[str, Trial] = {}
+    for trial in trials:
+        numbers = {name: values[: search.least_episodes].tolist() for name, values in trial.series.items()}
+        found.setdefault(json.dumps(numbers or plain(trial.parameters)), trial)
+    return list(found.values())
+
+
+def _defined(search: Search, trial: Trial) -> bool:
+    """Return whether all objectives of a trial are defined."""
+    return bool(trial.series) and not np.isnan(search.losses(trial.series)).any()
+
+
+def front(search: Search, trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials with defined numbers that no other one is better than in all objectives."""
+    played = [trial for trial in trials if _defined(search, trial)]
+    losses = np.array([search.losses(trial.series) for trial in played])
+    return [
+        trial
+        for trial, own in zip(played, losses, strict=True)
+        if not ((losses <= own).all(axis=1) & (losses < own).any(axis=1)).any()
+    ]
+
+
+def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, float]]:
+    """Return, by objective, the share of what differs among trials that each parameter by itself accounts for.
+
+    By functional analysis of variance of a random forest (Hutter, Hoos and Leyton-Brown, ICML 2014). Nothing where
+    there are too few trials, or an objective is the same in all.
+    """
+    found: dict[str, dict[str, float]] = {}
+    if len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))) < FEW:
+        return found
+    for k, goal in enumerate(search.goals):
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=search.seed)
+        with suppress(RuntimeError):  # zero variance
+            told = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_Target(k))
+            found[goal.name] = {name: float(share) for name, share in told.items()}
+    return found
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A trial's value in one objective."""
+
+    index: int
+
+    def __call__(self, trial: Any) -> float:
+        """Return it."""
+        return float(trial.values[self.index])
+
+
+def _of(told: Mapping[str, Floats], name: str, episodes: int) -> Floats:
+    """Return a number's values; NaN where a group or stratum is never there."""
+    return told[name] if name in told else np.full(episodes, np.nan)

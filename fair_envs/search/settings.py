@@ -1,0 +1,237 @@
+"""What is searched: the environment, the ranges, the objectives, and how thoroughly."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+from fair_envs.cells import sources
+from fair_envs.core import Rules
+from fair_envs.parameters import Count, Range, Share, Weight, checked
+from fair_envs.players import contents, player_named
+from fair_envs.registration import find, make_rules
+from fair_envs.search.objectives import Objective, default_objectives, objective_named
+from fair_envs.search.ranges import Dimension, check_drawable, range_of
+from fair_envs.system_cells import plain, policy_named
+from fair_envs.systems import Flip
+
+SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
+
+SEARCH_SEEDS = 2**44  # episodes of searches are seeded from here on, those of comparisons from the second number on
+HELD_OUT_SEEDS = 2**45
+SEEDS_EACH = 2**20  # of one search
+KEPT = "search.json"
+FREE = ("trials", "price")  # settings that may change when a search is gone on with
+CHECKED = (
+    "sampler",
+    "trials",
+    "batch",
+    "episodes",
+    "least_episodes",
+    "precision",
+    "hopeless",
+    "finalists",
+    "held_out",
+    "flip",
+    "seed",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A search for a configuration.
+
+    Raises:
+        ValueError: An unknown environment, policy, objective or sampler, a range that is none, or a value outside its
+            range.
+        TypeError: An unknown parameter.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, wherever no range says otherwise
+    ranges: Mapping[str, Any]  # of its parameters, see `fair_envs.search.ranges.range_of`
+    objectives: Sequence[str] = ()  # the first decides; none: parity and the total return
+    policy: str = "random"  # who plays, see `fair_envs.players.player_named`
+    sampler: SamplerName = "tpe"  # what proposes configurations
+    trials: Count = 50  # configurations
+    batch: Count = 8  # configurations that are proposed at once
+    episodes: Annotated[int, Range(2, SEEDS_EACH // 8)] = 64  # of a configuration, at most
+    least_episodes: Annotated[int, Range(2, SEEDS_EACH // 8)] = 16  # and at least
+    precision: Weight = 0.15  # standard errors that suffice, in the original configuration's standard deviations
+    hopeless: bool = True  # whether what is surely worse than another configuration gets no more episodes
+    finalists: Count = 5  # best ones in the first objective that are played four times as long before one is chosen
+    price: Share | None = None  # of the original's total return that the chosen one may cost at most; None: any
+    held_out: Annotated[int, Range(2, SEEDS_EACH)] = 256  # episodes of the comparison with the original configuration
+    flip: Flip = "carriers"  # who loses the attribute in counterfactual worlds, see `fair_envs.systems.play_system`
+    seed: Annotated[int, Range(0, 2**20 - 1)] = 0
+
+    def __post_init__(self) -> None:
+        """Check everything before anything is played."""
+        _check_kinds(vars(self))
+        kinds = get_type_hints(type(self), include_extras=True)
+        for name in CHECKED:
+            object.__setattr__(self, name, checked(name, getattr(self, name), kinds[name]))
+        if self.price is not None:
+            object.__setattr__(self, "price", checked("price", self.price, Share))
+        find(self.env_id)
+        rules = self.rules()
+        if not self.ranges:
+            raise ValueError("ranges must name at least one parameter, got none")
+        ranges = {name: str(range_of(name, one, self._kind(name, rules))) for name, one in sorted(self.ranges.items())}
+        names = [objective_named(text, rules).name for text in self.objectives] or default_objectives(rules)
+        if len(set(names)) < len(names):
+            raise ValueError(f"objectives must differ, got {', '.join(names)}")
+        if self.sampler == "cma-es" and len(names) > 1:
+            raise ValueError(f"sampler 'cma-es' needs one objective, got {', '.join(names)}")
+        player_named(self.policy, rules)
+        plainly = {"parameters": plain(self.parameters), "policy": policy_named(self.policy)}
+        for name, value in {**plainly, "ranges": ranges, "objectives": tuple(names)}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "least_episodes", min(self.least_episodes, self.episodes))
+        for name, dimension in self.dimensions.items():
+            check_drawable(name, dimension)
+
+    @cached_property
+    def dimensions(self) -> dict[str, Dimension]:
+        """The ranges."""
+        rules = self.rules()
+        return {name: range_of(name, text, self._kind(name, rules)) for name, text in self.ranges.items()}
+
+    @cached_property
+    def goals(self) -> tuple[Objective, ...]:
+        """The objectives; the first one decides."""
+        return tuple(Objective(name=name) for name in self.objectives)
+
+    def losses(self, series: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return the objectives' values from the numbers of some episodes, so that less is better in each."""
+        signs = [1.0 if goal.direction == "minimize" else -1.0 for goal in self.goals]
+        return tuple(sign * goal.value(series[goal.name]) for sign, goal in zip(signs, self.goals, strict=True))
+
+    @property
+    def counterfactual(self) -> bool:
+        """Whether an objective needs episodes without the attribute."""
+        return any(goal.notion == "counterfactual_fairness" for goal in self.goals)
+
+    @property
+    def rounds(self) -> int:
+        """How often a configuration is looked at, at most."""
+        looks, until = 1, self.least_episodes
+        while until < self.episodes:
+            looks, until = looks + 1, 2 * until
+        return looks
+
+    @property
+    def first_seed(self) -> int:
+        """Of the episodes that every configuration meets."""
+        return SEARCH_SEEDS + self.seed * SEEDS_EACH
+
+    @property
+    def first_held_out(self) -> int:
+        """Of the episodes of the comparison."""
+        return HELD_OUT_SEEDS + self.seed * SEEDS_EACH
+
+    def rules(self, **changes: Any) -> Rules:
+        """Return the rules of a configuration.
+
+        Raises:
+            ValueError: There is no such world.
+        """
+        return make_rules(self.env_id, **{**self.parameters, **changes})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return own | {"objectives": list(self.objectives), "contents": contents(self.policy), "sources": sources()}
+
+    def save(self, folder: Path) -> None:
+        """Write everything into a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f".{KEPT}"
+        part.write_text(json.dumps(self.as_dict(), indent=2) + "\n")
+        os.replace(part, folder / KEPT)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Search":
+        """Return the search of a folder.
+
+        Raises:
+            ValueError: There is none, or who played then is another one now.
+        """
+        path = folder / KEPT
+        if not path.is_file():
+            raise ValueError(f"out must be the folder of a search, got {folder} without {KEPT}")
+        told = json.loads(path.read_text())
+        kept = {name: told.pop(name) for name in ("contents", "sources")}
+        if kept["sources"] != sources():
+            raise ValueError(f"out must be the folder of a search by this version of fair-envs, got {folder}")
+        search = cls(**told)
+        if contents(search.policy) != kept["contents"]:
+            raise ValueError(f"policy must be what it was when the search began, {search.policy!r} has changed")
+        return search
+
+    def again(self, **changes: Any) -> "Search":
+        """Return the same search with another number of trials, or another price."""
+        return replace(self, **changes)
+
+    def _kind(self, name: str, rules: Rules) -> Any:
+        """Return what a parameter may be."""
+        kinds = get_type_hints(rules.Params, include_extras=True)
+        if name not in kinds:
+            raise TypeError(f"range must be of one of {', '.join(sorted(kinds))}; {name} is unknown")
+        if name in self.parameters:
+            raise ValueError(f"{name} must have a value or a range, got both")
+        return kinds[name]
+
+
+def check_same(kept: Mapping[str, Any], search: Search, *, where: str) -> None:
+    """Raise ValueError if the settings that are kept somewhere are not those of a search that goes on there."""
+    now = json.loads(json.dumps(search.as_dict()))
+    same = dict(kept)
+    if now["contents"] and same.get("contents") == now["contents"]:
+        same["policy"] = now["policy"]  # in another folder of another machine
+    for name, value in now.items():
+        if name not in FREE and same.get(name) != value:
+            raise ValueError(
+                f"{where} must be that of the same search, got another one: {name} is {kept.get(name)!r} there, "
+                f"{value!r} here"
+            )
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return a search's settings in a TOML file, under the names of `Search`.
+
+    Raises:
+        ValueError: No such file, no TOML, or a setting that there is not or that is of the wrong kind.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        told: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"config must be a TOML file, got {path}: {error}") from error
+    known = [each.name for each in fields(Search)]
+    for name in told:
+        if name not in known:
+            raise ValueError(f"config must set {', '.join(known)}, got {name}")
+    _check_kinds(told, where="config: ")
+    return told
+
+
+def _check_kinds(told: Mapping[str, Any], *, where: str = "") -> None:
+    """Raise ValueError if a text, a table or a list of texts among the settings is none."""
+    for name in ("env_id", "policy"):
+        if name in told:
+            checked(f"{where}{name}", told[name], str)
+    for name in ("parameters", "ranges"):
+        if not isinstance(told.get(name, {}), Mapping):
+            raise ValueError(f"{where}{name} must be a table, got {told[name]!r}")
+    objectives = told.get("objectives", ())
+    if isinstance(objectives, str) or not isinstance(objectives, Sequence):
+        raise ValueError(f"{where}objectives must be a list of texts, got {objectives!r}")
+    checked(f"{where}objectives", objectives, Sequence[str])

@@ -1,0 +1,132 @@
+"""The cell of a system: some episodes of an environment with somebody who plays it, by name."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fair_envs.cells import RECORD, Job, read_returns, returns_arrays
+from fair_envs.players import contents, is_run, player_named
+from fair_envs.registration import make_rules
+from fair_envs.systems import Episodes, Flip, play_system
+
+ARRAYS = "arrays.npz"
+ABOUT = ("sensitive", "legitimate", "values")  # of `Episodes`, what is kept as JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemCell(Job):
+    """Episodes of a system.
+
+    Attributes:
+        env_id: The environment.
+        parameters: Its own.
+        policy: See `fair_envs.players.player_named`.
+        contents: What the policy consists of besides this package, see `fair_envs.players.contents`.
+        seed: Of the first episode; the next one has the next seed.
+        episodes: How many; they are played at once.
+        counterfactual: Whether they are played again without the attribute, where it can be taken away.
+        flip: Who loses it, see `fair_envs.systems.play_system`.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = "random"
+    contents: str = ""
+    seed: int
+    episodes: int
+    counterfactual: bool = True
+    flip: Flip = "carriers"
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write the episodes' arrays."""
+        rules = make_rules(self.env_id, **self.parameters)
+        act, append_group = player_named(self.policy, rules)
+        played = play_system(
+            rules,
+            act,
+            episodes=self.episodes,
+            seed=self.seed,
+            lanes=self.episodes,
+            append_group=append_group,
+            counterfactual=self.counterfactual,
+            flip=self.flip,
+        )
+        arrays = returns_arrays("returns", played.returns)
+        for name, returns in played.without.items():
+            arrays |= returns_arrays(f"without {name}", returns)
+        for (notion, attribute), values in played.decided.items():
+            arrays[f"decided/{notion}/{attribute}"] = values
+        np.savez(part / ARRAYS, **arrays)  # type: ignore[arg-type]
+        about = {name: getattr(played, name) for name in ABOUT}
+        return {**about, "without": list(played.without)}
+
+
+def read_system(folder: Path) -> Episodes:
+    """Return the episodes in a cell's folder."""
+    record = json.loads((folder / RECORD).read_text())
+    with np.load(folder / ARRAYS) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    without = {name: read_returns(f"without {name}", arrays) for name in record["without"]}
+    decided = {tuple(name.split("/")[1:]): values for name, values in arrays.items() if name.startswith("decided/")}
+    return Episodes(
+        returns=read_returns("returns", arrays),  # type: ignore[arg-type]
+        without=without,  # type: ignore[arg-type]
+        decided=decided,
+        **{name: record[name] for name in ABOUT},
+    )
+
+
+def system_cells(
+    env_id: str,
+    parameters: Mapping[str, Any],
+    policy: str,
+    *,
+    episodes: int,
+    seed: int,
+    each: int = 64,
+    counterfactual: bool = True,
+    flip: Flip = "carriers",
+) -> list[SystemCell]:
+    """Return the cells of a system's episodes.
+
+    Args:
+        env_id: The environment.
+        parameters: Its own.
+        policy: See `fair_envs.players.player_named`.
+        episodes: How many in all.
+        seed: Of the first.
+        each: How many a cell has at most.
+        counterfactual: Whether they are played again without the attribute, where it can be taken away.
+        flip: Who loses it, see `fair_envs.systems.play_system`.
+    """
+    shared: dict[str, Any] = {
+        "env_id": env_id,
+        "parameters": plain(parameters),
+        "policy": policy_named(policy),
+        "contents": contents(policy),
+        "counterfactual": counterfactual,
+        "flip": flip,
+    }
+    return [
+        SystemCell(seed=seed + first, episodes=min(each, episodes - first), **shared)
+        for first in range(0, episodes, each)
+    ]
+
+
+def policy_named(name: str) -> str:
+    """Return a policy's name as every worker understands it: a run's folder in full."""
+    return str(Path(name).resolve()) if is_run(name) else name
+
+
+def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as plain data for JSON, equal ones alike."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(parameters.items())}
+
+
+def joined(cells: Sequence[SystemCell], folder: Path) -> Episodes:
+    """Return the episodes of some cells that are done, one after another."""
+    return Episodes.joined([read_system(folder / cell.key) for cell in cells])

@@ -1,0 +1,41 @@
+"""Names of `fair_envs.baselines` come from their modules when they are asked for: designed agents need no PyTorch."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fair_envs import baselines
+
+SOURCE = Path(baselines.__file__)
+
+
+def test_importing_designed_agents_imports_no_torch() -> None:
+    program = "import sys, fair_envs.baselines.traffic; print(*{'torch', 'stable_baselines3'} & set(sys.modules))"
+    folder = SOURCE.resolve().parents[1]
+    run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+def test_the_table_of_modules_is_what_type_checkers_are_told() -> None:
+    (block,) = (node for node in ast.parse(SOURCE.read_text("utf-8")).body if isinstance(node, ast.If))
+    told = {
+        str(line.module).rpartition(".")[2]: tuple(sorted(alias.name for alias in line.names))
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+    }
+    assert {module: tuple(sorted(names)) for module, names in baselines._MODULES.items()} == told
+    assert sorted([*baselines._HOMES, "Measure"]) == sorted(baselines.__all__)
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    pytest.importorskip("stable_baselines3")
+    assert getattr(baselines, name) is not None
+
+
+def test_a_name_that_is_not_there_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match=r"module 'fair_envs\.baselines' has no attribute 'Oracle'"):
+        _ = baselines.Oracle

@@ -1,0 +1,104 @@
+"""Who plays is found by name, and known by what it consists of."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fair_envs import make_rules, players
+from fair_envs.players import contents, player_named, player_tried, playing_at_random
+from tests.toys import LongCountdown
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the file of a module that can be imported, `own_drivers`."""
+    path = tmp_path / "own_drivers.py"
+    path.write_text("def ones(observation, uniforms):\n    return (uniforms < 2).astype(int)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield path
+    sys.modules.pop("own_drivers", None)
+
+
+def test_who_is_part_of_this_package_consists_of_nothing_else() -> None:
+    assert contents("random") == contents("shortest-time") == ""
+
+
+def test_contents_change_with_a_modules_source(module: Path) -> None:
+    before = contents("own_drivers:ones")
+    assert before and before == contents("own_drivers:twos")  # the file counts, whatever is taken from it
+    module.write_text(module.read_text() + "\n# another line\n")
+    importlib.invalidate_caches()
+    assert contents("own_drivers:ones") not in ("", before)
+
+
+def test_contents_change_with_a_runs_files(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    assert contents(str(run)) == ""
+    (run / "config.json").write_text("{}")
+    (run / "model.zip").write_bytes(b"one")
+    before = contents(str(run))
+    (run / "model.zip").write_bytes(b"two")
+    assert before and contents(str(run)) not in ("", before)
+
+
+def test_a_function_plays_by_its_name(module: Path) -> None:
+    act, append_group = player_named("own_drivers:ones", LongCountdown())
+    assert act(np.zeros((3, 2, 2)), np.zeros((3, 2))).tolist() == [[1, 1]] * 3 and not append_group
+
+
+def test_chance_plays_each_agent_by_its_own_number() -> None:
+    act, append_group = player_named("random", LongCountdown())
+    luck = np.array([[0.1, 0.9], [0.6, 0.4]])
+    assert act(np.zeros((2, 2, 2)), luck).tolist() == [[0, 1], [1, 0]] and not append_group
+    pursuit = make_rules("FairPursuit-v0", action="heading")
+    chosen = playing_at_random(pursuit)(np.zeros((2, 3, 4)), np.random.default_rng(0).random((2, 3)))
+    assert chosen.shape[:2] == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("shortest-time", "policy must be 'random', a run's folder or module:function, got 'shortest-time'"),
+        ("nosuch:function", "policy must be the import path of a function, got 'nosuch:function': No module named"),
+        ("own_drivers:twos", "policy must be the import path of a function, got 'own_drivers:twos': .*no attribute"),
+        (":ones", "policy must be the import path of a function, got ':ones'"),
+    ],
+)
+def test_who_is_not_there_is_named(module: Path, name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        player_named(name, LongCountdown())
+
+
+def test_a_function_that_chooses_no_actions_is_named(module: Path) -> None:
+    module.write_text("def ones(observation, uniforms):\n    return uniforms + 7\n")
+    taken: Any = r"policy must take observations .* got 'own_drivers:ones': action must hold integers, got float64"
+    with pytest.raises(ValueError, match=taken):
+        player_tried("own_drivers:ones", LongCountdown())
+    assert player_tried("random", LongCountdown())[1] is False
+
+
+def test_a_run_that_is_not_of_agents_with_discrete_actions_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3")
+    loaded = None, SimpleNamespace(algorithm="f-ppo"), lambda model, rules: model
+    monkeypatch.setattr(players, "loaded_player", lambda run: loaded)
+    with pytest.raises(ValueError, match="policy must be a run of agents with discrete actions, got one of f-ppo"):
+        player_named(str(tmp_path), LongCountdown())
+
+
+def test_drivers_play_fair_traffic_and_its_names_are_told() -> None:
+    rules = make_rules("FairTraffic-v0")
+    assert type(player_named("shortest-path", rules)[0]).__name__ == "ShortestPath"
+    with pytest.raises(
+        ValueError, match="policy must be 'random', 'random-turns', 'shortest-path', 'shortest-time', a"
+    ):
+        player_named("fastest", rules)
