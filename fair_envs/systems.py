@@ -29,7 +29,7 @@ import fair_envs
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
-from fair_envs.metrics import welfare
+from fair_envs.metrics import report
 from fair_envs.metrics.group import DEFINITIONS, GroupNotion
 from fair_envs.metrics.intervals import Estimate, check_choice, mean_interval
 from fair_envs.metrics.returns import (
@@ -52,17 +52,7 @@ FLIPS: tuple[Flip, ...] = get_args(Flip)
 
 PARITIES = ("demographic_parity", "counterfactual_fairness", "conditional_parity")
 DECISIONS = tuple(name for name in DEFINITIONS if name != "treatment_equality_raw")  # that one may be infinite
-WELFARE: Mapping[str, Callable[[Floats], Floats]] = {
-    each.__name__: each
-    for each in (
-        welfare.utilitarian,
-        welfare.maximin,
-        welfare.nash_welfare,
-        welfare.gini,
-        welfare.jain,
-        welfare.atkinson,
-    )
-}
+WELFARE: Mapping[str, Callable[[Floats], Floats]] = {each.__name__: each for each in report.WELFARE}
 TOTAL = "total_return"
 SIDES = {"return_without": "without", "return_with": "with"}
 

@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 _Measure = Callable[..., dict[str, FloatArray]]  # called with a form; gives one series per tag, such as "[red]"
 
 _REPORTED: tuple[Form, ...] = ("sum", "difference", "ratio", "mean_ratio")
-_WELFARE = (
+WELFARE = (
     welfare.utilitarian,
     welfare.maximin,
     welfare.nash_welfare,
@@ -155,7 +155,7 @@ def fairness_series(
     series = {f"mean_return[{side}]": values for side, values in sides.items()}
     for notion, measure in measures.items():
         series |= _forms(notion, measure, None if reference is None else getattr(reference, notion))
-    return series | {measure.__name__: measure(returns.values) for measure in _WELFARE}
+    return series | {measure.__name__: measure(returns.values) for measure in WELFARE}
 
 
 def _forms(notion: str, measure: _Measure, scale: float | None) -> dict[str, FloatArray]:
