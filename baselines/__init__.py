@@ -1,12 +1,18 @@
 """Baselines: Stable-Baselines3 algorithms and their fair variants.
 
-Names are imported from their modules when they are asked for: designed agents need no PyTorch.
+Names are imported from their modules when they are asked for.
 """
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fair_envs.metrics.long_term import Measure
+
+if find_spec("stable_baselines3") is None or find_spec("torch") is None:
+    raise ImportError(
+        "fair_envs.baselines needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+    )
 
 if TYPE_CHECKING:
     from fair_envs.baselines.coverage import CoverageSet, cover
@@ -119,18 +125,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name from its module.
-
-    Raises:
-        AttributeError: There is none of that name.
-        ImportError: It needs a library that is missing.
-    """
+    """Return a public name from its module, or raise AttributeError."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("stable_baselines3", "torch"):
-            raise
-        needed = f"{name} needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
-        raise ImportError(needed) from error
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -31,6 +31,7 @@ from rich.table import Table
 import fair_envs
 from fair_envs import loads
 from fair_envs.core import Lanes
+from fair_envs.engines import THREAD_COUNTS
 from fair_envs.loads import Load
 
 ENV_ID = "FairHarvest-v0"
@@ -42,7 +43,6 @@ BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
 ROLLOUT = 64  # steps of each lane in a rollout
 MINIBATCH = 16_384
 ACTIONS = 64  # sets of actions drawn beforehand and played in turn
-THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LIBRARIES = ("numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 NOT_A_NUMBER = float("nan")
 LOOKS = 15  # short ones in a repeat, of two threads and one in turn

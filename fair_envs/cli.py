@@ -251,10 +251,10 @@ def play(
 def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
     """Return the rules and who plays: somebody by name, or a run in its own world but for the given parameters."""
     from fair_envs import playing
-    from fair_envs.players import loaded_player, player_tried
+    from fair_envs.players import is_run, loaded_player, player_tried
     from fair_envs.registration import make_rules
 
-    if not Path(policy).is_dir():
+    if not is_run(policy):
         rules = make_rules(env_id, **environment_parameters(env_id, param))
         act, _ = player_tried(policy, rules)
         return rules, playing.with_luck(act)

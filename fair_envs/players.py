@@ -54,7 +54,7 @@ def is_run(name: str) -> bool:
 
 def drivers_of(rules: Any) -> Mapping[str, Callable[[Any], Policy]]:
     """Return the designed agents that play an environment, by name: FairTraffic's drivers."""
-    from fair_envs.baselines.traffic import DRIVERS
+    from fair_envs.envs.traffic.drivers import DRIVERS
     from fair_envs.envs.traffic.rules import Traffic
 
     return DRIVERS if isinstance(rules, Traffic) else {}

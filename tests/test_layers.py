@@ -41,7 +41,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "playing": ("envs",),
     "assessment": ("baselines",),
     "loads": ("baselines", "search"),
-    "benchmark": ("loads",),
+    "benchmark": ("engines", "loads"),
     "cli": ("assessment", "benchmark", "pages", "playing", "reproduction", "search"),
 }
 

@@ -163,11 +163,11 @@ def begun(
     own = f"sqlite:///{(out / DATABASE).resolve()}"
     if (out / KEPT).exists():
         check_same(Search.read(out).as_dict(), search, where=f"out ({out})")
-    elif storage is not None:
-        Trials(search, storage, name=place.name, me=place.me)  # refuses another search's before anything is written
+    # A database that others use is opened first: it refuses another search's name before anything is written.
+    shared = None if storage is None else Trials(search, storage, name=place.name, me=place.me)
     search.save(out)
     place.save(out)
-    return Trials(search, storage or own, name=place.name, me=place.me if storage else None)
+    return shared or Trials(search, own, name=place.name, me=None)
 
 
 class Place(NamedTuple):
@@ -293,7 +293,7 @@ class _Run:
             if not chosen:
                 raise ValueError(f"choose must be a trial that has been played, got {choose}")
             return chosen
-        played = distinct(search, (trial for trial in self._trials.done() if _defined(search, trial)))
+        played = distinct(search, (trial for trial in self._trials.done() if defined(search, trial)))
         if not played:
             raise ValueError(f"objectives must be defined in some configuration, got none of {search.trials}")
         left = self._affordable(sorted(played, key=self._rank), self.original)
@@ -368,14 +368,14 @@ def distinct(search: Search, trials: Iterable[Trial]) -> list[Trial]:
     return list(found.values())
 
 
-def _defined(search: Search, trial: Trial) -> bool:
+def defined(search: Search, trial: Trial) -> bool:
     """Return whether all objectives of a trial are defined."""
     return bool(trial.series) and not np.isnan(search.losses(trial.series)).any()
 
 
 def front(search: Search, trials: Sequence[Trial]) -> list[Trial]:
     """Return the trials with defined numbers that no other one is better than in all objectives."""
-    played = [trial for trial in trials if _defined(search, trial)]
+    played = [trial for trial in trials if defined(search, trial)]
     losses = np.array([search.losses(trial.series) for trial in played])
     return [
         trial
@@ -396,20 +396,14 @@ def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, floa
     for k, goal in enumerate(search.goals):
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=search.seed)
         with suppress(RuntimeError):  # zero variance
-            told = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_Target(k))
+            told = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_value_of(k))
             found[goal.name] = {name: float(share) for name, share in told.items()}
     return found
 
 
-@dataclass(frozen=True)
-class _Target:
-    """A trial's value in one objective."""
-
-    index: int
-
-    def __call__(self, trial: Any) -> float:
-        """Return it."""
-        return float(trial.values[self.index])
+def _value_of(objective: int) -> Callable[[optuna.trial.FrozenTrial], float]:
+    """Return what tells a trial's value in one objective."""
+    return lambda trial: float(trial.values[objective])
 
 
 def _of(told: Mapping[str, Floats], name: str, episodes: int) -> Floats:

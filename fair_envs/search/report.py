@@ -12,7 +12,7 @@ import numpy as np
 import fair_envs
 from fair_envs.cells import appearing
 from fair_envs.metrics import Estimate
-from fair_envs.search.design import Found, distinct
+from fair_envs.search.design import Found, defined, distinct
 from fair_envs.search.objectives import Objective, numbers
 from fair_envs.search.ranges import label
 from fair_envs.search.trials import Trial
@@ -70,12 +70,12 @@ def trials_table(found: Found, *, most: int = 12) -> Any:
     for name in (*names, *(goal.name for goal in found.search.goals), "episodes"):
         shown.add_column(Text(name), overflow="fold")
     front = [trial.number for trial in found.front]
-    ranked = sorted(_played(found), key=lambda trial: (trial.number not in front, *_losses(found, trial)))
+    ranked = sorted(_played(found), key=lambda trial: (trial.number not in front, *found.search.losses(trial.series)))
     ranked = distinct(found.search, ranked)
     for trial in [found.original, *ranked[:most]]:
         mark = "*" if trial.number == found.chosen.number else ""
         name = "original" if trial.number < 0 else f"{trial.number}{mark}"
-        values = trial.parameters if trial.number >= 0 else _own(found)
+        values = _values(found, trial)
         row = [
             name,
             *(label_of(values[one]) for one in names),
@@ -124,7 +124,7 @@ def _save(found: Found, rows: Sequence[Compared], folder: Path) -> None:
 
 def report(found: Found, rows: Sequence[Compared]) -> str:
     """Return everything as Markdown."""
-    search, own, last = found.search, _own(found), found.chosen.parameters
+    search, own, last = found.search, _values(found, found.original), found.chosen.parameters
     ranges = search.dimensions.items()
     changed = [[name, code(one), label_of(own[name]), label_of(last[name])] for name, one in ranges]
     compared: list[list[str | Estimate]] = [[row.name, row.original, row.chosen, row.difference] for row in rows]
@@ -182,7 +182,7 @@ def _write_trials(found: Found, path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["trial", *search.dimensions, *goals, "episodes", "stopped"])
         for trial in [found.original, *found.trials]:
-            own = trial.parameters if trial.number >= 0 else _own(found)
+            own = _values(found, trial)
             told: list[Any] = []
             for goal in search.goals:
                 values = trial.series.get(goal.name)
@@ -267,19 +267,17 @@ def label_of(value: Any) -> str:
     return label(value) or "none"
 
 
-def _own(found: Found) -> dict[str, Any]:
-    """Return the original configuration's values of what was searched."""
+def _values(found: Found, trial: Trial) -> Mapping[str, Any]:
+    """Return a trial's values of what was searched; those of the original configuration are the environment's own."""
+    if trial.number >= 0:
+        return trial.parameters
     params = found.search.rules().params
     return {name: getattr(params, name) for name in found.search.dimensions}
 
 
 def _played(found: Found) -> list[Trial]:
     """Return the trials whose objectives are all defined."""
-    return [trial for trial in found.trials if trial.series and not np.isnan(_losses(found, trial)).any()]
-
-
-def _losses(found: Found, trial: Trial) -> tuple[float, ...]:
-    return found.search.losses(trial.series)
+    return [trial for trial in found.trials if defined(found.search, trial)]
 
 
 def _value(trial: Trial, goal: Objective) -> str:

@@ -519,7 +519,7 @@ class Traffic(Rules):
     * (a) ``human_information="static"``: people see how far it is by each turn; machines see how long it takes now,
       and into which streets other machines have announced to turn. ``"times"`` tells people the former, as a navigation
       service does, ``"all"`` the latter too, and announces their turns: then there is no difference. With the drivers
-      of `fair_envs.baselines.traffic`, to withhold announcements alone (``"times"``) makes none that can be measured.
+      of `fair_envs.envs.traffic.drivers`, to withhold announcements alone (``"times"``) makes none to be measured.
     * (b) ``human_reaction=1``: people see the free cells ahead and the lights as they were so many steps ago, and brake
       to those cells (never into another car). 0: at once, as machines do.
     * (c) ``human_dawdling=0.3``: their chance to drive a cell less, that of machines being ``dawdling=0.1``.

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.baselines.traffic import DRIVERS, RandomTurns, ShortestPath, ShortestTime, Turns
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.envs.traffic.drivers import DRIVERS, RandomTurns, ShortestPath, ShortestTime, Turns
 from fair_envs.envs.traffic.rules import OF_TURN, SEEN_OF_TURN, Traffic
 from fair_envs.wrappers.twin import Twins
 
