@@ -5,8 +5,9 @@ record, key by key, in one place. Missing is -1, or 0 beside a mask; never NaN, 
 because each of those breaks a library that reads ``info``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -146,14 +147,19 @@ def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | No
         facts: Fresh records, shape (lanes,); the columns are views of them.
         action_probs: What the policy reported, shape (lanes, M, A), or None: all 0.
     """
-    if action_probs is None:
-        action_probs = np.zeros((facts.shape[0], spec.individuals, spec.actions), np.float32)
-    info = {PREFIX + name: facts[name] for name in facts.dtype.names or ()}
-    info[PREFIX + "action_probs"] = action_probs
+    info = dict(zip(_NAMES, _ALL(facts), strict=True))
+    info[PREFIX + "action_probs"] = _probs(spec, facts, action_probs)
     if spec.one_person:
         for name in PERSONAL:
             info[name] = info[name][:, 0]
     return info
+
+
+def _probs(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    """Return what the policy reported, or 0."""
+    if action_probs is None:
+        return np.zeros((len(facts), spec.individuals, spec.actions), np.float32)
+    return action_probs
 
 
 def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
@@ -197,10 +203,14 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
     return {name: column[0] for name, column in told.items()}
 
 
-COLUMNS = frozenset(
-    PREFIX + name
+_NAMES = {
+    PREFIX + name: name
     for name in facts_dtype(FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())).names or ()
-)
+}
+
+_ALL = itemgetter(*_NAMES.values())
+
+COLUMNS = frozenset(_NAMES)
 """The columns that a step's facts are told in."""
 
 
@@ -213,11 +223,10 @@ def with_columns(spec: FairSpec, facts: Facts, changed: Mapping[str, NDArray[Any
     return out
 
 
-def rows(info: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield one dictionary for each row of the columns, zero-dimensional values as NumPy scalars."""
-    names = list(info)
-    for values in zip(*info.values(), strict=True):
-        yield dict(zip(names, values, strict=True))
+def rows(info: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Return one dictionary for each row of the columns, zero-dimensional values as NumPy scalars."""
+    count = len(next(iter(info.values())))
+    return [{name: column[k] for name, column in info.items()} for k in range(count)]  # to iterate takes twice as long
 
 
 PERSONAL = tuple(
@@ -236,11 +245,28 @@ PERSONAL = tuple(
 )
 """The columns that have a row for each individual."""
 
+LATE = (PREFIX + "late_individual", PREFIX + "late_feedback")
+"""The columns that have a row for each piece of late feedback."""
 
-def personal_columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
-    """Return one lane's facts, shape (1,), as columns with one row for each individual."""
-    people = spec.individuals
-    lane = columns(spec, facts, action_probs)
-    own = {name: lane[name][0] if not spec.one_person else lane[name] for name in PERSONAL}
-    shared = {name: column.repeat(people, axis=0) for name, column in lane.items() if name not in own}
-    return own | shared
+NUMBERS_OF_A_STEP = tuple(key for key in _NAMES if key not in (*PERSONAL, *LATE))
+"""The columns that are one number."""
+
+
+def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> list[dict[str, Any]]:
+    """Return one lane's facts, shape (1,), as one dictionary for each individual, which shares no memory."""
+    if spec.one_person:
+        return rows(columns(spec, facts, action_probs))
+    one = facts.reshape(())  # whose columns have no axis for lanes
+    lane = dict(zip(_NAMES, _ALL(one), strict=True))
+    lane[PREFIX + "action_probs"] = _probs(spec, facts, action_probs)[0]
+    lane |= {key: lane[key][()] for key in NUMBERS_OF_A_STEP}
+    own, late = [(key, lane[key]) for key in PERSONAL], [(key, lane[key]) for key in LATE]
+    told = []
+    for person in range(spec.individuals):
+        row = lane.copy()  # of the right size at once
+        for key, column in own:
+            row[key] = column[person]
+        for key, column in late:
+            row[key] = column.copy()
+        told.append(row)
+    return told

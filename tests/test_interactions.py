@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.interactions import FairSpec, blank_facts, columns, facts_dtype, personal_columns, record, rows
+from fair_envs.interactions import FairSpec, blank_facts, columns, facts_dtype, personal_rows, record, rows
 
 AGENTS = FairSpec(
     individuals=3,
@@ -81,7 +81,7 @@ def test_each_individual_gets_its_own_row_and_a_copy_of_what_is_shared() -> None
     facts = blank_facts(AGENTS)
     facts["individual"], facts["late_count"], facts["decided"] = [[5, 6, 7]], 2, 1
     facts["late_individual"] = [[8, 9, -1, -1]]
-    people = list(rows(personal_columns(AGENTS, facts, None)))
+    people = personal_rows(AGENTS, facts, None)
     assert [int(person["fair_individual"]) for person in people] == [5, 6, 7]
     assert [person["fair_late_individual"].tolist() for person in people] == [[8, 9, -1, -1]] * 3
     assert [int(person["fair_decided"]) for person in people] == [1, 1, 1]

@@ -1,6 +1,6 @@
 """The PettingZoo face: one lane, its agents by name, all acting at once; and the turn-based view of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
-from fair_envs.interactions import columns, personal_columns, rows
+from fair_envs.interactions import columns, personal_rows, rows
 
 
 class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
@@ -116,17 +116,16 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         if not self.agents:
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._stack(actions))
-        terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
-        staying = dict(zip(self.possible_agents, self.lanes.active()[0].tolist(), strict=True))
+        terminated, truncated, left = bool(played.terminated[0]), bool(played.truncated[0]), self._left()
         rewards = dict(zip(self.possible_agents, played.reward[0].tolist(), strict=True))
         result = (
             self._see(played),
             self._living(rewards),
-            {name: terminated or not staying[name] for name in self.agents},
-            {name: truncated and staying[name] for name in self.agents},
+            {name: terminated or name in left for name in self.agents},
+            {name: truncated and name not in left for name in self.agents},
             self._infos(played),
         )
-        self.agents = [] if terminated or truncated else [name for name in self.agents if staying[name]]
+        self.agents = [] if terminated or truncated else [name for name in self.agents if name not in left]
         if self.render_mode == "human":
             self.render()
         return result
@@ -152,8 +151,8 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Go back to a state and return its observations; the episode goes on from there."""
         self.lanes.restore(state)
-        staying = self.lanes.active()[0] & (state["over"][0] == 0)
-        self.agents = [name for name, stays in zip(self.possible_agents, staying, strict=True) if stays]
+        left = self._left()
+        self.agents = [] if state["over"][0] else [name for name in self.possible_agents if name not in left]
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
 
     def check_action(self, action: Any) -> None:
@@ -164,7 +163,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         """Return the actions as an array of shape (1, agents, ...)."""
         if not isinstance(actions, dict):
             raise ValueError(f"actions must be a dictionary of one entry for each living agent, got {actions!r}")
-        if set(actions) != set(self.agents):
+        if actions.keys() != set(self.agents):
             odd = sorted(set(actions) ^ set(self.agents))
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
         stacked = [actions.get(name, self._of_nobody) for name in self.possible_agents]
@@ -172,18 +171,24 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
 
     def _see(self, step: Step) -> dict[str, Any]:
         self._observation = step.observation[0]
-        return self._living(dict(zip(self.possible_agents, step.observation[0].copy(), strict=True)))
+        shown = self._observation.copy()
+        return self._living({name: shown[k] for k, name in enumerate(self.possible_agents)})
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
         probs, spec = self._reported.take(), self.fair_spec
-        if self.lanes.rules.multi_agent:
-            told = rows(personal_columns(spec, step.facts, probs))
-        else:
-            told = rows(columns(spec, step.facts, probs))
-        return self._living(dict(zip(self.possible_agents, told, strict=True)))
+        told = personal_rows if self.lanes.rules.multi_agent else lambda *lane: rows(columns(*lane))
+        return self._living(dict(zip(self.possible_agents, told(spec, step.facts, probs), strict=True)))
+
+    def _left(self) -> Collection[str]:
+        """Return the agents that have left before the others."""
+        if self.lanes.rules.leaving_field is None:
+            return ()
+        return {name for name, stays in zip(self.possible_agents, self.lanes.active()[0], strict=True) if not stays}
 
     def _living(self, of_all: dict[str, Any]) -> dict[str, Any]:
         """Return the entries of the agents that are living, in their order."""
+        if len(self.agents) == len(self.possible_agents):
+            return of_all
         return {name: of_all[name] for name in self.agents}
 
 

@@ -304,6 +304,8 @@ def observe(lane, params, observation):
     if params.observation == TORUS:
         measure_angles(lane, params)
     for pursuer in range(params.pursuers):
+        if params.teammates == SORTED:
+            sort_by_distance(lane, params, pursuer)
         if params.observation == AUTHORS:
             write_positions(lane, params, pursuer)
         else:
@@ -330,10 +332,10 @@ def write_positions(lane, params, pursuer):
     row[1] = lane.position[pursuer, 1]
     place = 2
     if not params.blind:
-        order(lane, params, pursuer)
         for k in range(params.pursuers - 1):
-            row[place] = lane.position[lane.order[k], 0]
-            row[place + 1] = lane.position[lane.order[k], 1]
+            mate = teammate(lane, params, pursuer, k)
+            row[place] = lane.position[mate, 0]
+            row[place + 1] = lane.position[mate, 1]
             place += 2
     for evader in range(params.evaders):
         row[place] = lane.position[params.pursuers + evader, 0]
@@ -353,9 +355,8 @@ def write_ways(lane, params, pursuer):
             row[place] = lane.free[evader]
             place += 1
     if not params.blind:
-        order(lane, params, pursuer)
         for k in range(params.pursuers - 1):
-            place = write_other(lane, params, pursuer, lane.order[k], place)
+            place = write_other(lane, params, pursuer, teammate(lane, params, pursuer, k), place)
     write_own(lane, params, pursuer, place)
 
 
@@ -363,19 +364,28 @@ def write_ways(lane, params, pursuer):
 def write_other(lane, params, pursuer, other, place):
     """Write the way to another agent, and where it heads; return the next place."""
     row = lane.seen[pursuer]
-    for axis in range(2):
-        if params.observation == TORUS:
-            sine, cosine = lane.angle[pursuer, axis, 0], lane.angle[pursuer, axis, 1]
-            row[place] = lane.angle[other, axis, 0] * cosine - lane.angle[other, axis, 1] * sine  # of the difference
-            row[place + 1] = lane.angle[other, axis, 1] * cosine + lane.angle[other, axis, 0] * sine
-            place += 2
-        else:
+    if params.observation == TORUS:
+        place = write_angles(lane, pursuer, other, place)
+    else:
+        for axis in range(2):
             way = apart(params.side, lane.position[pursuer, axis], lane.position[other, axis])
-            row[place] = way * params.per_half
-            place += 1
+            row[place + axis] = way * params.per_half
+        place += 2
     if params.include_headings:
         row[place] = lane.facing[other, 0]
         row[place + 1] = lane.facing[other, 1]
+        place += 2
+    return place
+
+
+@rule
+def write_angles(lane, pursuer, other, place):
+    """Write sine and cosine of the way to another agent as an angle, for both axes; return the next place."""
+    row = lane.seen[pursuer]
+    for axis in range(2):
+        sine, cosine = lane.angle[pursuer, axis, 0], lane.angle[pursuer, axis, 1]
+        row[place] = lane.angle[other, axis, 0] * cosine - lane.angle[other, axis, 1] * sine  # of the difference
+        row[place + 1] = lane.angle[other, axis, 1] * cosine + lane.angle[other, axis, 0] * sine
         place += 2
     return place
 
@@ -393,25 +403,22 @@ def write_own(lane, params, pursuer, place):
 
 
 @rule
-def order(lane, params, pursuer):
-    """Put the team-mates into the order in which the pursuer sees them."""
-    for k in range(params.pursuers - 1):
-        if params.teammates == CYCLIC:
-            mate = pursuer + 1 + k
-            lane.order[k] = mate if mate < params.pursuers else mate - params.pursuers  # a remainder takes longer
-        else:
-            lane.order[k] = k if k < pursuer else k + 1
+def teammate(lane, params, pursuer, k):
+    """Return the k-th team-mate in the order in which the pursuer sees them."""
     if params.teammates == SORTED:
-        sort_by_distance(lane, params, pursuer)
+        return lane.order[k]
+    if params.teammates == CYCLIC:
+        mate = pursuer + 1 + k
+        return mate if mate < params.pursuers else mate - params.pursuers  # a remainder takes longer
+    return k if k < pursuer else k + 1
 
 
 @rule
 def sort_by_distance(lane, params, pursuer):
     """Sort the team-mates by their distance to the pursuer, the nearest first."""
     for k in range(params.pursuers - 1):
-        lane.far[k] = squared_distance(lane, params, pursuer, lane.order[k])
-    for k in range(1, params.pursuers - 1):
-        mate, far, place = lane.order[k], lane.far[k], k
+        mate = k if k < pursuer else k + 1
+        far, place = squared_distance(lane, params, pursuer, mate), k
         while place > 0 and lane.far[place - 1] > far:
             lane.order[place] = lane.order[place - 1]
             lane.far[place] = lane.far[place - 1]
@@ -603,8 +610,8 @@ class Pursuit(Rules):
             ("left", np.int32),  # evaders that are free
             ("caught", np.int32, pursuers),  # evaders in the last step
             ("captures", np.int32, pursuers),  # in the episode
-            ("order", np.int32, max(1, pursuers - 1)),  # in which team-mates are seen
-            ("far", np.float64, max(1, pursuers - 1)),  # square of their distance, where that is the order
+            ("order", np.int32, max(1, pursuers - 1)),  # of team-mates by distance, where they are seen so
+            ("far", np.float64, max(1, pursuers - 1)),  # square of that distance
             ("angle", np.float64, (agents, 2, 2)),  # sine and cosine of each coordinate as an angle, where seen so
             ("seen", np.float32, (pursuers, len(self.observed_features(params)))),
             ("force", np.float64, (agents, 2)),  # that steers, with legacy physics
