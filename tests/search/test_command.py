@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from tests.helpers import uncompiled
 from tests.search.test_design import RANGES, TOWN
 from tests.test_cli import Said, mistake, working_directory
 
@@ -27,7 +26,6 @@ BRIEF: tuple[str, ...] = (
 NEW = ("design", "FairTraffic-v0", *BRIEF, "--jobs", "1", "--no-progress")
 
 
-@uncompiled
 def test_a_search_prints_what_it_found_and_keeps_it() -> None:
     said = Said(*NEW, "--trials", "3")
     assert said.code == 0, said.text
@@ -45,7 +43,6 @@ def test_a_search_prints_what_it_found_and_keeps_it() -> None:
     assert json.loads((folder / "result-1" / "comparison.json").read_text())["search"]["trials"] == 3
 
 
-@uncompiled
 def test_a_file_gives_what_the_command_line_leaves_out(tmp_path: Path) -> None:
     town = "\n".join(f"{name} = {json.dumps(value)}" for name, value in TOWN.items())
     settings = 'env_id = "FairTraffic-v0"\npolicy = "shortest-path"\nepisodes = 2\nheld_out = 2\nfinalists = 1\n'
@@ -61,7 +58,6 @@ def test_a_file_gives_what_the_command_line_leaves_out(tmp_path: Path) -> None:
     assert kept["policy"] == "shortest-path" and kept["parameters"]["cars"] == TOWN["cars"]
 
 
-@uncompiled
 @pytest.mark.slow
 def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None:
     command = [sys.executable, "-m", "fair_envs.cli", *NEW, "--trials", "6", "--out"]

@@ -24,7 +24,6 @@ from fair_envs.search.report import compare, price, save, trials_table
 from fair_envs.search.settings import HELD_OUT_SEEDS, SEARCH_SEEDS, SEEDS_EACH, Search, read_toml
 from fair_envs.search.trials import Trials
 from fair_envs.systems import play_system
-from tests.helpers import uncompiled
 
 TOWN: dict[str, Any] = {
     "columns": 2,
@@ -68,7 +67,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return design(search_for(), out=tmp_path_factory.mktemp("search") / "out")
 
 
-@uncompiled
 def test_trials_are_what_their_configurations_give_on_common_seeds(found: Found) -> None:
     assert [trial.number for trial in found.trials] == list(range(6))
     for trial in [*found.trials, found.original]:
@@ -79,7 +77,6 @@ def test_trials_are_what_their_configurations_give_on_common_seeds(found: Found)
         np.testing.assert_array_equal(trial.series["total_return"], played.returns.values.sum(axis=1))
 
 
-@uncompiled
 def test_the_first_trial_is_the_original_where_the_ranges_allow_it(found: Found) -> None:
     assert found.trials[0].parameters["human_lanes"] == ()
     assert 16 not in range(4, 13) and found.trials[0].parameters["signal_period"] != 16
@@ -89,7 +86,6 @@ def test_the_first_trial_is_the_original_where_the_ranges_allow_it(found: Found)
     assert trials.claimed([0], most=1)[0].parameters == {"signal_period": 16}
 
 
-@uncompiled
 def test_the_comparison_is_on_seeds_that_no_trial_met(found: Found) -> None:
     for episodes, own in zip(found.held_out, ({}, found.chosen.parameters), strict=True):
         rules = search_for().rules(**own)
@@ -99,7 +95,6 @@ def test_the_comparison_is_on_seeds_that_no_trial_met(found: Found) -> None:
         assert set(episodes.without) == {"human_driven"}
 
 
-@uncompiled
 def test_the_chosen_one_is_best_in_the_first_objective_when_played_longer(found: Found) -> None:
     assert len(found.finalists) <= 2
     values = [abs(trial.series["demographic_parity:human_driven"].mean()) for trial in found.finalists]
@@ -113,7 +108,6 @@ def test_the_chosen_one_is_best_in_the_first_objective_when_played_longer(found:
     assert {trial.number for trial in found.finalists} == {trial.number for trial in first[:2]}
 
 
-@uncompiled
 def test_no_trial_of_the_front_is_beaten(found: Found) -> None:
     losses = {trial.number: np.array(search_for().losses(trial.series)) for trial in found.trials}
     front = {
@@ -125,12 +119,10 @@ def test_no_trial_of_the_front_is_beaten(found: Found) -> None:
     assert {json.dumps(dict(trial.parameters)) for trial in found.front} == configurations
 
 
-@uncompiled
 def test_processes_give_what_one_gives(found: Found, tmp_path: Path) -> None:
     assert told(design(search_for(), out=tmp_path / "two", jobs=2)) == told(found)
 
 
-@uncompiled
 @pytest.mark.parametrize("sampler", ["nsga-ii", "random", "cma-es"])
 def test_every_sampler_goes_on_where_it_was(sampler: str, tmp_path: Path) -> None:
     changes: dict[str, Any] = {"sampler": sampler, "objectives": ["total_return"], "trials": 6, "batch": 2}
@@ -142,7 +134,6 @@ def test_every_sampler_goes_on_where_it_was(sampler: str, tmp_path: Path) -> Non
     assert len({json.dumps(dict(trial.parameters)) for trial in whole.trials}) > 4
 
 
-@uncompiled
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_ray_gives_what_one_process_gives(found: Found, tmp_path: Path) -> None:
@@ -153,7 +144,6 @@ class StopError(Exception):
     """Ends a search as if it were killed."""
 
 
-@uncompiled
 @pytest.mark.parametrize("after", [1, 3, 6])
 def test_a_search_that_is_killed_goes_on_to_the_same_end(
     after: int, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,14 +167,12 @@ def test_a_search_that_is_killed_goes_on_to_the_same_end(
     assert done < {path.name for path in (tmp_path / "out" / "cells").iterdir()}
 
 
-@uncompiled
 def test_a_search_can_be_made_longer(found: Found, tmp_path: Path) -> None:
     short = design(search_for(trials=3), out=tmp_path / "out")
     assert len(short.trials) == 3
     assert told(design(search_for(), out=tmp_path / "out")) == told(found)
 
 
-@uncompiled
 def test_a_search_made_longer_in_the_middle_of_a_batch_and_shorter_again_is_the_same(
     found: Found, tmp_path: Path
 ) -> None:
@@ -199,7 +187,6 @@ def test_a_search_made_longer_in_the_middle_of_a_batch_and_shorter_again_is_the_
         design(search_for(trials=2), out=tmp_path / "out", choose=5)
 
 
-@uncompiled
 def test_several_machines_share_a_database(found: Found, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     first = design(search_for(), out=tmp_path / "one", storage=url)
@@ -212,7 +199,6 @@ def test_several_machines_share_a_database(found: Found, tmp_path: Path) -> None
         design(search_for(), out=tmp_path / "one", storage=url, name="another")
 
 
-@uncompiled
 def test_machines_that_begin_at_once_propose_each_batch_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     search = search_for(sampler="random", trials=6, batch=6)
@@ -232,7 +218,6 @@ def test_machines_that_begin_at_once_propose_each_batch_once(tmp_path: Path) -> 
     assert [trial.parameters for trial in last] == wanted
 
 
-@uncompiled
 def test_a_trial_that_another_machine_plays_is_left_until_it_is_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +239,6 @@ SPARSE: dict[str, Any] = {"objectives": ["total_return"], "trials": 1, "batch": 
 SPARSE |= {"episodes": 16, "least_episodes": 4, "precision": 0.0}
 
 
-@uncompiled
 @pytest.mark.parametrize(
     ("changes", "episodes", "said"),
     [
@@ -271,7 +255,6 @@ def test_what_is_hopeless_or_precise_gets_fewer_episodes(
     assert (len(trial.series["total_return"]), trial.stopped) == (episodes, said)
 
 
-@uncompiled
 def test_a_configuration_without_a_world_is_told_and_passed_over(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"ranges": {"human_lanes": "A1-A2|C1-C2"}, "trials": 4, "batch": 4, "sampler": "random"}
     found = design(search_for(**changes), out=tmp_path / "out")
@@ -280,7 +263,6 @@ def test_a_configuration_without_a_world_is_told_and_passed_over(tmp_path: Path)
     save(found, compare(found), tmp_path / "out" / "result")
 
 
-@uncompiled
 def test_another_choice_is_compared(found: Found, tmp_path: Path) -> None:
     out = tmp_path / "out"
     design(search_for(), out=out)
@@ -289,7 +271,6 @@ def test_another_choice_is_compared(found: Found, tmp_path: Path) -> None:
         design(search_for(), out=out, choose=17)
 
 
-@uncompiled
 def test_the_chosen_one_costs_no_more_than_the_price(tmp_path: Path) -> None:
     world: dict[str, Any] = {**TOWN, "arrival_reward": 9.0}
     settings: dict[str, Any] = {**SPARSE, "objectives": ["demographic_parity"], "parameters": world, "episodes": 4}
@@ -305,7 +286,6 @@ def test_the_chosen_one_costs_no_more_than_the_price(tmp_path: Path) -> None:
         design(search_for(**dear), out=tmp_path / "dear")
 
 
-@uncompiled
 def test_the_results_are_files_for_people_and_programs(found: Found, tmp_path: Path) -> None:
     rows, folder = compare(found), tmp_path / "result"
     save(found, rows, folder)
@@ -359,7 +339,6 @@ def test_a_search_that_cannot_be_is_refused(changes: Mapping[str, Any], error: t
         search_for(**changes)
 
 
-@uncompiled
 def test_a_database_of_another_search_is_refused_and_left_as_it_was(found: Found, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     optuna.create_study(storage=url, study_name="mine")
@@ -391,7 +370,6 @@ def test_an_engine_that_there_is_not_is_refused_before_anything_runs(tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-@uncompiled
 def test_a_policy_that_fails_says_so_and_the_search_can_go_on(tmp_path: Path) -> None:
     with pytest.raises(FailedCellsError, match="action must have shape"):
         design(search_for(policy="tests.search.test_design:wrong"), out=tmp_path / "out")

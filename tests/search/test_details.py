@@ -18,7 +18,6 @@ from fair_envs.search.report import Compared, compare, price, save, trials_table
 from fair_envs.search.settings import Search
 from fair_envs.search.trials import Trial, Trials, sampler
 from fair_envs.system_cells import plain, policy_named, system_cells
-from tests.helpers import uncompiled
 from tests.search.test_design import search_for
 
 PARITY, TOTAL = "demographic_parity:human_driven", "total_return"
@@ -71,7 +70,6 @@ def test_the_rule_is_looser_the_fewer_looks_at_fewer_rivals() -> None:
     assert run._goes_on(again, [rival] * 20)
 
 
-@uncompiled
 def test_rounds_double_on_seeds_that_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played, rounds = getattr(module, "run_cells"), []  # noqa: B009
 
@@ -89,7 +87,6 @@ def test_rounds_double_on_seeds_that_go_on(tmp_path: Path, monkeypatch: pytest.M
     assert rounds[4] == [(first + 8, 32, False)] and rounds[-1] == [(search.first_held_out, 4, True)] * 2
 
 
-@uncompiled
 def test_each_round_is_told_to_other_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamps: list[int] = []
     monkeypatch.setattr(Trials, "stamp", lambda self, numbers: stamps.extend(numbers))
@@ -172,7 +169,6 @@ def test_chance_decides_who_is_surely_worse() -> None:
     assert not parity.surely_worse(np.full(4, np.nan), np.zeros(4))
 
 
-@uncompiled
 def test_tables_and_files_mark_the_chosen_one_and_hold_its_errors(tmp_path: Path) -> None:
     import csv
 
