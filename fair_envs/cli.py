@@ -748,7 +748,8 @@ def design(
             "--range",
             "-r",
             metavar="NAME=LOW:HIGH",
-            help="A parameter to search; or NAME=LOW:HIGH:STEP, NAME=LOW:HIGH:log, NAME=OPTION|OPTION; repeat it.",
+            help="A parameter to search; or NAME=LOW:HIGH:STEP, NAME=LOW:HIGH:log, NAME=OPTION|OPTION, where an "
+            "empty OPTION is none; repeat it.",
         ),
     ] = None,
     objective: Annotated[

@@ -272,15 +272,33 @@ def begin_ray(jobs: int) -> None:
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    address = os.environ.get("RAY_ADDRESS")
+    address = answering_address()
     if not address:
         ray.init(address="local", num_cpus=jobs, **quiet)
         return
     try:
-        check_answer(address)
         ray.init(address=address, **quiet)
     except (ValueError, OSError, SystemExit) as error:  # Ray leaves the interpreter if its server is silent
-        raise ValueError(f"RAY_ADDRESS must name a Ray cluster, got {address!r}") from error
+        raise _no_cluster(address) from error
+
+
+def answering_address() -> str:
+    """Return ``RAY_ADDRESS``, where somebody answers; empty: it is not set.
+
+    Raises:
+        ValueError: Nobody answers.
+    """
+    address = os.environ.get("RAY_ADDRESS", "")
+    try:
+        if address:
+            check_answer(address)
+    except (ValueError, OSError) as error:
+        raise _no_cluster(address) from error
+    return address
+
+
+def _no_cluster(address: str) -> ValueError:
+    return ValueError(f"RAY_ADDRESS must name a Ray cluster, got {address!r}")
 
 
 def check_answer(address: str) -> None:
@@ -323,7 +341,7 @@ def check_engine(engine: str, jobs: int) -> None:
     """Refuse what cannot run cells, before anything is begun.
 
     Raises:
-        ValueError: An unknown engine, or fewer jobs than 1.
+        ValueError: An unknown engine, fewer jobs than 1, or nobody who answers at ``RAY_ADDRESS``.
         ImportError: The engine is not installed.
     """
     if engine not in get_args(EngineName):
@@ -332,6 +350,11 @@ def check_engine(engine: str, jobs: int) -> None:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
     if engine == "ray" and find_spec("ray") is None:
         raise ImportError("engine 'ray' needs ray; install it with: pip install 'fair-envs[ray]'")
+    if engine == "ray":
+        import ray
+
+        if not ray.is_initialized():
+            answering_address()
 
 
 @contextmanager
@@ -344,8 +367,8 @@ def opened(engine: str, *, jobs: int, here: bool = False) -> Iterator[Engine]:
         here: Whether one job runs in this process, where beginning another takes longer than the cells.
 
     Raises:
-        ValueError: An unknown engine, or fewer jobs than 1.
-        ImportError: The engine is not installed.
+        ValueError: See `check_engine`.
+        ImportError: See `check_engine`.
     """
     check_engine(engine, jobs)
     workers: Engine = OnRay(jobs) if engine == "ray" else Here() if here and jobs == 1 else Processes(jobs)

@@ -117,7 +117,10 @@ def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
         raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {value!r}")
     if not bounds.low <= value <= bounds.high:
         raise ValueError(f"{name} must be {bounds}, got {value!r}")
-    return kind(value)  # type: ignore[no-any-return]
+    try:
+        return kind(value)  # type: ignore[no-any-return]
+    except OverflowError:  # an integer that no float can hold
+        raise ValueError(f"{name} must be {word}, got {value!r}") from None
 
 
 def value_of(text: Any, kind: Any) -> Any:

@@ -63,6 +63,7 @@ def test_an_unknown_keyword_is_a_type_error_that_names_it_and_what_there_is() ->
         ("share", -1e-9, "share must be between 0 and 1, got -1e-09"),
         ("share", math.nan, "share must be a finite number between 0 and 1, got nan"),
         ("share", "half", "share must be a finite number between 0 and 1, got 'half'"),
+        pytest.param("free", 10**400, "free must be a finite number, got 1000", id="nor one without bounds"),
         ("free", math.inf, "free must be a finite number, got inf"),
         ("free", 1j, "free must be a finite number, got 1j"),
         ("strict", 1, "strict must be True or False, got 1"),

@@ -15,7 +15,7 @@ from fair_envs.parameters import Count, Range, Share, Weight, checked
 from fair_envs.players import contents, player_named
 from fair_envs.registration import find, make_rules
 from fair_envs.search.objectives import Objective, default_objectives, objective_named
-from fair_envs.search.ranges import Dimension, check_drawable, range_of
+from fair_envs.search.ranges import Between, Dimension, check_drawable, range_of
 from fair_envs.system_cells import plain, policy_named
 from fair_envs.systems import Flip
 
@@ -94,6 +94,8 @@ class Search:
         object.__setattr__(self, "least_episodes", min(self.least_episodes, self.episodes))
         for name, dimension in self.dimensions.items():
             check_drawable(name, dimension)
+        if self.sampler == "cma-es" and not any(isinstance(one, Between) for one in self.dimensions.values()):
+            raise ValueError(f"sampler 'cma-es' needs a range of numbers, got options alone: {', '.join(ranges)}")
 
     @cached_property
     def dimensions(self) -> dict[str, Dimension]:
@@ -164,8 +166,11 @@ class Search:
         path = folder / KEPT
         if not path.is_file():
             raise ValueError(f"out must be the folder of a search, got {folder} without {KEPT}")
-        told = json.loads(path.read_text())
-        kept = {name: told.pop(name) for name in ("contents", "sources")}
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            kept = {name: told.pop(name) for name in ("contents", "sources")}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"out must be the folder of a search, got {folder}, whose {KEPT} is damaged") from error
         if kept["sources"] != sources():
             raise ValueError(f"out must be the folder of a search by this version of fair-envs, got {folder}")
         search = cls(**told)

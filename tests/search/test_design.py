@@ -310,6 +310,13 @@ def test_the_results_are_files_for_people_and_programs(found: Found, tmp_path: P
     assert trials_table(found).row_count == 7
 
 
+@pytest.mark.parametrize("kept", ["{", "[]", "{}"])
+def test_a_damaged_search_is_told(kept: str, tmp_path: Path) -> None:
+    (tmp_path / "search.json").write_text(kept)
+    with pytest.raises(ValueError, match="is damaged"):
+        Search.read(tmp_path)
+
+
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +333,11 @@ def test_the_results_are_files_for_people_and_programs(found: Found, tmp_path: P
         ({"policy": "best"}, ValueError, "policy must be 'random', .*'best'"),
         ({"sampler": "grid"}, ValueError, "sampler must be one of 'tpe', 'cma-es', 'nsga-ii', 'random', got 'grid'"),
         ({"sampler": "cma-es"}, ValueError, "sampler 'cma-es' needs one objective"),
+        (
+            {"sampler": "cma-es", "objectives": ["total_return"], "ranges": {"human_lanes": "|all"}},
+            ValueError,
+            "sampler 'cma-es' needs a range of numbers, got options alone: human_lanes",
+        ),
         ({"trials": 0}, ValueError, "trials must be at least 1, got 0"),
         ({"episodes": 1}, ValueError, "episodes must be between 2"),
         ({"precision": -1.0}, ValueError, "precision must be at least 0"),
