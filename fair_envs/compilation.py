@@ -39,9 +39,21 @@ def rule(function: Callable[..., Any]) -> Any:
     ``numba.njit`` does for rules too, but takes almost twice as long: it also compiles what lets Python call each
     function, and compiles a function anew for every constant that it is called with.
     """
+    return _rule(function, inline=False)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Return a rule that is compiled into each rule that calls it: a call takes as long as a few numbers' arithmetic.
+
+    For what is short and called often; what is long, or called in many places, takes several times as long to compile.
+    """
+    return _rule(function, inline=True)
+
+
+def _rule(function: Callable[..., Any], *, inline: bool) -> Any:
     if not COMPILED:
         return function
-    wanted = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    wanted = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inline}
     return _Rule(function, targetoptions=wanted)
 
 

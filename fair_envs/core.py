@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
-from fair_envs.compilation import COMPILED, Kernel, compile_kernels, one_layout, readable, record_of, rule
+from fair_envs.compilation import COMPILED, Kernel, compile_kernels, inlined, one_layout, readable, record_of, rule
 from fair_envs.interactions import Facts, FairSpec, blank_facts
 from fair_envs.parameters import encode, make_params
 
@@ -542,4 +542,16 @@ def draws(lanes: Lanes, *, site: int = chance.POLICY) -> NDArray[np.float64]:
     return out
 
 
-__all__ = ["CLOCK", "Amendment", "Lanes", "Rules", "Step", "check_seeds", "draws", "kernels", "rule", "variant_of"]
+__all__ = [
+    "CLOCK",
+    "Amendment",
+    "Lanes",
+    "Rules",
+    "Step",
+    "check_seeds",
+    "draws",
+    "inlined",
+    "kernels",
+    "rule",
+    "variant_of",
+]

@@ -245,28 +245,44 @@ PERSONAL = tuple(
 )
 """The columns that have a row for each individual."""
 
-LATE = (PREFIX + "late_individual", PREFIX + "late_feedback")
-"""The columns that have a row for each piece of late feedback."""
-
-NUMBERS_OF_A_STEP = tuple(key for key in _NAMES if key not in (*PERSONAL, *LATE))
-"""The columns that are one number."""
-
 
 def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> list[dict[str, Any]]:
     """Return one lane's facts, shape (1,), as one dictionary for each individual, which shares no memory."""
     if spec.one_person:
         return rows(columns(spec, facts, action_probs))
-    one = facts.reshape(())  # whose columns have no axis for lanes
-    lane = dict(zip(_NAMES, _ALL(one), strict=True))
-    lane[PREFIX + "action_probs"] = _probs(spec, facts, action_probs)[0]
-    lane |= {key: lane[key][()] for key in NUMBERS_OF_A_STEP}
-    own, late = [(key, lane[key]) for key in PERSONAL], [(key, lane[key]) for key in LATE]
-    told = []
-    for person in range(spec.individuals):
-        row = lane.copy()  # of the right size at once
-        for key, column in own:
-            row[key] = column[person]
-        for key, column in late:
-            row[key] = column.copy()
-        told.append(row)
-    return told
+    probs = _probs(spec, facts, action_probs)[0]
+    (
+        individual,
+        sensitive,
+        legitimate,
+        group,
+        action,
+        feedback,
+        late_individual,
+        late_feedback,
+        late_count,
+        late_dropped,
+        features,
+        outcome,
+        decided,
+    ) = _ALL(facts.reshape(()))  # whose columns have no axis for lanes
+    late_count, late_dropped, decided = late_count[()], late_dropped[()], decided[()]
+    return [  # spelled out, for a loop over the names takes twice as long
+        {
+            "fair_individual": individual[k],
+            "fair_features": features[k],
+            "fair_sensitive": sensitive[k],
+            "fair_legitimate": legitimate[k],
+            "fair_group": group[k],
+            "fair_action": action[k],
+            "fair_action_probs": probs[k],
+            "fair_feedback": feedback[k],
+            "fair_outcome": outcome[k],
+            "fair_late_individual": late_individual.copy(),
+            "fair_late_feedback": late_feedback.copy(),
+            "fair_late_count": late_count,
+            "fair_late_dropped": late_dropped,
+            "fair_decided": decided,
+        }
+        for k in range(spec.individuals)
+    ]

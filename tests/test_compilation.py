@@ -18,9 +18,9 @@ PACKAGE = Path(fair_envs.__file__).parent
 
 CONSTANTS = "STRIDE = 3\n"
 ELSEWHERE = """
-from fair_envs.core import rule
+from fair_envs.core import inlined
 
-@rule
+@inlined
 def bonus():
     return 5
 """

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.interactions import FairSpec, blank_facts, columns, facts_dtype, personal_rows, record, rows
+from fair_envs.interactions import PERSONAL, FairSpec, blank_facts, columns, facts_dtype, personal_rows, record, rows
 
 AGENTS = FairSpec(
     individuals=3,
@@ -90,6 +90,19 @@ def test_each_individual_gets_its_own_row_and_a_copy_of_what_is_shared() -> None
     assert {name: (np.dtype(v.dtype), v.shape) for name, v in people[0].items()} == {
         name: (np.dtype(dtype), shape[1:] if shape[:1] == (3,) else shape) for name, (dtype, shape, _) in SCHEMA.items()
     }
+
+
+def test_each_key_of_a_persons_row_tells_the_fact_of_its_name() -> None:
+    facts = blank_facts(AGENTS)
+    for k, name in enumerate(facts.dtype.names or ()):
+        facts[name] = 10 * k + np.arange(facts[name].size).reshape(facts[name].shape)
+    probs = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    whole = columns(AGENTS, facts, probs)
+    for person, row in enumerate(personal_rows(AGENTS, facts, probs)):
+        assert set(row) == set(whole)
+        for name, column in whole.items():
+            own = column[0][person] if name in PERSONAL else column[0]
+            np.testing.assert_array_equal(row[name], own, err_msg=name)
 
 
 def test_no_row_holds_a_python_scalar_or_a_bool() -> None:

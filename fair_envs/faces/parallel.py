@@ -62,7 +62,6 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, 1)
         self._picture = Picture(self.lanes, render_mode)
-        self._observation: NDArray[Any] | None = None
         observation_space, action_space = rules.observation_space(rules.params), rules.action_space(rules.params)
         self.observation_spaces = {name: observation_space for name in self.possible_agents}
         self.action_spaces = {name: _own(action_space) for name in self.possible_agents}
@@ -144,9 +143,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         Raises:
             ResetNeeded: The first episode has not begun.
         """
-        if self._observation is None:
+        if not self.lanes.records["key"][0]:  # which is set when an episode begins
             raise NotReset("state must follow a reset")
-        return np.array(self._observation).reshape(-1)
+        return self.lanes.observe().reshape(-1)
 
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Go back to a state and return its observations; the episode goes on from there."""
@@ -170,9 +169,8 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
 
     def _see(self, step: Step) -> dict[str, Any]:
-        self._observation = step.observation[0]
-        shown = self._observation.copy()
-        return self._living({name: shown[k] for k, name in enumerate(self.possible_agents)})
+        seen = step.observation[0]
+        return self._living({name: seen[k] for k, name in enumerate(self.possible_agents)})
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
         probs, spec = self._reported.take(), self.fair_spec

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fair_envs.chance import normal, uniform
 from fair_envs.compilation import record_of
-from fair_envs.core import Rules, rule
+from fair_envs.core import Rules, inlined, rule
 from fair_envs.envs.pursuit.params import (
     AUTHORS,
     CYCLIC,
@@ -45,21 +45,21 @@ LARGEST_SPEED = 100.0
 # ------------------------------------------------------------------------------------------------- the torus
 
 
-@rule
+@inlined
 def apart(side, here, there):
     """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
     way, half = there - here, 0.5 * side
     return way - side * (1 * (way >= half) - 1 * (way < -half))  # branches on where agents are would be mispredicted
 
 
-@rule
+@inlined
 def wrapped(side, coordinate):
     """Return a coordinate in [0, side)."""
     inside = coordinate - side * math.floor(coordinate / side)
     return inside if inside < side else 0.0
 
 
-@rule
+@inlined
 def squared_distance(lane, params, one, other):
     """Return the square of the distance of two agents on the torus."""
     x = apart(params.side, lane.position[one, 0], lane.position[other, 0])
@@ -103,7 +103,7 @@ def start(lane, params):
     keep_trail(lane)
 
 
-@rule
+@inlined
 def nearest_squared(lane, params, pursuer):
     """Return the square of the distance to the nearest free evader; 0 if there is none."""
     nearest = math.inf
@@ -138,7 +138,7 @@ def step(lane, action, params, reward, facts):
     return lane.left == 0 or (params.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
 
 
-@rule
+@inlined
 def steer(lane, chosen, params, pursuer):
     """Turn a pursuer to where its action points; no direction keeps the one before."""
     if params.action == DIRECTION:
@@ -148,7 +148,7 @@ def steer(lane, chosen, params, pursuer):
         face(lane, pursuer, math.cos(turn * chosen[pursuer]), math.sin(turn * chosen[pursuer]))
 
 
-@rule
+@inlined
 def face(lane, agent, x, y):
     """Turn an agent to a direction of any length, unless that is 0."""
     length = math.sqrt(x * x + y * y)
@@ -157,7 +157,7 @@ def face(lane, agent, x, y):
         lane.facing[agent, 1] = y / length
 
 
-@rule
+@inlined
 def flee(lane, params, agent):
     """Turn an evader away from the sum of ``(p - e) / |p - e|^2`` over the pursuers p (Eq. 7, its minimum)."""
     x, y = 0.0, 0.0
@@ -171,7 +171,7 @@ def flee(lane, params, agent):
         face(lane, agent, -x, -y)
 
 
-@rule
+@inlined
 def move(lane, params):
     """Move all agents but the caught by one step of their speed, or of their push where there are contacts."""
     for agent in range(lane.position.shape[0]):
@@ -224,13 +224,13 @@ def contact(lane, params, one, other):
         lane.force[other, axis] -= pushed
 
 
-@rule
+@inlined
 def plays(lane, params, agent):
     """Return whether an agent is no captured evader."""
     return agent < params.pursuers or lane.free[agent - params.pursuers] != 0
 
 
-@rule
+@inlined
 def speed_of(lane, params, agent):
     """Return an agent's speed."""
     return params.evader_speed if agent >= params.pursuers else lane.speed[agent]
@@ -242,7 +242,7 @@ def radius_of(params, agent):
     return params.evader_radius if agent >= params.pursuers else params.pursuer_radius
 
 
-@rule
+@inlined
 def catch(lane, params):
     """Let every pursuer that is close enough catch; return how many evaders are caught now."""
     for pursuer in range(params.pursuers):
@@ -260,7 +260,7 @@ def catch(lane, params):
     return evaders
 
 
-@rule
+@inlined
 def within(lane, params, one, other, reach):
     """Return whether two agents are closer than that; the published code does not see across the seam."""
     if params.legacy_physics:
@@ -268,7 +268,7 @@ def within(lane, params, one, other, reach):
     return math.sqrt(squared_distance(lane, params, one, other)) < reach
 
 
-@rule
+@inlined
 def pay(lane, params, evaders, reward):
     """Pay for captures: all pursuers for each evader, or for each captor, or each pursuer for its own."""
     captors = 0
@@ -283,7 +283,7 @@ def pay(lane, params, evaders, reward):
             reward[pursuer] -= params.step_penalty
 
 
-@rule
+@inlined
 def keep_trail(lane):
     """Keep where everybody is, for the picture, in place of the oldest."""
     for agent in range(lane.position.shape[0]):
@@ -297,7 +297,7 @@ def keep_trail(lane):
 # ---------------------------------------------------------------------------------------- what is seen and told
 
 
-@rule
+@inlined
 def observe(lane, params, observation):
     """Write what each pursuer sees; into the lane first, since each rule that is handed an array counts its owners."""
     seen = lane.seen
@@ -344,7 +344,7 @@ def write_positions(lane, params, pursuer):
     write_own(lane, params, pursuer, place)
 
 
-@rule
+@inlined
 def write_ways(lane, params, pursuer):
     """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own numbers."""
     row = lane.seen[pursuer]
@@ -360,7 +360,7 @@ def write_ways(lane, params, pursuer):
     write_own(lane, params, pursuer, place)
 
 
-@rule
+@inlined
 def write_other(lane, params, pursuer, other, place):
     """Write the way to another agent, and where it heads; return the next place."""
     row = lane.seen[pursuer]
@@ -390,7 +390,7 @@ def write_angles(lane, pursuer, other, place):
     return place
 
 
-@rule
+@inlined
 def write_own(lane, params, pursuer, place):
     """Write where the pursuer heads and how fast it is, if that is observed."""
     row = lane.seen[pursuer]
@@ -402,7 +402,7 @@ def write_own(lane, params, pursuer, place):
         row[place] = lane.speed[pursuer]
 
 
-@rule
+@inlined
 def teammate(lane, params, pursuer, k):
     """Return the k-th team-mate in the order in which the pursuer sees them."""
     if params.teammates == SORTED:
@@ -427,7 +427,7 @@ def sort_by_distance(lane, params, pursuer):
         lane.far[place] = far
 
 
-@rule
+@inlined
 def describe(lane, params, facts):
     """Write who the pursuers are; their features are how far the nearest free evader is, and how fast they are."""
     for pursuer in range(params.pursuers):
