@@ -145,7 +145,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         """
         if not self.lanes.records["key"][0]:  # which is set when an episode begins
             raise NotReset("state must follow a reset")
-        return self.lanes.observe().reshape(-1)
+        return np.array(self.lanes.observe().reshape(-1))
 
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Go back to a state and return its observations; the episode goes on from there."""
