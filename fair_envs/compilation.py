@@ -43,9 +43,10 @@ def rule(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Return a rule that is compiled into each rule that calls it: a call takes as long as a few numbers' arithmetic.
+    """Return a rule that is compiled into each rule that calls it, which saves the call.
 
-    For what is short and called often; what is long, or called in many places, takes several times as long to compile.
+    For what each step does, if it is short; what is long, or called in many places, takes several times as long to
+    compile.
     """
     return _rule(function, inline=True)
 

@@ -283,10 +283,10 @@ def begin_ray(jobs: int) -> None:
 
 
 def answering_address() -> str:
-    """Return ``RAY_ADDRESS``, where somebody answers; empty: it is not set.
+    """Return ``RAY_ADDRESS``, where somebody answers if it is a host and a port; empty: it is not set.
 
     Raises:
-        ValueError: Nobody answers.
+        ValueError: Nobody answers there.
     """
     address = os.environ.get("RAY_ADDRESS", "")
     try:
@@ -348,9 +348,9 @@ def check_engine(engine: str, jobs: int) -> None:
         raise ValueError(f"engine must be one of {', '.join(get_args(EngineName))}, got {engine!r}")
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
-    if engine == "ray" and find_spec("ray") is None:
-        raise ImportError("engine 'ray' needs ray; install it with: pip install 'fair-envs[ray]'")
     if engine == "ray":
+        if find_spec("ray") is None:
+            raise ImportError("engine 'ray' needs ray; install it with: pip install 'fair-envs[ray]'")
         import ray
 
         if not ray.is_initialized():

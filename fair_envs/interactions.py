@@ -247,7 +247,7 @@ PERSONAL = tuple(
 
 
 def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> list[dict[str, Any]]:
-    """Return one lane's facts, shape (1,), as one dictionary for each individual, which shares no memory."""
+    """Return one lane's facts, shape (1,), as one dictionary for each individual; no two share memory."""
     if spec.one_person:
         return rows(columns(spec, facts, action_probs))
     probs = _probs(spec, facts, action_probs)[0]

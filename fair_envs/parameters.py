@@ -113,14 +113,15 @@ def _flag(name: str, value: Any) -> bool:
 def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
     abstract, word = (numbers.Integral, "an integer") if kind is int else (numbers.Real, "a finite number")
     is_number = isinstance(value, abstract) and not isinstance(value, bool)
-    if not (is_number and -math.inf < value < math.inf):
-        raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {value!r}")
-    if not bounds.low <= value <= bounds.high:
-        raise ValueError(f"{name} must be {bounds}, got {value!r}")
     try:
-        return kind(value)  # type: ignore[no-any-return]
+        number = kind(value) if is_number else math.nan
     except OverflowError:  # an integer that no float can hold
-        raise ValueError(f"{name} must be {word}, got {value!r}") from None
+        number = math.inf
+    if not -math.inf < number < math.inf:
+        raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {value!r}")
+    if not bounds.low <= number <= bounds.high:
+        raise ValueError(f"{name} must be {bounds}, got {value!r}")
+    return number
 
 
 def value_of(text: Any, kind: Any) -> Any:

@@ -12,17 +12,21 @@ import pytest
 from numba import njit
 
 import fair_envs
-from fair_envs.compilation import COMPILED, cache_folder, record_of, rule
+from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule
 
 PACKAGE = Path(fair_envs.__file__).parent
 
 CONSTANTS = "STRIDE = 3\n"
 ELSEWHERE = """
-from fair_envs.core import inlined
+from fair_envs.core import inlined, rule
+
+@rule
+def base():
+    return 4
 
 @inlined
 def bonus():
-    return 5
+    return base() + 1
 """
 RULES = '''
 import sys
@@ -151,7 +155,7 @@ def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
         ("fair_envs/chance.py", "0x9E3779B9", "0x9E3779BB"),
         ("walk.py", "1 + action[0]", "2 + action[0]"),
         ("constants.py", "STRIDE = 3", "STRIDE = 4"),
-        ("elsewhere/deep.py", "return 5", "return 6"),
+        ("elsewhere/deep.py", "return 4", "return 6"),
     ],
     ids=["in the package", "in the rules", "in a file beside the rules", "in another package"],
 )
@@ -225,7 +229,7 @@ def test_a_rule_is_compiled_once_for_all_constants_and_is_plain_python_to_python
     assert plus_three(4) == 7
     assert halved(7) == 4
     assert len(plus.signatures) == len(count_down.signatures) == 1
-    assert plus("a", more="b") == "ab"
+    assert plus("a", more="b") == inlined(plus.py_func)("a", more="b") == "ab"
     assert plus.__name__ == "plus"
 
 

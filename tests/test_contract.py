@@ -755,6 +755,9 @@ def spoilt_actions(space: gym.Space[Any], good: NDArray[Any]) -> list[tuple[Any,
             spoilt.append((changed, f"action must be between .* got {value}"))
         spoilt.append((good.astype(float), "action must hold integers, got float64"))
         spoilt.append((good.astype(bool), "action must hold integers, got bool"))
+        spoilt.append((good.astype("m8[s]"), r"action must hold integers, got timedelta64\[s\]"))
+    else:
+        spoilt.append((good.astype(complex), "action must hold real numbers, got complex128"))
     return spoilt
 
 

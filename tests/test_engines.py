@@ -130,13 +130,15 @@ def test_after_an_error_no_cell_begins_and_those_that_run_are_kept(tmp_path: Pat
 
 
 PARENT = """
+import faulthandler
 from pathlib import Path
 from fair_envs.engines import run_cells
 from tests.jobs import Slow
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(50)  # says what it waits for, if it does
     folder = Path({folder!r})
-    cells = [Slow(number=k, folder=str(folder / "begun"), seconds=60.0) for k in range(6)]
+    cells = [Slow(number=k, folder=str(folder / "begun"), seconds=120.0) for k in range(6)]
     run_cells(cells, folder / "cells", jobs=2, progress=False)
 """
 
@@ -177,7 +179,7 @@ def test_workers_end_with_the_process_that_began_them(number: signal.Signals, tm
         assert until(lambda: len(list((tmp_path / "begun").iterdir())) == 2, seconds=60)
         workers = [int(path.name.partition("-")[2]) for path in (tmp_path / "begun").iterdir()]
         parent.send_signal(number)  # to the parent alone
-        _, said = parent.communicate(timeout=20)
+        _, said = parent.communicate(timeout=60)
         assert until(lambda: not any(alive(worker) for worker in workers), seconds=20)
         assert parent.returncode == -number
         assert (b"KeyboardInterrupt" in said) == (number == signal.SIGINT)
@@ -186,6 +188,7 @@ def test_workers_end_with_the_process_that_began_them(number: signal.Signals, tm
     finally:
         if parent.poll() is None:
             os.killpg(parent.pid, signal.SIGKILL)
+            print(parent.communicate()[1].decode())
 
 
 def test_workers_compute_on_one_thread_and_this_process_is_left_alone(

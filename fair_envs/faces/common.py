@@ -107,7 +107,7 @@ class ActionCheck:
         if given.shape != shape:
             raise ValueError(f"action must have shape {shape}, got {given.shape}")
         if given.dtype.kind not in ("iu" if self.discrete else "iuf"):  # of NumPy's kinds: integers, and reals
-            raise ValueError(f"action must hold {'integers' if self.discrete else 'numbers'}, got {given.dtype}")
+            raise ValueError(f"action must hold {'integers' if self.discrete else 'real numbers'}, got {given.dtype}")
         low, high = self._bounds_of(shape)
         inside = (given >= low) & (given <= high)  # False for NaN too
         if np.count_nonzero(inside) < inside.size:  # three times as fast as to ask whether all are
@@ -116,7 +116,7 @@ class ActionCheck:
         return np.array(given, dtype=self._dtype, order="C")  # a copy: the caller may write into its own meanwhile
 
     def _bounds_of(self, shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the least and the largest actions in a shape, laid out for it once: to broadcast takes twice as long.
+        """Return the least and the largest actions in a shape, laid out for it once: to broadcast takes longer.
 
         Joint control joins the agents' actions one after another.
         """

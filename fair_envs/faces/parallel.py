@@ -62,6 +62,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, 1)
         self._picture = Picture(self.lanes, render_mode)
+        self._observation: NDArray[Any] | None = None
         observation_space, action_space = rules.observation_space(rules.params), rules.action_space(rules.params)
         self.observation_spaces = {name: observation_space for name in self.possible_agents}
         self.action_spaces = {name: _own(action_space) for name in self.possible_agents}
@@ -143,9 +144,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         Raises:
             ResetNeeded: The first episode has not begun.
         """
-        if not self.lanes.records["key"][0]:  # which is set when an episode begins
+        if self._observation is None:
             raise NotReset("state must follow a reset")
-        return np.array(self.lanes.observe().reshape(-1))
+        return np.array(self._observation).reshape(-1)
 
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Go back to a state and return its observations; the episode goes on from there."""
@@ -163,19 +164,23 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         if not isinstance(actions, dict):
             raise ValueError(f"actions must be a dictionary of one entry for each living agent, got {actions!r}")
         if actions.keys() != set(self.agents):
-            odd = sorted(set(actions) ^ set(self.agents))
+            odd = sorted(set(actions) ^ set(self.agents), key=str)
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
         stacked = [actions.get(name, self._of_nobody) for name in self.possible_agents]
         return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
 
     def _see(self, step: Step) -> dict[str, Any]:
-        seen = step.observation[0]
+        self._observation = step.observation[0]
+        seen = self._observation.copy()
         return self._living({name: seen[k] for k, name in enumerate(self.possible_agents)})
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
         probs, spec = self._reported.take(), self.fair_spec
-        told = personal_rows if self.lanes.rules.multi_agent else lambda *lane: rows(columns(*lane))
-        return self._living(dict(zip(self.possible_agents, told(spec, step.facts, probs), strict=True)))
+        if self.lanes.rules.multi_agent:
+            told = personal_rows(spec, step.facts, probs)
+        else:
+            told = rows(columns(spec, step.facts, probs))
+        return self._living(dict(zip(self.possible_agents, told, strict=True)))
 
     def _left(self) -> Collection[str]:
         """Return the agents that have left before the others."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fair_envs.engines import Engine, check_engine, opened, run_cells
 from fair_envs.search.objectives import numbers
-from fair_envs.search.settings import KEPT, Search, check_same
+from fair_envs.search.settings import KEPT, Search, check_same, keep, kept
 from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
 from fair_envs.system_cells import SystemCell, joined, plain, system_cells
 from fair_envs.systems import TOTAL, Episodes
@@ -155,7 +155,8 @@ def begun(
         jobs: See `design`.
 
     Raises:
-        ValueError: An unknown engine, a folder of another search, no database, or one of another search.
+        ValueError: An unknown engine, a Ray cluster that does not answer, a folder of another search, no database, or
+            one of another search.
         ImportError: The engine is not installed.
     """
     check_engine(engine, jobs)
@@ -188,22 +189,22 @@ class Place(NamedTuple):
         """Return the place of a new search, or of the one in a folder.
 
         Raises:
-            ValueError: The search in the folder is kept in another place.
+            ValueError: The search in the folder is kept in another place, or nobody can tell where.
         """
         now = cls(name, "" if storage is None else shown(storage), uuid.uuid4().hex)
         if not (out / PLACE).is_file():
             return now
-        kept = cls(**json.loads((out / PLACE).read_text()))
+        before = cls(**kept(out / PLACE, names=cls._fields))
         for what in ("storage", "name"):
-            if getattr(kept, what) != getattr(now, what):
+            if getattr(before, what) != getattr(now, what):
                 raise ValueError(
-                    f"{what} must be that of the search in {out}, {getattr(kept, what)!r}, got {getattr(now, what)!r}"
+                    f"{what} must be that of the search in {out}, {getattr(before, what)!r}, got {getattr(now, what)!r}"
                 )
-        return kept
+        return before
 
     def save(self, out: Path) -> None:
         """Write it into a folder."""
-        (out / PLACE).write_text(json.dumps(self._asdict(), indent=2) + "\n")
+        keep(out / PLACE, self._asdict())
 
 
 class _Run:

@@ -94,8 +94,9 @@ class Search:
         object.__setattr__(self, "least_episodes", min(self.least_episodes, self.episodes))
         for name, dimension in self.dimensions.items():
             check_drawable(name, dimension)
-        if self.sampler == "cma-es" and not any(isinstance(one, Between) for one in self.dimensions.values()):
-            raise ValueError(f"sampler 'cma-es' needs a range of numbers, got options alone: {', '.join(ranges)}")
+        several = [one for one in self.dimensions.values() if isinstance(one, Between) and one.low < one.high]
+        if self.sampler == "cma-es" and not several:
+            raise ValueError(f"sampler 'cma-es' needs a range of several numbers, got {', '.join(ranges)}")
 
     @cached_property
     def dimensions(self) -> dict[str, Dimension]:
@@ -152,9 +153,7 @@ class Search:
     def save(self, folder: Path) -> None:
         """Write everything into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f".{KEPT}"
-        part.write_text(json.dumps(self.as_dict(), indent=2) + "\n")
-        os.replace(part, folder / KEPT)
+        keep(folder / KEPT, self.as_dict())
 
     @classmethod
     def read(cls, folder: Path) -> "Search":
@@ -166,15 +165,14 @@ class Search:
         path = folder / KEPT
         if not path.is_file():
             raise ValueError(f"out must be the folder of a search, got {folder} without {KEPT}")
-        try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            kept = {name: told.pop(name) for name in ("contents", "sources")}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"out must be the folder of a search, got {folder}, whose {KEPT} is damaged") from error
-        if kept["sources"] != sources():
+        told = kept(path, names=("contents", "sources"))
+        before, by = told.pop("contents"), told.pop("sources")
+        if by != sources():
             raise ValueError(f"out must be the folder of a search by this version of fair-envs, got {folder}")
+        if set(told) != {each.name for each in fields(cls)}:
+            raise _damaged(path)
         search = cls(**told)
-        if contents(search.policy) != kept["contents"]:
+        if contents(search.policy) != before:
             raise ValueError(f"policy must be what it was when the search began, {search.policy!r} has changed")
         return search
 
@@ -204,6 +202,32 @@ def check_same(kept: Mapping[str, Any], search: Search, *, where: str) -> None:
                 f"{where} must be that of the same search, got another one: {name} is {kept.get(name)!r} there, "
                 f"{value!r} here"
             )
+
+
+def keep(path: Path, told: Mapping[str, Any]) -> None:
+    """Write names and values as a JSON file, which is there as a whole or not at all."""
+    part = path.with_name(f".{path.name}")
+    part.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+def kept(path: Path, *, names: Sequence[str]) -> dict[str, Any]:
+    """Return what was written.
+
+    Raises:
+        ValueError: It is no JSON, or without some of the names.
+    """
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _damaged(path) from error
+    if not isinstance(told, dict) or not set(names) <= set(told):
+        raise _damaged(path)
+    return told
+
+
+def _damaged(path: Path) -> ValueError:
+    return ValueError(f"out must be the folder of a search, got {path.parent}, whose {path.name} is damaged")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Names of `fair_envs.baselines` come from their modules when they are asked for; FairTraffic's drivers need none."""
+"""Names of `fair_envs.baselines` come from their modules when they are asked for."""
 
 import ast
 import subprocess
@@ -12,13 +12,20 @@ pytest.importorskip("stable_baselines3")
 from fair_envs import baselines
 
 SOURCE = Path(baselines.__file__)
+ROOT = SOURCE.resolve().parents[1]
 
 
-def test_importing_designed_agents_imports_no_torch() -> None:
-    program = "import sys, fair_envs.envs.traffic.drivers; print(*{'torch', 'stable_baselines3'} & set(sys.modules))"
-    folder = SOURCE.resolve().parents[1]
-    run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
+@pytest.mark.parametrize("module", ["baselines", "baselines.ppo", "baselines.pursuit"])
+@pytest.mark.parametrize("missing", ["torch", "stable_baselines3"])
+def test_every_module_names_the_extra_that_is_missing(module: str, missing: str) -> None:
+    program = f"""
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "{missing}" else found(name, *rest)
+import fair_envs.{module}
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "ImportError: fair_envs.baselines needs Stable-Baselines3; install it with: pip install" in run.stderr
 
 
 def test_the_table_of_modules_is_what_type_checkers_are_told() -> None:

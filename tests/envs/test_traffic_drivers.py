@@ -1,5 +1,8 @@
 """Drivers of FairTraffic choose what they say they choose, by what they are shown."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,3 +112,10 @@ def test_wrong_settings_are_named() -> None:
         ShortestTime(RULES, per_car=-1)
     with pytest.raises(ValueError, match="tolls must be True or False, got 'no'"):
         ShortestTime(RULES, tolls="no")  # type: ignore[arg-type]
+
+
+def test_drivers_need_no_torch() -> None:
+    program = "import sys, fair_envs.envs.traffic.drivers; print(*{'torch', 'stable_baselines3'} & set(sys.modules))"
+    folder = Path(__file__).parents[2]
+    run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

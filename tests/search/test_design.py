@@ -19,7 +19,7 @@ import optuna
 from fair_envs.engines import FailedCellsError
 from fair_envs.players import player_named
 from fair_envs.search import design as module
-from fair_envs.search.design import Found, design
+from fair_envs.search.design import Found, begun, design
 from fair_envs.search.report import compare, price, save, trials_table
 from fair_envs.search.settings import HELD_OUT_SEEDS, SEARCH_SEEDS, SEEDS_EACH, Search, read_toml
 from fair_envs.search.trials import Trials
@@ -310,11 +310,23 @@ def test_the_results_are_files_for_people_and_programs(found: Found, tmp_path: P
     assert trials_table(found).row_count == 7
 
 
-@pytest.mark.parametrize("kept", ["{", "[]", "{}"])
-def test_a_damaged_search_is_told(kept: str, tmp_path: Path) -> None:
-    (tmp_path / "search.json").write_text(kept)
-    with pytest.raises(ValueError, match="is damaged"):
-        Search.read(tmp_path)
+@pytest.mark.parametrize("file", ["search.json", "place.json"])
+@pytest.mark.parametrize("kept", ["{", "[]", "{}", "without"])
+def test_a_damaged_search_is_told(kept: str, file: str, tmp_path: Path) -> None:
+    begun(search_for(), out=tmp_path)
+    told = json.loads((tmp_path / file).read_text())
+    (tmp_path / file).write_text(json.dumps(dict(list(told.items())[1:])) if kept == "without" else kept)
+    with pytest.raises(ValueError, match=f"whose {file} is damaged"):
+        begun(search_for(), out=tmp_path)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_a_cluster_that_does_not_answer_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with pytest.raises(ValueError, match="RAY_ADDRESS must name a Ray cluster"):
+        design(search_for(), out=tmp_path / "out", engine="ray")
+    assert not (tmp_path / "out").exists()
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------
@@ -334,9 +346,13 @@ def test_a_damaged_search_is_told(kept: str, tmp_path: Path) -> None:
         ({"sampler": "grid"}, ValueError, "sampler must be one of 'tpe', 'cma-es', 'nsga-ii', 'random', got 'grid'"),
         ({"sampler": "cma-es"}, ValueError, "sampler 'cma-es' needs one objective"),
         (
-            {"sampler": "cma-es", "objectives": ["total_return"], "ranges": {"human_lanes": "|all"}},
+            {
+                "sampler": "cma-es",
+                "objectives": ["total_return"],
+                "ranges": {"human_lanes": "|all", "signal_period": "4:6:5"},
+            },
             ValueError,
-            "sampler 'cma-es' needs a range of numbers, got options alone: human_lanes",
+            "sampler 'cma-es' needs a range of several numbers, got human_lanes, signal_period",
         ),
         ({"trials": 0}, ValueError, "trials must be at least 1, got 0"),
         ({"episodes": 1}, ValueError, "episodes must be between 2"),

@@ -304,7 +304,7 @@ def observe(lane, params, observation):
     if params.observation == TORUS:
         measure_angles(lane, params)
     for pursuer in range(params.pursuers):
-        if params.teammates == SORTED:
+        if params.teammates == SORTED and not params.blind:
             sort_by_distance(lane, params, pursuer)
         if params.observation == AUTHORS:
             write_positions(lane, params, pursuer)
