@@ -131,11 +131,13 @@ def test_after_an_error_no_cell_begins_and_those_that_run_are_kept(tmp_path: Pat
 
 PARENT = """
 import faulthandler
+import signal
 from pathlib import Path
 from fair_envs.engines import run_cells
 from tests.jobs import Slow
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and these inherit
     faulthandler.dump_traceback_later(50)  # says what it waits for, if it does
     folder = Path({folder!r})
     cells = [Slow(number=k, folder=str(folder / "begun"), seconds=120.0) for k in range(6)]
