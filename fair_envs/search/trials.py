@@ -64,7 +64,7 @@ class Trials:
         self._search, self._me, self._name = search, me, name
         try:
             storage = _opened(url)
-            known = [study.study_name for study in optuna.get_all_study_summaries(storage, include_best_trial=False)]
+            known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
             if name in known:
                 kept = optuna.load_study(study_name=name, storage=storage).user_attrs.get(SETTINGS)
                 check_same(kept or {}, search, where=f"storage, under the name {name!r},")
