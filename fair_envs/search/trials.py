@@ -27,7 +27,7 @@ SERIES, STOPPED, CLAIM = "series", "stopped", "claim"  # and of its trials
 STALE = 300.0  # seconds after which another machine takes over what one has not finished a round of
 LOCKED = 60.0  # seconds after which another machine proposes a batch that one has begun to
 PATIENCE = 0.5  # seconds between two looks at what other machines have done
-ATTEMPTS = 4  # to open a database whose tables another machine is making
+ATTEMPTS = 4  # to open a database whose tables, or to read a search whose settings, another machine is writing
 
 
 class Trial(NamedTuple):
@@ -66,8 +66,7 @@ class Trials:
             storage = _opened(url)
             known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
             if name in known:
-                kept = optuna.load_study(study_name=name, storage=storage).user_attrs.get(SETTINGS)
-                check_same(kept or {}, search, where=f"storage, under the name {name!r},")
+                check_same(_settings(storage, name), search, where=f"storage, under the name {name!r},")
             self._study = optuna.create_study(
                 storage=storage, study_name=name, directions=directions(search), load_if_exists=True
             )
@@ -251,6 +250,15 @@ def _opened(url: str) -> optuna.storages.RDBStorage:
                 raise
             time.sleep(PATIENCE)
     raise AssertionError("every attempt returns or raises")
+
+
+def _settings(storage: optuna.storages.RDBStorage, name: str) -> Mapping[str, Any]:
+    """Return the settings of the search of a name; another machine may have made it and be about to write them."""
+    for _ in range(ATTEMPTS):
+        if kept := optuna.load_study(study_name=name, storage=storage).user_attrs.get(SETTINGS):
+            return dict(kept)
+        time.sleep(PATIENCE)
+    return {}
 
 
 def shown(url: str) -> str:

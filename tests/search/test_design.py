@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ from fair_envs.search import design as module
 from fair_envs.search.design import Found, begun, design
 from fair_envs.search.report import compare, price, save, trials_table
 from fair_envs.search.settings import HELD_OUT_SEEDS, SEARCH_SEEDS, SEEDS_EACH, Search, read_toml
-from fair_envs.search.trials import Trials
+from fair_envs.search.trials import SETTINGS, Trials
 from fair_envs.systems import play_system
 
 TOWN: dict[str, Any] = {
@@ -365,6 +366,16 @@ def test_a_cluster_that_does_not_answer_leaves_nothing(tmp_path: Path, monkeypat
 def test_a_search_that_cannot_be_is_refused(changes: Mapping[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         search_for(**changes)
+
+
+def test_a_search_whose_settings_another_machine_is_about_to_write_is_joined(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    study = optuna.create_study(storage=url, study_name="town", directions=["minimize", "maximize"])
+    with ThreadPoolExecutor(1) as machine:
+        joining = machine.submit(Trials, search_for(), url, name="town", me="b")
+        time.sleep(0.7)
+        study.set_user_attr(SETTINGS, search_for().as_dict())
+        assert joining.result().done() == []
 
 
 def test_a_database_of_another_search_is_refused_and_left_as_it_was(found: Found, tmp_path: Path) -> None:
