@@ -15,10 +15,10 @@ from fair_envs.chance import normal_of, words
 from fair_envs.core import Lanes
 from fair_envs.envs.fraud import parallel_env
 from fair_envs.envs.fraud.people import PERSON, hourly_rate
-from fair_envs.envs.fraud.rules import Fraud, hours_ahead, largest_population, take_card
+from fair_envs.envs.fraud.rules import Fraud, find_victim, hours_ahead, largest_population, take_card
 from fair_envs.envs.fraud.tables import calendar, offset
 from tests.envs.fraud_scenes import CUSTOMER, EU, FRAUDSTER, NA, decide, play, scene, take_from_lists
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 IGNORE, AUTHENTICATE = 0, 1
 
@@ -146,6 +146,7 @@ def test_who_stays_after_a_transaction(fraud: bool, stays: float) -> None:
     assert batch.records["here"][:, agent].mean() == pytest.approx(stays, abs=0.03)
 
 
+@uncompiled
 def test_who_has_left_makes_no_more_transactions() -> None:
     batch = scene(customer_stays=0.0)
     decide(batch, IGNORE)
@@ -287,6 +288,7 @@ def test_feedback_on_the_accepted_is_told_about_payments_that_were_let_through()
         assert (batch.records["known"][0], batch.records["known_frauds"][0]) == (known, known)
 
 
+@uncompiled
 def test_the_observed_share_of_frauds_counts_what_was_revealed() -> None:
     for feedback, share in (("full", 1.0), ("none", 0.0), ("accepted", 1.0), ("delayed", 0.0)):
         batch = scene(fraud=True, feedback=feedback)
@@ -456,6 +458,19 @@ def test_episodes_differ() -> None:
 
 
 # -------------------------------------------------------------------------------------------------- population
+
+
+@uncompiled
+def test_any_of_hundreds_of_customers_can_be_robbed() -> None:
+    """More than an integer of eight bits counts, as the table's entries are."""
+    rules = Fraud(customers=300, fraudsters=1)
+    batch = Lanes(rules, 1)
+    batch.seed(0)
+    batch.restart()
+    lane, world = batch.records.view(np.recarray)[0], world_of(rules)
+    lane.card[:300] = 0
+    lane.country[:300], lane.currency[:300] = np.argwhere(world.can_be_stolen)[0]
+    assert [find_victim(lane, world, where) for where in (0.0, 0.5, 0.999)] == [0, 150, 299]
 
 
 def test_there_is_room_for_everybody_who_can_join() -> None:

@@ -200,7 +200,7 @@ def can_be_robbed(lane, world, agent):
     """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
     if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
         return False
-    return world.can_be_stolen[lane.country[agent], lane.currency[agent]]
+    return world.can_be_stolen[lane.country[agent], lane.currency[agent]] != 0
 
 
 # ----------------------------------------------------------------------------------------------- a decision
