@@ -31,6 +31,7 @@ from fair_envs.systems import (
     total_return,
 )
 from fair_envs.wrappers.twin import Twins, choose
+from tests.helpers import uncompiled
 from tests.leavers import Leavers
 from tests.leavers import env as leavers_in_turn
 from tests.leavers import parallel_env as leavers
@@ -131,6 +132,7 @@ def test_gaps_in_what_is_decided_are_those_of_a_history_fed_by_the_gym_face() ->
     assert {key[1] for key in found(played, attributes=["gender"])} == {"gender"}
 
 
+@uncompiled
 def test_who_sends_out_guards_decides_for_and_against_nobody_but_has_a_return() -> None:
     rules = make_rules("FairAttention-v0", horizon=5)
     played = play_system(rules, playing_at_random(rules), episodes=2)

@@ -33,6 +33,7 @@ from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.baselines.rollouts import Agent, collect
 from fair_envs.envs.attention.rules import decode
 from fair_envs.metrics.long_term import ShareDeviation
+from tests.helpers import uncompiled
 
 RATES = np.array([[8.0, 6.0, 4.0, 3.0, 1.5]])
 
@@ -51,11 +52,13 @@ def shares(agent: Agent, observation: NDArray[Any]) -> NDArray[np.float64]:
 # ------------------------------------------------------------------------------------------------ the agents
 
 
+@uncompiled
 def test_uniform_sends_units_anywhere() -> None:
     env = town()
     np.testing.assert_allclose(shares(Uniform(env), env.reset(seed=0)[0]), 6 / 5)
 
 
+@uncompiled
 def test_round_robin_sends_one_unit_everywhere_and_the_sixth_in_turn() -> None:
     env = town()
     observation, _ = env.reset(seed=0)
@@ -103,6 +106,7 @@ def test_greed_keeps_to_limits_and_to_what_is_there() -> None:
     assert counts.sum() == 6 and counts[0, 4] == 2 and (counts[0, :2] == 1).all()
 
 
+@uncompiled
 def test_naive_matching_counts_what_it_sees() -> None:
     env = town(decrease_rate=0.0, increase_rates=0.0)
     agent, total = NaiveMatching(env, decay=0.0), np.zeros((3, 5))

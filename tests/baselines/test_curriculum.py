@@ -108,6 +108,7 @@ def followed(course: Curriculum, *, steps: int, lanes: int = 2, **parameters: An
     return follow, seen
 
 
+@uncompiled
 def test_an_episode_has_the_speed_of_when_it_began_all_the_time() -> None:
     _, seen = followed(Linear(0.05, 0.01), steps=20)
     speeds = np.array(seen.speeds)[:, :, 0]  # after each step; the episodes last four

@@ -17,6 +17,7 @@ from fair_envs.registration import register
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import Treasure
 from tests.ferry import BOARD, REFUSE, Vector
+from tests.helpers import uncompiled
 
 th.set_num_threads(1)
 FERRY = "SingleFerry-v0"
@@ -60,6 +61,7 @@ def test_a_threshold_looks_at_the_hidden_score() -> None:
     assert all((e.actions == BOARD).all() for e in played(env, Threshold(env, 0, score="feedback")))
 
 
+@uncompiled
 def test_designed_agents_play_for_vector_rewards_too() -> None:
     env = FairnessObjectives(world(), ["SP", "TE"], SlidingWindow(20), keep=False)
     assert played(env, Correct(env))[0].rewards.shape[1] == 3

@@ -30,6 +30,7 @@ from fair_envs.baselines.pursuit_evaluation import (
 from fair_envs.core import Lanes, Rules
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.envs.pursuit.rules import Pursuit
+from tests.helpers import uncompiled
 
 E6 = [[1, 1], [5, 2], [4, 5.5], [3, 3]]
 GREEDY_E6 = [0.785398, 2.677945, -1.951303]
@@ -101,7 +102,7 @@ def test_s1_greedy_pursuers_head_across_the_seam() -> None:
     )
 
 
-@pytest.mark.nojit
+@uncompiled
 def test_greedy_pursuers_head_for_the_nearest_evader_that_is_free() -> None:
     lanes = placed([[1, 1], [5, 5], [2, 1], [5, 4]], pursuers=2, evaders=2)
     assert greedy_angles(lanes) == pytest.approx([0, -math.pi / 2])
@@ -290,6 +291,7 @@ def test_a_team_within_keeps_its_plans_by_role() -> None:
     assert equal(one, other)
 
 
+@uncompiled
 def test_pursuers_of_different_speeds_cannot_change_roles() -> None:
     with pytest.raises(ValueError, match=r"pursuers of one speed to exchange their roles, got \[1.0, 0.5\]"):
         play_team(ShuffledRoles(Greedy()), Pursuit(speeds=[1, 0.5]), episodes=1, seed=0)

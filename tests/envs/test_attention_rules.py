@@ -284,6 +284,7 @@ def test_the_reward_weighs_discovered_and_missed_incidents() -> None:
     assert send(lanes, A1_UNITS).reward.item() == 2 * 6 - 16
 
 
+@uncompiled
 def test_unequal_shares_of_the_window_can_be_penalised() -> None:
     lanes = town(share_penalty=1.0, share_tolerance=0.1, discovered_reward=0.0, missed_penalty=0.0, window=3)
     rewards = [send(lanes, units).reward.item() for units in (A1_UNITS, [0] * 6, [0, 1, 1, 2, 3, 4])]
@@ -292,6 +293,7 @@ def test_unequal_shares_of_the_window_can_be_penalised() -> None:
     assert send(lanes, [1, 2, 2, 3, 4, 4]).reward.item() == pytest.approx(expected)
 
 
+@uncompiled
 def test_shares_are_not_penalised_within_the_tolerance() -> None:
     lanes = town(share_penalty=5.0, share_tolerance=0.14, discovered_reward=0.0, missed_penalty=0.0, window=3)
     assert send(lanes, A1_UNITS).reward.item() == 0
@@ -376,6 +378,7 @@ def test_episodes_longer_than_the_horizon_leave_memory_alone() -> None:
 # ---------------------------------------------------------------------------------------------- the faces
 
 
+@uncompiled
 @pytest.mark.filterwarnings("ignore:.*recommend .*using? a symmetric", "ignore:.*recommend you to use a symmetric")
 @pytest.mark.parametrize(
     "given",

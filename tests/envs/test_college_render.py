@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Lanes
 from fair_envs.envs.college import render
 from fair_envs.envs.college.rules import ADMIT, ADVANTAGED, DISADVANTAGED, GROUPS, College
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 pytest.importorskip("pygame")
 
@@ -122,6 +122,7 @@ def test_every_mode_draws_and_leaves_the_episode_as_it_was(mode: str) -> None:
     env.close()
 
 
+@uncompiled
 @pytest.mark.parametrize("applicants", [1, 3, 200])
 def test_rounds_of_any_size_fit(applicants: int) -> None:
     renderer, lane = played(1, applicants=applicants)

@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 
 from fair_envs.core import Lanes
 from fair_envs.envs.college.rules import ADVANTAGED, DISADVANTAGED, OBSERVED, College, quantile
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 A, D = ADVANTAGED, DISADVANTAGED
 
@@ -76,7 +76,7 @@ def admitted(lanes: Lanes) -> list[float]:
 # ------------------------------------------------------------------------------------------- who manipulates
 
 
-@pytest.mark.nojit
+@uncompiled
 def test_whoever_falls_short_raises_the_score_to_the_threshold_if_it_is_worth_it() -> None:
     """With costs of 3 and 4 a gain of 1 is worth 0.33 and 0.25 points, as in the published test."""
     lanes = college(advantaged_cost=3.0, disadvantaged_cost=4.0)
@@ -88,6 +88,7 @@ def test_whoever_falls_short_raises_the_score_to_the_threshold_if_it_is_worth_it
     np.testing.assert_allclose(played.facts["features"][0, :, 0], [0.1, 0.3, 0.8, 0.8, 0.8, 0.9], rtol=1e-6)
 
 
+@uncompiled
 def test_nobody_raises_the_score_further_than_allowed() -> None:
     lanes = college(advantaged_cost=3.0, disadvantaged_cost=4.0, largest_change=0.1)
     publish(lanes, 0.8)

@@ -15,7 +15,7 @@ from fair_envs.envs.drawing import MARGIN, PLAIN_BELOW, Stock
 from fair_envs.envs.epidemic import render
 from fair_envs.envs.epidemic.networks import KARATE_PLACES, arranged, on_a_circle
 from fair_envs.envs.epidemic.rules import INFECTED, Epidemic
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -104,6 +104,7 @@ def test_the_picture_changes_with_the_lane_and_drawing_changes_nothing() -> None
     assert not np.array_equal(frame, other.frame(later))
 
 
+@uncompiled
 def test_the_text_says_how_each_community_fares() -> None:
     renderer, lane = played(4, 4, 0, infection=1.0, recovery=0.0, burn_in=0, **OWN)
     text = plain(renderer.text(lane))
@@ -117,6 +118,7 @@ def test_the_text_says_how_each_community_fares() -> None:
     assert "vaccinated: 0" in text and "infected in this step: 0" in text
 
 
+@uncompiled
 def test_a_vaccine_for_nobody_is_named_so_and_people_by_their_names() -> None:
     graph = nx.Graph([("Ann", "Bob"), ("Bob", "Cem")])
     own = {"network": graph, "communities": [0, 0, 1]}

@@ -15,7 +15,7 @@ from fair_envs.core import Lanes, Step
 from fair_envs.envs.epidemic import rules as epidemic
 from fair_envs.envs.epidemic.networks import NEEDS_NETWORKX, make_network
 from fair_envs.envs.epidemic.rules import INFECTED, RECOVERED, SUSCEPTIBLE, Epidemic
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 NOBODY = 34
 NEIGHBOURS_OF_0 = [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31]
@@ -337,7 +337,7 @@ def test_a_first_step_has_other_luck_than_the_burn_in() -> None:
 # -------------------------------------------------------------------------------------------- several vaccines
 
 
-@pytest.mark.nojit
+@uncompiled
 def test_several_vaccines_are_given_in_one_step() -> None:
     batch = small(infection=1.0, vaccines=2)
     facts = act(batch, 1, 2).facts[0]
@@ -352,6 +352,7 @@ def test_the_same_person_twice_is_one_vaccination_with_effect() -> None:
     assert batch.records["immunised"][0].tolist() == [0, 0, 0, 1, 0]
 
 
+@uncompiled
 def test_several_vaccines_are_several_choices() -> None:
     env = gym.make("FairEpidemic-v0", vaccines=3)
     assert env.action_space == gym.spaces.MultiDiscrete([35] * 3)
@@ -497,6 +498,7 @@ def test_presets_are_the_papers_the_authors_and_the_gyms() -> None:
     assert (gyms.infection, gyms.recovery, gyms.burn_in, gyms.horizon, gyms.chain_people) == (0.25, 0.01, 3, 100, 12)
 
 
+@uncompiled
 def test_a_large_network_works() -> None:
     graph = nx.barabasi_albert_graph(300, 3, seed=0)
     batch = Lanes(Epidemic(network=graph, communities=[k % 3 for k in range(300)], vaccines=5), 4)
@@ -511,6 +513,7 @@ def test_a_large_network_works() -> None:
 # ----------------------------------------------------------------------------------------------------- the faces
 
 
+@uncompiled
 def test_environments_of_ones_own_network_are_copied_and_pickled() -> None:
     env = gym.make("FairEpidemic-v0", network=nx.cycle_graph(6), communities=[0, 0, 0, 1, 1, 1]).unwrapped
     env.reset(seed=0)

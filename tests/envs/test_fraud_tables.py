@@ -16,6 +16,7 @@ from fair_envs.envs.fraud import moments
 from fair_envs.envs.fraud.rules import Fraud, can_be_stolen
 from fair_envs.envs.fraud.tables import CONTINENTS, FOLDER, OFFSETS_FILE, TABLES_FILE, Tables, load, offset
 from tests.envs.fraud_scenes import needs_appendix, play, real_tables
+from tests.helpers import uncompiled
 
 
 def has_tz_database() -> bool:
@@ -171,6 +172,7 @@ def test_every_maker_takes_tables_as_a_mapping_or_a_path(tmp_path: Path) -> None
             assert rules.tables.countries == ("FR", "US")
 
 
+@uncompiled
 def test_an_episode_with_own_tables() -> None:
     env = gym.make("FairFraud-v0", tables=small())
     env.reset(seed=0)

@@ -22,6 +22,7 @@ import fair_envs
 from fair_envs.envs import drawing
 from fair_envs.envs.harvest import Parallel, env, render
 from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED, Harvest
+from tests.helpers import uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -390,6 +391,7 @@ import sys
 import numpy as np
 {before}
 from fair_envs.envs.harvest.rules import Harvest
+from tests.helpers import uncompiled
 rules = Harvest(width=4, height=3, agents=1, red_bushes=1, blue_bushes=1)
 renderer, lane = rules.renderer(), np.zeros(1, rules.dtype)[0]
 {after}
@@ -424,6 +426,7 @@ def make(render_mode: str) -> gym.Env[Any, Any]:
     return gym.make("FairHarvest-v0", render_mode=render_mode, **SMALL)
 
 
+@uncompiled
 def test_gym_make_draws_in_every_mode() -> None:
     for mode in ("rgb_array", "ansi", "human"):
         env = make(mode)
@@ -437,6 +440,7 @@ def test_gym_make_draws_in_every_mode() -> None:
             assert ("FairHarvest" in picture) if mode == "ansi" else picture is None
 
 
+@uncompiled
 def test_copies_of_an_environment_draw_the_same_picture() -> None:
     env = make("rgb_array").unwrapped
     env.reset(seed=3)
@@ -454,6 +458,7 @@ def test_a_vector_environment_draws_each_lane() -> None:
     envs.close()
 
 
+@uncompiled
 def test_record_video_writes_a_video(tmp_path: Path) -> None:
     pytest.importorskip("moviepy")
     folder = str(tmp_path / "videos")

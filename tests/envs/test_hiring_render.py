@@ -12,7 +12,7 @@ from fair_envs.core import Lanes
 from fair_envs.envs.drawing import GROUND, PLAIN_BELOW, Stock
 from fair_envs.envs.hiring import render
 from fair_envs.envs.hiring.rules import GROUPS, HIRE, REJECT, Hiring
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -55,6 +55,7 @@ def test_groups_look_different_without_colour_too(size: int) -> None:
             assert np.abs(one - other).mean() > 5
 
 
+@uncompiled
 def test_the_frame_shows_the_team_and_changes_with_it() -> None:
     renderer, lane = played()
     frame = renderer.frame(lane)

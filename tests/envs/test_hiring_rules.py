@@ -18,7 +18,7 @@ from fair_envs.envs.hiring import parallel_env
 from fair_envs.envs.hiring.bias import tabulated
 from fair_envs.envs.hiring.population import AGE, FEATURES, GENDER, NATIONALITY
 from fair_envs.envs.hiring.rules import COMPANY, GROUPS, HIRE, NEVER, REJECT, Hiring, kernels
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 BASE = {name: 0 for name in FEATURES} | {"age": 40}
 J1 = {"degree": 1, "extra_degree": 1, "experience": 10, "dutch": 1, "french": 1}
@@ -237,6 +237,7 @@ def test_the_published_record_describes_the_next_applicant() -> None:
         assert facts["sensitive"][0].tolist() == lanes.records["applicant"][0, [GENDER, NATIONALITY]].tolist()
 
 
+@uncompiled
 @pytest.mark.parametrize("alignment", ["decided", "next_applicant"])
 def test_late_feedback_says_what_immediate_feedback_would_have(alignment: str) -> None:
     now = company(alignment=alignment)
@@ -385,6 +386,7 @@ def test_the_noise_of_a_team_is_drawn_anew_when_somebody_leaves() -> None:
     np.testing.assert_array_equal(before, after)
 
 
+@uncompiled
 def test_a_complete_team_ends_the_episode_before_anybody_leaves() -> None:
     lanes = company(team_size=2, steps_per_year=1.0, leave_35_44=1.0)
     hire(lanes, age=40)

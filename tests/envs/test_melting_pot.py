@@ -41,7 +41,7 @@ from fair_envs.envs.harvest.melting_pot import (
 )
 from fair_envs.envs.harvest.rules import NO_TURN
 from fair_envs.parameters import encode
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 SMALL: Mapping[str, Any] = {
     "width": 7,
@@ -235,7 +235,7 @@ MOVES = {  # by direction: forward, backward, step left, step right
 }
 
 
-@pytest.mark.nojit
+@uncompiled
 @pytest.mark.parametrize("direction", MOVES)
 def test_moves_are_relative_to_the_direction_and_keep_it(direction: int) -> None:
     for action, target in zip((FORWARD, BACKWARD, STEP_LEFT, STEP_RIGHT), MOVES[direction], strict=True):
@@ -701,6 +701,7 @@ def test_cooldowns_pass_on_even_frames_too() -> None:
     assert [executed(lanes, PLANT_RED)[0] for _ in range(5)] == [PLANT_RED, NO_TURN, NOOP, NO_TURN, PLANT_RED]
 
 
+@uncompiled
 def test_without_the_attribute_all_actions_count() -> None:
     lanes = Lanes(MeltingPotHarvest(sensitive_fraction=0.0), 1)
     lanes.seed(0)

@@ -12,7 +12,7 @@ from fair_envs.core import Lanes
 from fair_envs.envs.drawing import GROUND, LARGEST_FRAME, MARGIN, Stock
 from fair_envs.envs.pursuit import render
 from fair_envs.envs.pursuit.rules import TRAIL, Pursuit
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -91,6 +91,7 @@ def test_figures_tell_speed_direction_captures_and_who_is_caught() -> None:
             assert np.abs(one - other).max() > 50
 
 
+@uncompiled
 def test_the_second_axis_leads_upwards() -> None:
     assert render.ahead(render.TURNS // 4, 0.4, 0) == pytest.approx((0.5, 0.1))
     assert render.ahead(0, 0.4, 0.2) == pytest.approx((0.9, 0.3))
@@ -99,6 +100,7 @@ def test_the_second_axis_leads_upwards() -> None:
     assert (row, column) == pytest.approx((render.MAP / 6, render.MAP / 6), abs=3)
 
 
+@uncompiled
 def test_a_slower_pursuer_has_bars_and_a_shorter_nose() -> None:
     renderer, lane = played(pursuers=4, speeds=[1, 0.5, 0.25, 0.125])
     pursuers = renderer.figures(lane)[:4]
@@ -110,6 +112,7 @@ def test_a_slower_pursuer_has_bars_and_a_shorter_nose() -> None:
     assert [figure.share for figure in renderer.figures(lane)[:4]] == [0, 0, 0, 0]
 
 
+@uncompiled
 def test_a_captured_evader_is_hollow_and_has_no_circle() -> None:
     renderer, lane = placed([[1, 1], [3, 3]])
     before = map_of(renderer, lane)
@@ -266,6 +269,7 @@ def test_captures_and_captors_are_in_the_panel() -> None:
 # --------------------------------------------------------------------------------------------------- frames
 
 
+@uncompiled
 @pytest.mark.parametrize(
     "given",
     [

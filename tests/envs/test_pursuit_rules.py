@@ -264,6 +264,7 @@ def test_in_the_published_code_the_step_of_a_capture_costs_too() -> None:
     np.testing.assert_allclose(head(lanes, 0, 0).reward[0], [49.9, 49.9])
 
 
+@uncompiled
 def test_the_game_goes_on_until_every_evader_is_caught() -> None:
     still = {"evader_speed": 0.0, "pursuer_speed": 1.0, "reward": "individual"}
     lanes = world([[2.9, 3], [1, 1]], [[3, 3], [1.2, 1]], **still)
@@ -389,6 +390,7 @@ def test_sorted_team_mates_are_seen_the_nearest_on_the_torus_first() -> None:
     np.testing.assert_allclose(ways, [[0, 1], [-2, 0], [3, 0]], atol=1e-6)
 
 
+@uncompiled
 def test_the_published_observation_is_of_positions_the_evader_last() -> None:
     lanes = world(E6, profile="authors")
     assert lanes.observe()[0].tolist() == [
@@ -426,6 +428,7 @@ def test_an_observation_is_made_up_of_its_parts(evaders: int, observation: Any, 
     assert len(names) == evaders * (way + (evaders > 1)) + 2 * way + 2 * headings + speed
 
 
+@uncompiled
 def test_a_speed_is_seen_up_to_the_largest() -> None:
     lanes = Lanes(Pursuit(pursuer_speed=100.0, include_speed=True), 1)
     space: Any = lanes.rules.observation_space(lanes.rules.params)
@@ -454,6 +457,7 @@ def test_the_shortest_direction_is_one_and_at_first_all_head_along_the_first_axi
     np.testing.assert_allclose(places(lanes)[:3], [[1, 1.1], [1.9, 2], [5.1, 5]], atol=1e-7)
 
 
+@uncompiled
 def test_headings_can_be_chosen_from_a_few() -> None:
     lanes = world([[1, 1], [2, 2]], action="discrete", headings=4, pursuer_speed=1.0)
     lanes.advance(np.array([[1, 2]]))

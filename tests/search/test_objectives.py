@@ -8,6 +8,7 @@ pytest.importorskip("optuna")
 from fair_envs import make_rules
 from fair_envs.search.objectives import Objective, default_objectives, known_names, numbers, objective_named
 from fair_envs.systems import play_system
+from tests.helpers import uncompiled
 from tests.test_systems import random_moves
 
 PARITY, TOTAL = Objective(name="demographic_parity:half_speed"), Objective(name="total_return")
@@ -72,6 +73,7 @@ def test_surely_worse_is_worse_beyond_chance_in_pairs() -> None:
     assert TOTAL.surely_worse(rival - 0.5, rival) and not TOTAL.surely_worse(rival + 0.5, rival)
 
 
+@uncompiled
 def test_every_known_name_is_a_number_of_the_environment() -> None:
     rules = make_rules("FairHarvest-v0", agents=4, horizon=30)
     played = play_system(rules, random_moves, episodes=3)

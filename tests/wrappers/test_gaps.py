@@ -34,6 +34,7 @@ from fair_envs.wrappers import (
 )
 from tests import toys
 from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
+from tests.helpers import uncompiled
 
 SIZE: dict[str, Any] = {"seats": 3, "horizon": 7}  # some episodes end with a full ferry, others with the time
 LANES, DECISIONS, SEED = 3, 40, 11
@@ -451,6 +452,7 @@ def test_the_policy_is_asked_about_the_state_that_was_set_unless_that_cannot_be_
             assert np.array_equal(asked.about[-1][0, 0], seen)
 
 
+@uncompiled
 def test_partners_see_through_no_other_librarys_wrapper() -> None:
     size: dict[str, Any] = {"agents": 2, "control": "focal"}
     env: Any = ReportActionProbs(changed(harvest.Env(**size)), Asked())
@@ -500,6 +502,7 @@ def returns_by_face(wrap: Wrap, *, steps: int = 6) -> dict[str, Any]:
     }
 
 
+@uncompiled
 @pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], SlidingWindow(9)), VectorReward])
 def test_what_stands_above_the_vector_is_told_the_agents_rewards_on_every_face(wrap: Wrap) -> None:
     below = returns_by_face(RecordFairness)
@@ -828,6 +831,7 @@ def test_reported_probabilities_must_be_distributions_of_the_right_shape() -> No
 CHANGED = r"reward must be the mean of the agents' rewards; put \w+ below what changes it"
 
 
+@uncompiled
 @pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], Full()), VectorReward])
 def test_a_vector_is_not_made_above_what_changes_the_agents_rewards(wrap: Wrap) -> None:
     size: dict[str, Any] = {"agents": 2, "horizon": 9}

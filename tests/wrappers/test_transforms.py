@@ -24,6 +24,7 @@ from fair_envs.wrappers import (
 )
 from fair_envs.wrappers.objectives import inequity
 from fair_envs.wrappers.transform import strata
+from tests.helpers import uncompiled
 
 # Four agents, one of each group in each stratum.
 GROUP, STRATUM = np.array([[0, 1, 0, 1]]), np.array([[0, 0, 1, 1]])
@@ -287,6 +288,7 @@ def test_a_swapped_observation_shows_the_chosen_agents_the_other_value() -> None
     assert swapped.observation[0, :, 2].tolist() == [1, 1, 0, 0]
 
 
+@uncompiled
 def test_a_swapped_world_starts_every_episode_with_the_other_value_and_the_same_luck() -> None:
     plain, setting = harvest().lanes, harvest()
     SwappedAttribute(where="world", agents=[1]).bind(setting)
