@@ -25,6 +25,7 @@ import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
+from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
@@ -77,6 +78,27 @@ def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], 
     """Return the types of positional and keyword arguments, each constant's being that of any such value."""
     plain: Callable[[Any], Any] = types.unliteral
     return tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()}
+
+
+@intrinsic
+def _unowned(typing, array):  # type: ignore[no-untyped-def]
+    """Return the array without an account of its owners."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        view = context.make_array(array)(context, builder, arguments[0])
+        for owner in ("meminfo", "parent"):
+            setattr(view, owner, getattr(view, owner).type(None))  # a pointer to nothing
+        return view._getvalue()
+
+    return array(array), build
+
+
+unowned: Any = _unowned if COMPILED else lambda array: array
+"""Returns the same array for a compiled loop that hands parts of it to rules, which then cost nothing.
+
+Numba counts an array's owners: at every part that is taken of it and every rule that is handed one, with an atomic
+operation that takes as long as twenty others. Whoever calls a loop keeps its arrays until it returns.
+"""
 
 
 def compile_kernel(function: Callable[..., Any], *, name: str, source: str | None) -> Kernel:

@@ -12,7 +12,7 @@ import pytest
 from numba import njit
 
 import fair_envs
-from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule
+from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
 
 PACKAGE = Path(fair_envs.__file__).parent
 
@@ -231,6 +231,38 @@ def test_a_rule_is_compiled_once_for_all_constants_and_is_plain_python_to_python
     assert len(plus.signatures) == len(count_down.signatures) == 1
     assert plus("a", more="b") == inlined(plus.py_func)("a", more="b") == "ab"
     assert plus.__name__ == "plus"
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is nothing but Python")
+def test_an_array_without_owners_is_the_same_array_and_counts_nobody() -> None:
+    """What is left in the machine code that hands out rows of an array: no call that counts."""
+
+    @rule
+    def raise_row(row: Any) -> None:
+        row[0] += 1
+
+    def loop(array: Any) -> None:
+        for b in range(array.shape[0]):
+            raise_row(array[b])
+
+    def loop_unowned(array: Any) -> None:
+        array = unowned(array)
+        for b in range(array.shape[0]):
+            raise_row(array[b])
+
+    counted = []
+    for function in (loop, loop_unowned):
+        compiled: Any = njit(function)
+        compiled.compile("void(float64[:, ::1])")
+        (code,) = compiled.inspect_llvm().values()
+        counted.append(code.count("NRT_incref"))
+    assert counted[0] > 0 == counted[1]
+    array = np.arange(6.0).reshape(3, 2)
+    rows = array[1:]
+    before = sys.getrefcount(rows)
+    njit(loop_unowned)(rows)
+    after = sys.getrefcount(rows)
+    assert array.tolist() == [[0, 1], [3, 3], [5, 5]] and after == before
 
 
 def test_a_record_holds_numbers_and_arrays_by_name() -> None:
