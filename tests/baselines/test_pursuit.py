@@ -102,7 +102,7 @@ def test_s1_greedy_pursuers_head_across_the_seam() -> None:
     )
 
 
-@uncompiled
+@pytest.mark.nojit
 def test_greedy_pursuers_head_for_the_nearest_evader_that_is_free() -> None:
     lanes = placed([[1, 1], [5, 5], [2, 1], [5, 4]], pursuers=2, evaders=2)
     assert greedy_angles(lanes) == pytest.approx([0, -math.pi / 2])

@@ -76,7 +76,7 @@ def admitted(lanes: Lanes) -> list[float]:
 # ------------------------------------------------------------------------------------------- who manipulates
 
 
-@uncompiled
+@pytest.mark.nojit
 def test_whoever_falls_short_raises_the_score_to_the_threshold_if_it_is_worth_it() -> None:
     """With costs of 3 and 4 a gain of 1 is worth 0.33 and 0.25 points, as in the published test."""
     lanes = college(advantaged_cost=3.0, disadvantaged_cost=4.0)

@@ -337,7 +337,7 @@ def test_a_first_step_has_other_luck_than_the_burn_in() -> None:
 # -------------------------------------------------------------------------------------------- several vaccines
 
 
-@uncompiled
+@pytest.mark.nojit
 def test_several_vaccines_are_given_in_one_step() -> None:
     batch = small(infection=1.0, vaccines=2)
     facts = act(batch, 1, 2).facts[0]

@@ -235,7 +235,7 @@ MOVES = {  # by direction: forward, backward, step left, step right
 }
 
 
-@uncompiled
+@pytest.mark.nojit
 @pytest.mark.parametrize("direction", MOVES)
 def test_moves_are_relative_to_the_direction_and_keep_it(direction: int) -> None:
     for action, target in zip((FORWARD, BACKWARD, STEP_LEFT, STEP_RIGHT), MOVES[direction], strict=True):

@@ -51,7 +51,7 @@ def crossed(batch: Lanes, cars: int) -> list[bool]:
 # ------------------------------------------------------------------------------------------------------- speed
 
 
-@uncompiled
+@pytest.mark.nojit
 def test_a_car_accelerates_keeps_its_speed_and_brakes_by_one_cell_a_step() -> None:
     batch = scene(Car("A2>B2"))
     driven = []
@@ -61,7 +61,7 @@ def test_a_car_accelerates_keeps_its_speed_and_brakes_by_one_cell_a_step() -> No
     assert driven == [1, 2, 2, 1, 0, 0] and place(batch) == ("A2>B2", 0, 6)
 
 
-@uncompiled
+@pytest.mark.nojit
 @pytest.mark.parametrize(("fast", "most"), [(1, 5), (0, 2)])
 def test_fast_cars_go_up_to_5_cells_a_step_and_others_up_to_2(fast: int, most: int) -> None:
     batch = scene(Car("A2>B2", fast=fast, speed=most - 1), Car("A1>B1", speed=most, fast=fast))
