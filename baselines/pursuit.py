@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Codes = NDArray[np.int64]
 
-OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captures", "seen")
+OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captures")
 """The fields of a lane with a row for each pursuer, which come first; the trail, a picture's, stays as it is."""
 
 

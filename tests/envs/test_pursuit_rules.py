@@ -57,6 +57,37 @@ def distances(lanes: Lanes) -> Any:
     return np.asarray(np.hypot(*(way - side * np.round(way / side)).T))
 
 
+# -------------------------------------------------------------------------------------------------- to the bit
+
+
+@pytest.mark.nojit
+def test_a_game_is_the_same_to_the_bit_with_and_without_compilation() -> None:
+    """Directions are of single precision, and so is all that is made of one before the way that it leads."""
+    lanes = Lanes(Pursuit(start_spread=0.0), 1)
+    lanes.seed(7)
+    lanes.restart()
+    for directions in np.random.default_rng(0).uniform(-1, 1, (25, 1, 3, 2)).astype(np.float32):
+        lanes.advance(directions)
+    assert [[coordinate.hex() for coordinate in place] for place in places(lanes).tolist()] == [
+        ["0x1.356b198bb397dp+0", "0x1.1fe9d38e295d7p+2"],
+        ["0x1.446174b2f6ea5p+1", "0x1.32b82d11ddc8cp+1"],
+        ["0x1.1131524fe4e03p+2", "0x1.4610c9aa3469dp+1"],
+        ["0x1.f2fd73ddc8db6p+1", "0x1.53f77be494ff2p+2"],
+    ]
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("length", [1, 1e-10, 1.1e-15, 1e-15, 1e-16, 1e-21, 1e-30, 1e-44])
+def test_a_direction_counts_whatever_its_length(length: float) -> None:
+    """Also where single precision does not hold the squares, or no more than a few digits of the direction."""
+    lanes = world([[1, 1], [5, 2]], action="direction")
+    lanes.advance(length * np.array([[[0, -1], [0.6, 0.8]]], np.float32))
+    expected = np.array([[0, -1], [0.6, 0.8]])
+    np.testing.assert_allclose(lanes.records["facing"][0, :2], expected, atol=1e-7 if length > 1e-35 else 0.05)
+    lanes.advance(np.zeros((1, 2, 2), np.float32))
+    np.testing.assert_allclose(lanes.records["facing"][0, :2], expected, atol=1e-7 if length > 1e-35 else 0.05)
+
+
 # ------------------------------------------------------------------------------------------------- the evader
 
 

@@ -35,6 +35,8 @@ FIRST_EVADER, MORE_EVADERS, PURSUERS = range(3)
 ATTEMPTS = 1000  # to begin far enough from every evader
 LEAST_ROOM = 0.01  # share of the places that are far enough: that all attempts fail has a probability of 4e-5
 BALANCE = 1e-9  # size of the evader's sum of repulsions below which it keeps its heading
+SHORT = 1e-30  # square of the length of a direction below which single precision does not hold squares well
+STRETCHED = np.float32(2.0**100)  # times as long such a direction is made
 CLOSEST = 1e-12  # square of the distance that a repulsion is computed at, at least
 STIFFNESS, SOFTNESS, THRUST = 100.0, 1e-3, 20.0  # of contacts, and of the steering that they disturb; C
 PUSHED = 0.1  # time units that these forces act for; C's time step
@@ -49,12 +51,16 @@ LARGEST_SPEED = 100.0
 def apart(side, here, there):
     """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
     way, half = there - here, 0.5 * side
-    return way - side * (1 * (way >= half) - 1 * (way < -half))  # branches on where agents are would be mispredicted
+    return way - side * (
+        1.0 * (way >= half) - 1.0 * (way < -half)
+    )  # branches on where agents are would be mispredicted
 
 
 @inlined
 def wrapped(side, coordinate):
     """Return a coordinate in [0, side)."""
+    if 0.0 <= coordinate < side:  # as most are, for which a division would be in vain
+        return coordinate
     inside = coordinate - side * math.floor(coordinate / side)
     return inside if inside < side else 0.0
 
@@ -75,24 +81,48 @@ def distance_on_map(lane, one, other):
     return math.sqrt(x * x + y * y)
 
 
+@inlined
+def pursuers_of(lane):
+    """Return the pursuers. How many there are is part of a lane's layout: the loop over them is compiled unrolled."""
+    return range(lane.speed.shape[0])
+
+
+@inlined
+def evaders_of(lane):
+    """Return the evaders; see `pursuers_of`."""
+    return range(lane.free.shape[0])
+
+
+@inlined
+def mates_of(lane):
+    """Return places for a pursuer's team-mates; see `pursuers_of`."""
+    return range(lane.speed.shape[0] - 1)
+
+
+@inlined
+def agent_of(lane, evader):
+    """Return an evader's number as an agent: they come after the pursuers."""
+    return lane.speed.shape[0] + evader
+
+
 # ------------------------------------------------------------------------------------------------- the start
 
 
 @rule
 def start(lane, params):
     """Put the first evader at the centre, the others and the pursuers anywhere, the pursuers not too close."""
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         lane.speed[pursuer] = params.pursuer_speed * params.speeds[pursuer]
-    lane.left = params.evaders
-    for evader in range(params.evaders):
+    lane.left = lane.free.shape[0]
+    for evader in evaders_of(lane):
         lane.free[evader] = 1
         for axis in range(2):
             if evader == 0:
                 place = params.side / 2 + params.start_spread * normal(lane.key, 0, FIRST_EVADER, axis)
             else:
                 place = params.side * uniform(lane.key, 0, MORE_EVADERS, 2 * evader + axis)
-            lane.position[params.pursuers + evader, axis] = wrapped(params.side, place)
-    for pursuer in range(params.pursuers):
+            lane.position[agent_of(lane, evader), axis] = wrapped(params.side, place)
+    for pursuer in pursuers_of(lane):
         for attempt in range(ATTEMPTS):
             for axis in range(2):
                 lane.position[pursuer, axis] = params.side * uniform(lane.key, attempt, PURSUERS, 2 * pursuer + axis)
@@ -107,31 +137,30 @@ def start(lane, params):
 def nearest_squared(lane, params, pursuer):
     """Return the square of the distance to the nearest free evader; 0 if there is none."""
     nearest = math.inf
-    for evader in range(params.evaders):
+    for evader in evaders_of(lane):
         if lane.free[evader]:
-            nearest = min(nearest, squared_distance(lane, params, pursuer, params.pursuers + evader))
+            nearest = min(nearest, squared_distance(lane, params, pursuer, agent_of(lane, evader)))
     return nearest if nearest < math.inf else 0.0
 
 
 # ---------------------------------------------------------------------------------------------------- a step
 
 
-@rule
+@inlined
 def step(lane, action, params, reward, facts):
     """Let all choose where to head, move at once, and see who is caught; it terminates when no evader is free."""
-    chosen = action.ravel()  # of pursuers, or of pursuers and axes
-    for pursuer in range(params.pursuers):
-        steer(lane, chosen, params, pursuer)
-    for evader in range(params.evaders):
+    for pursuer in pursuers_of(lane):
+        steer(lane, action, params, pursuer)
+    for evader in evaders_of(lane):
         if lane.free[evader]:
-            flee(lane, params, params.pursuers + evader)
+            flee(lane, params, agent_of(lane, evader))
     if params.legacy_physics:
         push(lane, params)
     move(lane, params)
     caught = catch(lane, params)
     lane.left -= caught
     pay(lane, params, caught, reward)
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         facts.action[pursuer] = lane.caught[pursuer] > 0
         facts.outcome[pursuer] = lane.caught[pursuer]
     keep_trail(lane)
@@ -139,13 +168,25 @@ def step(lane, action, params, reward, facts):
 
 
 @inlined
-def steer(lane, chosen, params, pursuer):
+def steer(lane, action, params, pursuer):
     """Turn a pursuer to where its action points; no direction keeps the one before."""
     if params.action == DIRECTION:
-        face(lane, pursuer, float(chosen[2 * pursuer]), float(chosen[2 * pursuer + 1]))
+        x, y = entry(action, pursuer, 0), entry(action, pursuer, 1)
+        if x * x + y * y < SHORT:
+            x, y = STRETCHED * x, STRETCHED * y
+        face(lane, pursuer, x, y)
     else:
         turn = 1.0 if params.action == HEADING else 2.0 * math.pi / params.headings
-        face(lane, pursuer, math.cos(turn * chosen[pursuer]), math.sin(turn * chosen[pursuer]))
+        angle = turn * entry(action, pursuer, 0)
+        face(lane, pursuer, math.cos(angle), math.sin(angle))
+
+
+@inlined
+def entry(action, pursuer, k):
+    """Return the k-th entry of a pursuer's action, which is a number where there are headings to choose from."""
+    if action.ndim == 1:  # is decided when it is compiled
+        return action[pursuer]
+    return action[pursuer, k]
 
 
 @inlined
@@ -161,7 +202,7 @@ def face(lane, agent, x, y):
 def flee(lane, params, agent):
     """Turn an evader away from the sum of ``(p - e) / |p - e|^2`` over the pursuers p (Eq. 7, its minimum)."""
     x, y = 0.0, 0.0
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         way_x = apart(params.side, lane.position[agent, 0], lane.position[pursuer, 0])
         way_y = apart(params.side, lane.position[agent, 1], lane.position[pursuer, 1])
         squared = max(CLOSEST, way_x * way_x + way_y * way_y)
@@ -227,13 +268,13 @@ def contact(lane, params, one, other):
 @inlined
 def plays(lane, params, agent):
     """Return whether an agent is no captured evader."""
-    return agent < params.pursuers or lane.free[agent - params.pursuers] != 0
+    return agent < lane.speed.shape[0] or lane.free[agent - lane.speed.shape[0]] != 0
 
 
 @inlined
 def speed_of(lane, params, agent):
     """Return an agent's speed."""
-    return params.evader_speed if agent >= params.pursuers else lane.speed[agent]
+    return params.evader_speed if agent >= lane.speed.shape[0] else lane.speed[agent]
 
 
 @rule
@@ -245,14 +286,14 @@ def radius_of(params, agent):
 @inlined
 def catch(lane, params):
     """Let every pursuer that is close enough catch; return how many evaders are caught now."""
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         lane.caught[pursuer] = 0
     reach, evaders = params.pursuer_radius + params.evader_radius, 0
-    for evader in range(params.evaders):
+    for evader in evaders_of(lane):
         if not lane.free[evader]:
             continue
-        for pursuer in range(params.pursuers):
-            if within(lane, params, pursuer, params.pursuers + evader, reach):
+        for pursuer in pursuers_of(lane):
+            if within(lane, params, pursuer, agent_of(lane, evader), reach):
                 lane.caught[pursuer] += 1
                 lane.captures[pursuer] += 1
                 lane.free[evader] = 0
@@ -272,9 +313,9 @@ def within(lane, params, one, other, reach):
 def pay(lane, params, evaders, reward):
     """Pay for captures: all pursuers for each evader, or for each captor, or each pursuer for its own."""
     captors = 0
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         captors += lane.caught[pursuer]
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         paid = captors if params.reward == MUTUAL_SUM else evaders
         if params.reward == INDIVIDUAL:
             paid = lane.caught[pursuer]
@@ -286,12 +327,11 @@ def pay(lane, params, evaders, reward):
 @inlined
 def keep_trail(lane):
     """Keep where everybody is, for the picture, in place of the oldest."""
+    place = lane.newest
     for agent in range(lane.position.shape[0]):
         for axis in range(2):
-            lane.trail[lane.newest, agent, axis] = lane.position[agent, axis]
-    lane.newest += 1
-    if lane.newest == lane.trail.shape[0]:
-        lane.newest = 0
+            lane.trail[place, agent, axis] = lane.position[agent, axis]
+    lane.newest = place + 1 if place + 1 < lane.trail.shape[0] else 0
 
 
 # ---------------------------------------------------------------------------------------- what is seen and told
@@ -299,19 +339,16 @@ def keep_trail(lane):
 
 @inlined
 def observe(lane, params, observation):
-    """Write what each pursuer sees; into the lane first, since each rule that is handed an array counts its owners."""
-    seen = lane.seen
+    """Write what each pursuer sees."""
     if params.observation == TORUS:
         measure_angles(lane, params)
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         if params.teammates == SORTED and not params.blind:
             sort_by_distance(lane, params, pursuer)
         if params.observation == AUTHORS:
-            write_positions(lane, params, pursuer)
+            write_positions(lane, params, pursuer, observation)
         else:
-            write_ways(lane, params, pursuer)
-        for k in range(seen.shape[1]):
-            observation[pursuer, k] = seen[pursuer, k]
+            write_ways(lane, params, pursuer, observation)
 
 
 @rule
@@ -325,81 +362,77 @@ def measure_angles(lane, params):
 
 
 @rule
-def write_positions(lane, params, pursuer):
+def write_positions(lane, params, pursuer, observation):
     """Write where the pursuer is, then where the others are, in their order, as they are."""
-    row = lane.seen[pursuer]
-    row[0] = lane.position[pursuer, 0]
-    row[1] = lane.position[pursuer, 1]
+    observation[pursuer, 0] = lane.position[pursuer, 0]
+    observation[pursuer, 1] = lane.position[pursuer, 1]
     place = 2
     if not params.blind:
-        for k in range(params.pursuers - 1):
+        for k in mates_of(lane):
             mate = teammate(lane, params, pursuer, k)
-            row[place] = lane.position[mate, 0]
-            row[place + 1] = lane.position[mate, 1]
+            observation[pursuer, place] = lane.position[mate, 0]
+            observation[pursuer, place + 1] = lane.position[mate, 1]
             place += 2
-    for evader in range(params.evaders):
-        row[place] = lane.position[params.pursuers + evader, 0]
-        row[place + 1] = lane.position[params.pursuers + evader, 1]
+    for evader in evaders_of(lane):
+        observation[pursuer, place] = lane.position[agent_of(lane, evader), 0]
+        observation[pursuer, place + 1] = lane.position[agent_of(lane, evader), 1]
         place += 2
-    write_own(lane, params, pursuer, place)
+    write_own(lane, params, pursuer, observation, place)
 
 
 @inlined
-def write_ways(lane, params, pursuer):
+def write_ways(lane, params, pursuer, observation):
     """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own numbers."""
-    row = lane.seen[pursuer]
     place = 0
-    for evader in range(params.evaders):
-        place = write_other(lane, params, pursuer, params.pursuers + evader, place)
-        if params.evaders > 1:
-            row[place] = lane.free[evader]
+    for evader in evaders_of(lane):
+        place = write_other(lane, params, pursuer, agent_of(lane, evader), observation, place)
+        if lane.free.shape[0] > 1:
+            observation[pursuer, place] = lane.free[evader]
             place += 1
     if not params.blind:
-        for k in range(params.pursuers - 1):
-            place = write_other(lane, params, pursuer, teammate(lane, params, pursuer, k), place)
-    write_own(lane, params, pursuer, place)
+        for k in mates_of(lane):
+            place = write_other(lane, params, pursuer, teammate(lane, params, pursuer, k), observation, place)
+    write_own(lane, params, pursuer, observation, place)
 
 
 @inlined
-def write_other(lane, params, pursuer, other, place):
+def write_other(lane, params, pursuer, other, observation, place):
     """Write the way to another agent, and where it heads; return the next place."""
-    row = lane.seen[pursuer]
     if params.observation == TORUS:
-        place = write_angles(lane, pursuer, other, place)
+        place = write_angles(lane, pursuer, other, observation, place)
     else:
         for axis in range(2):
             way = apart(params.side, lane.position[pursuer, axis], lane.position[other, axis])
-            row[place + axis] = way * params.per_half
+            observation[pursuer, place + axis] = way * params.per_half
         place += 2
     if params.include_headings:
-        row[place] = lane.facing[other, 0]
-        row[place + 1] = lane.facing[other, 1]
+        observation[pursuer, place] = lane.facing[other, 0]
+        observation[pursuer, place + 1] = lane.facing[other, 1]
         place += 2
     return place
 
 
 @rule
-def write_angles(lane, pursuer, other, place):
+def write_angles(lane, pursuer, other, observation, place):
     """Write sine and cosine of the way to another agent as an angle, for both axes; return the next place."""
-    row = lane.seen[pursuer]
     for axis in range(2):
         sine, cosine = lane.angle[pursuer, axis, 0], lane.angle[pursuer, axis, 1]
-        row[place] = lane.angle[other, axis, 0] * cosine - lane.angle[other, axis, 1] * sine  # of the difference
-        row[place + 1] = lane.angle[other, axis, 1] * cosine + lane.angle[other, axis, 0] * sine
+        to_sine, to_cosine = lane.angle[other, axis, 0], lane.angle[other, axis, 1]
+        observation[pursuer, place] = to_sine * cosine - to_cosine * sine  # of the difference
+        observation[pursuer, place + 1] = to_cosine * cosine + to_sine * sine
         place += 2
     return place
 
 
 @inlined
-def write_own(lane, params, pursuer, place):
+def write_own(lane, params, pursuer, observation, place):
     """Write where the pursuer heads and how fast it is, if that is observed."""
-    row = lane.seen[pursuer]
     if params.include_headings:
-        row[place] = lane.facing[pursuer, 0]
-        row[place + 1] = lane.facing[pursuer, 1]
+        observation[pursuer, place] = lane.facing[pursuer, 0]
+        observation[pursuer, place + 1] = lane.facing[pursuer, 1]
         place += 2
     if params.include_speed:
-        row[place] = lane.speed[pursuer]
+        observation[pursuer, place] = lane.speed[pursuer]
 
 
 @inlined
@@ -409,14 +442,14 @@ def teammate(lane, params, pursuer, k):
         return lane.order[k]
     if params.teammates == CYCLIC:
         mate = pursuer + 1 + k
-        return mate if mate < params.pursuers else mate - params.pursuers  # a remainder takes longer
+        return mate if mate < lane.speed.shape[0] else mate - lane.speed.shape[0]  # a remainder takes longer
     return k if k < pursuer else k + 1
 
 
 @rule
 def sort_by_distance(lane, params, pursuer):
     """Sort the team-mates by their distance to the pursuer, the nearest first."""
-    for k in range(params.pursuers - 1):
+    for k in mates_of(lane):
         mate = k if k < pursuer else k + 1
         far, place = squared_distance(lane, params, pursuer, mate), k
         while place > 0 and lane.far[place - 1] > far:
@@ -430,7 +463,7 @@ def sort_by_distance(lane, params, pursuer):
 @inlined
 def describe(lane, params, facts):
     """Write who the pursuers are; their features are how far the nearest free evader is, and how fast they are."""
-    for pursuer in range(params.pursuers):
+    for pursuer in pursuers_of(lane):
         facts.individual[pursuer] = pursuer
         facts.sensitive[pursuer, 0] = pursuer
         facts.sensitive[pursuer, 1] = params.classes[pursuer]
@@ -603,6 +636,7 @@ class Pursuit(Rules):
         """Return the fields of one lane; agents are the pursuers, then the evaders."""
         pursuers, agents = params.pursuers, params.pursuers + params.evaders
         return [
+            # what all worlds play with, side by side in memory
             ("position", np.float64, (agents, 2)),  # from 0 to less than the side
             ("facing", np.float64, (agents, 2)),  # direction of the last move, of length 1
             ("speed", np.float64, pursuers),
@@ -610,14 +644,14 @@ class Pursuit(Rules):
             ("left", np.int32),  # evaders that are free
             ("caught", np.int32, pursuers),  # evaders in the last step
             ("captures", np.int32, pursuers),  # in the episode
+            ("newest", np.int32),  # of the trail: the place of the next position
+            ("trail", np.float32, (TRAIL, agents, 2)),  # the last positions
+            # what some worlds do
             ("order", np.int32, max(1, pursuers - 1)),  # of team-mates by distance, where they are seen so
             ("far", np.float64, max(1, pursuers - 1)),  # square of that distance
             ("angle", np.float64, (agents, 2, 2)),  # sine and cosine of each coordinate as an angle, where seen so
-            ("seen", np.float32, (pursuers, len(self.observed_features(params)))),
             ("force", np.float64, (agents, 2)),  # that steers, with legacy physics
             ("share", np.float64, agents),  # of the speed that contacts leave
-            ("trail", np.float32, (TRAIL, agents, 2)),  # the last positions
-            ("newest", np.int32),  # of these: the place of the next
         ]
 
     def fair_spec(self, params: PursuitParams) -> FairSpec:
