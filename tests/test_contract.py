@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
@@ -757,6 +758,10 @@ def spoilt_actions(space: gym.Space[Any], good: NDArray[Any]) -> list[tuple[Any,
         spoilt.append((good.astype(bool), "action must hold integers, got bool"))
         spoilt.append((good.astype("m8[s]"), r"action must hold integers, got timedelta64\[s\]"))
     else:
+        for odd in (math.nan, math.inf, -1e6):
+            changed = np.array(good)
+            changed.flat[-1] = odd
+            spoilt.append((changed, f"action must be between .* got {changed.flat[-1]}"))
         spoilt.append((good.astype(complex), "action must hold real numbers, got complex128"))
     return spoilt
 

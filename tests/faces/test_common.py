@@ -1,0 +1,64 @@
+"""How a caller's actions are checked, few of them and many."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from fair_envs.faces.common import FEW, ActionCheck
+from tests.toys import Countdown
+
+BOX = gym.spaces.Box(np.array([-1, 0], np.float32), np.array([1, 5], np.float32))
+
+
+def check_of(space: gym.Space[Any]) -> ActionCheck:
+    """Return the check of actions that lie in a space."""
+
+    class Own(Countdown):
+        def action_space(self, params: Any) -> Any:
+            return space
+
+    return ActionCheck(Own())
+
+
+@pytest.mark.parametrize("agents", [1, FEW // 2, FEW // 2 + 1])
+@pytest.mark.parametrize("odd", [-1.5, 1.5, np.nan, np.inf, -np.inf])
+def test_one_number_outside_is_found_wherever_it_is(agents: int, odd: float) -> None:
+    check, shape = check_of(BOX), (agents, 2)
+    good = np.full(shape, 0.5, np.float32)
+    assert check(good, shape=shape).tolist() == good.tolist()
+    for agent in range(agents):
+        bad = good.copy()
+        bad[agent, 0] = odd
+        with pytest.raises(ValueError, match=f"action must be between -1 and 5, got {odd}"):
+            check(bad, shape=shape)
+
+
+@pytest.mark.parametrize("agents", [2, FEW])
+def test_bounds_belong_to_their_entries_and_are_within(agents: int) -> None:
+    check, shape = check_of(BOX), (agents, 2)
+    for edge in (BOX.low, BOX.high):
+        assert check([edge] * agents, shape=shape).tolist() == [edge.tolist()] * agents
+    with pytest.raises(ValueError, match="got 5"):
+        check([BOX.high[::-1]] * agents, shape=shape)
+
+
+@pytest.mark.parametrize("agents", [2, FEW])
+@pytest.mark.parametrize("kind", [np.asarray, list, tuple])
+def test_what_is_played_is_nobody_elses(agents: int, kind: Any) -> None:
+    """A caller may write into its own array while the step is played."""
+    check, shape = check_of(BOX), (agents, 2)
+    given = np.full(shape, 0.5, np.float32)
+    played = check(kind(given), shape=shape)
+    assert played.dtype == np.float32 and played.flags.c_contiguous and not np.shares_memory(played, given)
+    assert check(kind(given.astype(np.float64)), shape=shape).dtype == np.float32
+
+
+@pytest.mark.parametrize("odd", [-1, 3, 2**63 - 1])
+@pytest.mark.parametrize("agents", [1, FEW + 1])
+def test_choices_are_checked_exactly(agents: int, odd: int) -> None:
+    check, shape = check_of(gym.spaces.Discrete(3)), (agents,)
+    assert check([2] * agents, shape=shape).tolist() == [2] * agents
+    with pytest.raises(ValueError, match=f"action must be between 0 and 2, got {odd}"):
+        check([2] * (agents - 1) + [odd], shape=shape)
