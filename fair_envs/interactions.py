@@ -246,14 +246,11 @@ PERSONAL = tuple(
 """The columns that have a row for each individual."""
 
 
-_NO_FACTORS, _NO_PROBS = np.empty(0, np.int64), np.empty(0, np.float32)  # nothing is in them that could be shared
-
-
 def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> list[dict[str, Any]]:
     """Return one lane's facts, shape (1,), as one dictionary for each individual; no two share memory."""
     if spec.one_person:
         return rows(columns(spec, facts, action_probs))
-    probs = _probs(spec, facts, action_probs)[0] if spec.actions else None
+    probs = _probs(spec, facts, action_probs)[0]
     (
         individual,
         sensitive,
@@ -268,7 +265,7 @@ def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32
         features,
         outcome,
         decided,
-    ) = _ALL(facts[0, ...])  # whose columns have no axis for lanes
+    ) = _ALL(facts.reshape(()))  # whose columns have no axis for lanes
     late_count, late_dropped, decided = late_count[()], late_dropped[()], decided[()]
     told = []
     for k in range(spec.individuals):  # spelled out: to loop over the names takes twice as long, a comprehension longer
@@ -277,10 +274,10 @@ def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32
                 "fair_individual": individual[k],
                 "fair_features": features[k],
                 "fair_sensitive": sensitive[k],
-                "fair_legitimate": legitimate[k] if spec.legitimate else _NO_FACTORS,
+                "fair_legitimate": legitimate[k],
                 "fair_group": group[k],
                 "fair_action": action[k],
-                "fair_action_probs": _NO_PROBS if probs is None else probs[k],
+                "fair_action_probs": probs[k],
                 "fair_feedback": feedback[k],
                 "fair_outcome": outcome[k],
                 "fair_late_individual": late_individual.copy() if k else late_individual,
