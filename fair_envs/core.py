@@ -266,11 +266,11 @@ class Lanes:
         """Return a report whose facts and observations every lane has yet to write."""
         layout = self._blank.dtype  # NumPy makes an array of bytes and reads it so in half the time of one of records
         return Step(
-            np.empty(self._observation_shape, self._observation_dtype),
-            np.zeros((self.count, self.agents)),
-            np.zeros(self.count, bool),
-            np.zeros(self.count, bool),
-            np.frombuffer(np.empty(self.count * layout.itemsize, np.uint8), layout),
+            observation=np.empty(self._observation_shape, self._observation_dtype),
+            reward=np.zeros((self.count, self.agents)),
+            terminated=np.zeros(self.count, bool),
+            truncated=np.zeros(self.count, bool),
+            facts=np.frombuffer(np.empty(self.count * layout.itemsize, np.uint8), layout),
         )
 
     def restart(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:

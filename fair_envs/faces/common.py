@@ -114,8 +114,8 @@ class ActionCheck:
         if not bounds.hold(given):
             least, largest = np.min(bounds.low), np.max(bounds.high)
             raise ValueError(f"action must be between {least:g} and {largest:g}, got {bounds.first_outside(given)}")
-        own = isinstance(action, (list, tuple))  # of which a new array was made; into another the caller may write
-        return np.array(given, dtype=self._dtype, order="C", copy=None if own else True)
+        fresh = type(action) in (list, tuple)  # then the array was made here; into another the caller may write
+        return given.astype(self._dtype, order="C", copy=not fresh)
 
     def _bounds_of(self, shape: tuple[int, ...]) -> "Bounds":
         """Return the least and the largest actions in a shape, laid out for it once: to broadcast takes longer.
@@ -140,7 +140,8 @@ class Bounds:
         """Return whether all numbers are in their bounds; NaN never is."""
         if self._listed:
             (low, high), numbers = self._listed, given.ravel().tolist()
-            return all(map(le, low, numbers)) and all(map(le, numbers, high))
+            if all(map(le, low, numbers)) and all(map(le, numbers, high)):
+                return True  # else NumPy has the last word, which compares in the precision of both
         return int(np.count_nonzero(self._inside(given))) == given.size  # a third of the time of asking whether all are
 
     def first_outside(self, given: NDArray[Any]) -> Any:

@@ -23,16 +23,27 @@ def check_of(space: gym.Space[Any]) -> ActionCheck:
 
 
 @pytest.mark.parametrize("agents", [1, FEW // 2, FEW // 2 + 1])
-@pytest.mark.parametrize("odd", [-1.5, 1.5, np.nan, np.inf, -np.inf])
-def test_one_number_outside_is_found_wherever_it_is(agents: int, odd: float) -> None:
+@pytest.mark.parametrize("odd", [(-1.5, -0.5), (1.5, 5.5), (np.nan, np.nan), (np.inf, -np.inf)])
+def test_one_number_outside_is_found_wherever_it_is(agents: int, odd: tuple[float, float]) -> None:
     check, shape = check_of(BOX), (agents, 2)
     good = np.full(shape, 0.5, np.float32)
     assert check(good, shape=shape).tolist() == good.tolist()
     for agent in range(agents):
-        bad = good.copy()
-        bad[agent, 0] = odd
-        with pytest.raises(ValueError, match=f"action must be between -1 and 5, got {odd}"):
-            check(bad, shape=shape)
+        for entry, number in enumerate(odd):
+            bad = good.copy()
+            bad[agent, entry] = number
+            with pytest.raises(ValueError, match=f"action must be between -1 and 5, got {number}"):
+                check(bad, shape=shape)
+
+
+@pytest.mark.parametrize("numbers", [1, FEW + 1])
+def test_a_bound_that_single_precision_rounds_is_compared_in_it(numbers: int) -> None:
+    """Python compares integers with floats exactly, NumPy does not; few numbers are judged as many are."""
+    largest = 2.0**60
+    check = check_of(gym.spaces.Box(-largest, largest, (numbers,), np.float64))
+    assert check(np.full(numbers, 2**60 + 1), shape=(numbers,)).tolist() == [largest] * numbers
+    with pytest.raises(ValueError, match="action must be between"):
+        check(np.full(numbers, 2**61), shape=(numbers,))
 
 
 @pytest.mark.parametrize("agents", [2, FEW])

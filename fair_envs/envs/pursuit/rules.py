@@ -51,9 +51,8 @@ LARGEST_SPEED = 100.0
 def apart(side, here, there):
     """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
     way, half = there - here, 0.5 * side
-    return way - side * (
-        1.0 * (way >= half) - 1.0 * (way < -half)
-    )  # branches on where agents are would be mispredicted
+    around = 1.0 * (way >= half) - 1.0 * (way < -half)  # branches on where agents are would be mispredicted
+    return way - side * around
 
 
 @inlined
@@ -255,7 +254,7 @@ def push(lane, params):
 def contact(lane, params, one, other):
     """Add the force with which two agents push each other: the softened depth of their overlap times the stiffness."""
     distance = distance_on_map(lane, one, other)
-    depth = (radius_of(params, one) + radius_of(params, other) - distance) / SOFTNESS
+    depth = (radius_of(lane, params, one) + radius_of(lane, params, other) - distance) / SOFTNESS
     if distance == 0.0 or depth < -40.0:  # too far to be felt in double precision
         return
     felt = SOFTNESS * (depth if depth > 40.0 else math.log1p(math.exp(depth)))
@@ -278,9 +277,9 @@ def speed_of(lane, params, agent):
 
 
 @rule
-def radius_of(params, agent):
+def radius_of(lane, params, agent):
     """Return an agent's radius."""
-    return params.evader_radius if agent >= params.pursuers else params.pursuer_radius
+    return params.evader_radius if agent >= lane.speed.shape[0] else params.pursuer_radius
 
 
 @inlined
