@@ -117,6 +117,16 @@ def compile_kernel(function: Callable[..., Any], *, name: str, source: str | Non
     return kernel
 
 
+def known_call(kernel: Kernel, *arguments: Any) -> Kernel:
+    """Return what a compiled kernel runs for arguments of the types of these, after it has run with them.
+
+    It is called like the kernel, but does not look at the types again, which takes as long as a lane's step. Whoever
+    calls it with others reads and writes memory that is not meant.
+    """
+    known: Kernel = kernel.get_overload(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
+    return known
+
+
 def compile_kernels(owner: type, *loops: Callable[..., Any]) -> dict[str, Any]:
     """Return the loops compiled, by name; ``owner`` is what they are made from, its name is theirs on disk too."""
     source = source_hash(owner)

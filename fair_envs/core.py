@@ -22,6 +22,7 @@ from fair_envs.compilation import (
     Kernel,
     compile_kernels,
     inlined,
+    known_call,
     one_layout,
     readable,
     record_of,
@@ -221,7 +222,7 @@ class Lanes:
         threads: How many threads share the lanes; the results do not depend on it.
 
     Attributes:
-        records: The whole state, shape (B,); a copy of it is a snapshot.
+        records: The whole state, shape (B,), to be changed in place alone; a copy of it is a snapshot.
         amendments: What is changed in every lane that starts, in this order; none at first.
     """
 
@@ -243,6 +244,12 @@ class Lanes:
         self._everyone = np.ones(self.count, bool)
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
         self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread's lanes are always the same
+        self._can_know = COMPILED and self.threads == 1 and isinstance(rules.code, np.ndarray)
+        self._known: dict[Any, Kernel] = {}  # what `_advance_all` calls, by the kind of actions
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out machine code, which belongs to this process."""
+        return {**vars(self), "_known": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take up a copy's state; see `Rules`."""
@@ -295,10 +302,28 @@ class Lanes:
 
     def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
         """Play one step of the masked lanes (all by default); actions have shape (B, agents, ...)."""
-        if out is None:
-            out = self._unwritten_step() if mask is None else self.blank_step()
+        if mask is None and out is None:
+            return self._advance_all(actions)
+        out = self.blank_step() if out is None else out
         mask = self._everyone if mask is None else mask
         self._run("advance", (self._blank,), (self.records, mask, actions, *out))
+        return out
+
+    def _advance_all(self, actions: NDArray[Any]) -> Step:
+        """Play one step of all lanes; Numba looks at the arrays' types at the first call with such actions alone.
+
+        All other arrays are this batch's own, and of one type at every call.
+        """
+        out = self._unwritten_step()
+        arguments = (self.rules.code, self._blank, self.records, self._everyone, actions, *out)
+        kind = (actions.dtype, actions.ndim) if actions.flags.carray else None  # laid out in order, and writeable
+        known = self._known.get(kind)
+        if known is not None:
+            known(*arguments)
+            return out
+        self._run("advance", (self._blank,), (self.records, self._everyone, actions, *out))
+        if kind is not None and self._can_know:
+            self._known[kind] = known_call(kernels(type(self.rules))["advance"], *arguments)  # type: ignore[arg-type]
         return out
 
     def show(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:

@@ -1,5 +1,6 @@
 """A batch of lanes: seeds, restarts, snapshots, threads; each lane is what it would be alone."""
 
+import copy
 import multiprocessing
 import pickle
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from fair_envs.compilation import COMPILED
 from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.parameters import Range
+from tests.choices import Boxed
 from tests.helpers import assert_same, digest
 from tests.toys import Countdown
 
@@ -275,6 +277,47 @@ def test_a_snapshot_that_does_not_fit_is_refused(make: Callable[[], Any], messag
     with pytest.raises(ValueError, match=message):
         lanes.restore(make())
     assert_same(lanes.snapshot(), before)
+
+
+def test_a_step_is_the_same_however_actions_are_laid_out_and_whatever_came_before() -> None:
+    """Types that were looked at once are not mixed up with others: of precision, of order, of what can be written."""
+    numbers = np.random.default_rng(0).uniform(-1, 1, (4, 2, 2))
+    frozen = numbers.astype(np.float32)
+    frozen.flags.writeable = False
+    kinds: list[Any] = [
+        numbers.astype(np.float32),
+        numbers,
+        np.asfortranarray(numbers, np.float32),
+        np.repeat(numbers, 2, axis=0).astype(np.float32)[::2],
+        frozen,
+        np.sign(numbers).astype(np.int64),
+    ]
+    played, checked = Lanes(Boxed(), 4), Lanes(Boxed(), 4)
+    for lanes in (played, checked):
+        lanes.seed(3)
+        lanes.restart()
+    for k in [0, 0, 1, 2, 3, 4, 5, 0, 5, 4, 3, 2, 1, 0]:
+        step = played.advance(kinds[k])
+        expected = np.floor(8 * kinds[k][..., 0] - 4 * kinds[k][..., 1]) / 8
+        assert step.reward.tolist() == expected.tolist()
+        general = checked.advance(kinds[k], mask=np.ones(4, bool))
+        assert all(map(np.array_equal, step, general)) and np.array_equal(played.records, checked.records)
+        assert not np.shares_memory(step.observation, played.advance(kinds[k]).observation)
+        checked.advance(kinds[k], mask=np.ones(4, bool))
+
+
+def test_a_copied_batch_plays_on_after_steps_as_the_first_does() -> None:
+    """What was looked up of machine code belongs to a batch, and to its process."""
+    lanes = Lanes(Boxed(), 2)
+    lanes.seed(3)
+    lanes.restart()
+    actions = np.full((2, 2, 2), 0.5, np.float32)
+    lanes.advance(actions)
+    for other in (copy.deepcopy(lanes), pickle.loads(pickle.dumps(lanes))):
+        before = np.array(lanes.records)
+        other.advance(actions)
+        other.advance(actions)
+        assert np.array_equal(lanes.records, before) and (other.records["time"] == before["time"] + 2).all()
 
 
 def test_a_pickled_batch_goes_on_as_the_first_does() -> None:
