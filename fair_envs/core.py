@@ -244,7 +244,6 @@ class Lanes:
         self._everyone = np.ones(self.count, bool)
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
         self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread's lanes are always the same
-        self._can_know = COMPILED and self.threads == 1 and isinstance(rules.code, np.ndarray)
         self._known: dict[Any, Kernel] = {}  # what `_advance_all` calls, by the kind of actions
 
     def __getstate__(self) -> dict[str, Any]:
@@ -322,7 +321,7 @@ class Lanes:
             known(*arguments)
             return out
         self._run("advance", (self._blank,), (self.records, self._everyone, actions, *out))
-        if kind is not None and self._can_know:
+        if kind is not None and COMPILED and self.threads == 1 and isinstance(self.rules.code, np.ndarray):
             self._known[kind] = known_call(kernels(type(self.rules))["advance"], *arguments)  # type: ignore[arg-type]
         return out
 
@@ -363,11 +362,7 @@ class Lanes:
     def _run(self, kernel: str, shared: tuple[Any, ...], arrays: tuple[NDArray[Any], ...]) -> None:
         """Run a kernel over all lanes, split among the threads; every array but what is shared has the lanes first."""
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
-        code = self.rules.code
-        if isinstance(code, tuple):  # and no record
-            code = (code,)
-        elif not COMPILED:
-            code = readable(code)
+        code = readable(self.rules.code) if isinstance(self.rules.code, np.ndarray) else (self.rules.code,)
         if not COMPILED:
             arrays = tuple(map(readable, arrays))
         if self.threads == 1:

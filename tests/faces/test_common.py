@@ -37,7 +37,7 @@ def test_one_number_outside_is_found_wherever_it_is(agents: int, odd: tuple[floa
 
 
 @pytest.mark.parametrize("numbers", [1, FEW + 1])
-def test_a_bound_that_single_precision_rounds_is_compared_in_it(numbers: int) -> None:
+def test_a_whole_number_that_double_precision_rounds_is_compared_in_it(numbers: int) -> None:
     """Python compares integers with floats exactly, NumPy does not; few numbers are judged as many are."""
     largest = 2.0**60
     check = check_of(gym.spaces.Box(-largest, largest, (numbers,), np.float64))
