@@ -1,6 +1,5 @@
 """Curricula of FairPursuit: how fast the pursuers are in the course of a training, and what is kept on the way."""
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +7,14 @@ from typing import Protocol, cast
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ddpg import DDPG
 from fair_envs.baselines.pursuit_evaluation import SetSpeed
-from fair_envs.baselines.runs import batch, replace_file
+from fair_envs.baselines.runs import batch, read_weights, serialized
 from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.params import Speed
+from fair_envs.files import replace_file
 from fair_envs.parameters import Count, checked
 
 LEVEL = 0.1  # from one speed that policies are tested at to the next
@@ -116,7 +115,7 @@ class FollowCurriculum(BaseCallback):
     Args:
         curriculum: How fast the pursuers are; it must not grow.
         levels: The speeds whose policies are kept; those that it does not pass are left out.
-        folder: Where they are saved, as ``model-1.2.zip``; None: nowhere.
+        folder: Where they are saved, as ``model-1.2.pt``; None: nowhere.
 
     Attributes:
         states: The weights of the policy at each level that has been left; those that the folder has from before an
@@ -156,11 +155,9 @@ class FollowCurriculum(BaseCallback):
     def _kept(self, level: float) -> dict[str, th.Tensor]:
         """Return the weights of the policy that a level was left with, and save it: now, or before an interruption."""
         if self._folder is not None and (path := level_path(self._folder, level)).is_file():
-            return state_of(path)
+            return read_weights(path)
         if self._folder is not None:
-            stream = io.BytesIO()
-            self.model.save(stream)
-            replace_file(path, stream.getvalue())
+            replace_file(path, serialized(self.model.policy.state_dict()))
         return {name: value.clone() for name, value in self.model.policy.state_dict().items()}
 
 
@@ -176,7 +173,7 @@ def begin_at(env: VecEnv, curriculum: Curriculum) -> SetSpeed:
 
 def level_path(run: Path, level: float) -> Path:
     """Return where a run keeps the policy of a level."""
-    return run / f"model-{level:g}.zip"
+    return run / f"model-{level:g}.pt"
 
 
 def level_states(run: Path, *, speeds: Sequence[float] | None = None) -> dict[float, dict[str, th.Tensor]]:
@@ -186,11 +183,6 @@ def level_states(run: Path, *, speeds: Sequence[float] | None = None) -> dict[fl
         run: The run's folder.
         speeds: Of the levels that are wanted; None: of all.
     """
-    found = {float(path.stem.removeprefix("model-")): path for path in run.glob("model-*.zip")}
+    found = {float(path.stem.removeprefix("model-")): path for path in run.glob("model-*.pt")}
     wanted = [level for level in found if speeds is None or level in speeds]
-    return {level: state_of(found[level]) for level in sorted(wanted, reverse=True)}
-
-
-def state_of(path: Path) -> dict[str, th.Tensor]:
-    """Return the weights of the policy of a saved model."""
-    return cast(dict[str, th.Tensor], load_from_zip_file(path, device="cpu")[1]["policy"])
+    return {level: read_weights(found[level]) for level in sorted(wanted, reverse=True)}

@@ -5,7 +5,6 @@ led from a state to a return; asked for returns a little better than the best so
 """
 
 import copy
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,8 @@ from fair_envs.baselines.rollouts import (
     collect,
     objectives_of,
 )
-from fair_envs.baselines.runs import replace_file
+from fair_envs.baselines.runs import read_weights, serialized
+from fair_envs.files import replace_file
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.parameters import Count, Positive, Range, Weight, checked
 from fair_envs.wrappers.adapters import transforms
@@ -488,14 +488,12 @@ class PCN:
     def save(self, path: str | Path) -> None:
         """Write all that is needed to go on, whole or not at all."""
         made = {"settings": asdict(self.settings), "requested": self.requested, "seed": self.seed}
-        stream = io.BytesIO()
-        th.save({**made, "state": self.snapshot().state()}, stream)
-        replace_file(Path(path), stream.getvalue())
+        replace_file(Path(path), serialized({**made, "state": self.snapshot().state()}))
 
     @classmethod
     def load(cls, path: str | Path, env: VectorEnv) -> "PCN":
         """Return a learner that was saved, to be used or to go on, in an environment like its own; no code is run."""
-        kept: dict[str, Any] = th.load(path, map_location="cpu", weights_only=True)
+        kept = read_weights(Path(path))
         model = cls(env, settings=PCNSettings(**kept["settings"]), requested=kept["requested"], seed=kept["seed"])
         model.restore(kept["state"])
         return model

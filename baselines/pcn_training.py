@@ -1,7 +1,6 @@
 """Trains Pareto Conditioned Networks on fairness objectives, into a folder that can be resumed."""
 
 import dataclasses
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -9,14 +8,13 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import gymnasium as gym
 import numpy as np
-import torch as th
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines import coverage
 from fair_envs.baselines.coverage import CoverageSet
 from fair_envs.baselines.pcn import PCN, PCNSettings, Seed, Snapshot, farel_settings
 from fair_envs.baselines.rollouts import Episode
-from fair_envs.baselines.runs import Run, need_tensorboard
+from fair_envs.baselines.runs import Run, serialized
 from fair_envs.baselines.training import own_chance, plain_parameters, plain_settings
 from fair_envs.history import Full, SlidingWindow
 from fair_envs.metrics.gaps import decision_notion
@@ -24,6 +22,7 @@ from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
 from fair_envs.parameters import Count, Natural, Range, checked
 from fair_envs.registration import find, make_rules
+from fair_envs.stopping import stoppable
 from fair_envs.wrappers import FairnessObjectives
 
 PERFORMANCE = "R"
@@ -201,12 +200,13 @@ def train_pcn(
         ValueError: The run to resume has another configuration, or a parameter is outside its range.
     """
     library()  # before anything is done
-    with own_chance(config.threads):
-        if out is None:
-            if resume:
-                raise ValueError("out must name the run to resume, got None")
+    if out is None:
+        if resume:
+            raise ValueError("out must name the run to resume, got None")
+        with own_chance(config.threads):
             return _learn(make_model(config), config, progress=progress, callbacks=[callback])
-        model, run = _opened(config, Path(out), resume=resume)
+    begun = Run.begun(Path(out), config.as_dict(), lambda: make_model(config), resume=resume, restore=PCN.restore)
+    with stoppable(), own_chance(config.threads), begun as (run, model):
         with run.log(model) as logger:
             keeper = Keeper(run, model, logger, names=config.names)
             try:
@@ -234,21 +234,6 @@ def test(
             deterministic=config.test_actions == "likeliest",
             each=bar.update,
         )
-
-
-def _opened(config: PCNTraining, out: Path, *, resume: bool) -> tuple[PCN, Run]:
-    """Return the model where it is to begin, and its folder."""
-    if resume:
-        run = Run.open(out)
-        run.check(config.as_dict())
-        model = make_model(config)
-        if run.has_checkpoint:
-            model.restore(run.checkpoint())
-        return model, run
-    Run.check_new(out)
-    need_tensorboard()
-    model = make_model(config)  # before the folder is made: bad parameters leave nothing behind
-    return model, Run.create(out, config.as_dict())
 
 
 def _learn(model: PCN, config: PCNTraining, *, progress: bool, callbacks: Sequence[Callback | None]) -> PCN:
@@ -296,9 +281,7 @@ class Keeper:
         """Write where the training can go on."""
         if self._state is not None:
             snapshot, rows = self._state
-            stream = io.BytesIO()
-            th.save({**snapshot.state(), "rows": rows, "unlogged": []}, stream)
-            self._run.write(stream.getvalue())
+            self._run.write(serialized({**snapshot.state(), "rows": rows, "unlogged": []}))
 
 
 def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:
@@ -320,8 +303,8 @@ def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
         FileNotFoundError: The folder holds no run.
     """
     kept = Run.open(Path(run))
-    config = PCNTraining(**kept.config())
+    config = kept.settings(PCNTraining)
     with own_chance(config.threads):
         model = make_model(config)
-        model.restore(kept.checkpoint())
+        kept.take_up(model.restore)
     return model, config

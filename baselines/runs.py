@@ -1,18 +1,24 @@
-"""A run's folder: settings, versions, metrics, and a checkpoint from which it goes on to the bit."""
+"""A run's folder: settings, versions, metrics, and a checkpoint from which it goes on to the bit.
+
+Nothing that is read here runs code: settings are JSON, weights are tensors and plain data. What is damaged is reported
+with its name; one process at a time writes a run.
+"""
 
 import csv
+import dataclasses
+import hashlib
 import importlib.metadata
 import importlib.util
 import io
-import json
 import math
-import os
 import platform
 import random
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+from uuid import uuid4
 
 import numpy as np
 import torch as th
@@ -23,10 +29,16 @@ from stable_baselines3.common.vec_env import VecEnv
 import fair_envs
 from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+from fair_envs.files import damaged, read_json, replace_file, said, write_json, writing
+from fair_envs.imports import refuse_stored_paths
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
 Row = dict[str, Any]
+S = TypeVar("S")
+M = TypeVar("M")
+Restore = Callable[[M, Mapping[str, Any]], object]
+"""Puts a model into the state of a checkpoint."""
 
 
 # ---------------------------------------------------------------------------------------------------- checkpoints
@@ -73,9 +85,7 @@ def freeze(model: BaseAlgorithm, *, rows: int) -> bytes:
         "rows": rows,
         "unlogged": [(key, number(value)) for key, value in model.logger.name_to_value.items()],
     }
-    stream = io.BytesIO()
-    th.save(state, stream)
-    return stream.getvalue()
+    return serialized(state)
 
 
 def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
@@ -95,6 +105,48 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
     random.setstate(state["chance"]["python"])
     th.set_rng_state(state["chance"]["torch"])
+
+
+# -------------------------------------------------------------------------------------------------- stored weights
+
+
+def serialized(state: Any) -> bytes:
+    """Return tensors and plain data as a file of PyTorch's, with a checksum of the whole as the archive's comment."""
+    stream = io.BytesIO()
+    th.save(state, stream)
+    content = stream.getvalue()
+    return content[:-2] + _comment(content)
+
+
+def _comment(content: bytes) -> bytes:
+    """Return the checksum of an archive without a comment as its comment, with the comment's length before it."""
+    checksum = b"sha256:" + hashlib.sha256(content).hexdigest().encode()
+    return len(checksum).to_bytes(2, "little") + checksum
+
+
+def read_weights(path: Path) -> dict[str, Any]:
+    """Return what a file of tensors and plain data holds, after comparing its checksum; no code is run.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged, or holds something else.
+    """
+    sealed = path.read_bytes()
+    size = len(_comment(b""))
+    content = sealed[:-size] + bytes(2)  # an archive without a comment ends with its length, 0
+    if sealed[-size:] != _comment(content):
+        raise damaged(path, "its checksum is wrong or missing")
+    try:
+        state: dict[str, Any] = th.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever is in it
+        reason = said(error).split(". ")[0]
+        raise ValueError(
+            f"{path} must hold tensors and plain data only, and nothing that runs code when it is loaded; "
+            f"it is refused ({reason})"
+        ) from error
+    if not isinstance(state, dict):
+        raise damaged(path, f"it must hold names and values, got a {type(state).__name__}")
+    return state
 
 
 # ------------------------------------------------------------------------------------------------------ the folder
@@ -138,12 +190,65 @@ class Run:
         if folder.exists():
             raise FileExistsError(f"out must be a new folder, or one to resume, got {folder}, which exists")
 
+    @staticmethod
+    def check_begun(folder: Path) -> None:
+        """Raise FileNotFoundError if the folder holds no run."""
+        if not (folder / "config.json").is_file():
+            raise FileNotFoundError(f"run must be a folder that a training has made, with config.json, got {folder}")
+
+    @classmethod
+    @contextmanager
+    def begun(
+        cls, folder: Path, config: Mapping[str, Any], make: Callable[[], M], *, resume: bool, restore: Restore[M]
+    ) -> Iterator[tuple["Run", M]]:
+        """Yield a new run, or the one that is in a folder, and its model where it stands; nobody else writes it.
+
+        Args:
+            folder: Of the run.
+            config: The settings.
+            make: Makes the untrained model.
+            resume: Whether to go on with the run in the folder.
+            restore: Puts a model into the state of a checkpoint.
+
+        Raises:
+            FileExistsError: The folder exists and is not to be resumed.
+            FileNotFoundError: There is nothing to resume.
+            ValueError: The run has other settings, is damaged, or is being written by another process.
+        """
+        if not resume:
+            cls.check_new(folder)
+            need_tensorboard()
+            model = make()  # before the folder is made: bad parameters leave nothing behind
+            run = cls.create(folder, config)
+            with writing(folder):
+                yield run, model
+            return
+        cls.check_begun(folder)
+        with writing(folder):
+            run = cls.open(folder)
+            run.check(config)
+            model = make()
+            if run.has_checkpoint:
+                run.take_up(lambda state: restore(model, state))
+            yield run, model
+
     @classmethod
     def create(cls, folder: Path, config: Mapping[str, Any]) -> "Run":
-        """Make the folder of a new run."""
-        folder.mkdir(parents=True)  # fails if another run was faster
-        write_json(folder / "config.json", config)
-        write_json(folder / "versions.json", versions())
+        """Make the folder of a new run, with its settings and versions or not at all.
+
+        Raises:
+            FileExistsError: Another run was faster.
+        """
+        part = folder.with_name(f".{folder.name}-{uuid4().hex}")
+        part.mkdir(parents=True)
+        write_json(part / "config.json", config)
+        write_json(part / "versions.json", versions())
+        try:
+            part.rename(folder)
+        except OSError:
+            shutil.rmtree(part)
+            cls.check_new(folder)
+            raise
         return cls(folder)
 
     @classmethod
@@ -153,11 +258,10 @@ class Run:
         Raises:
             FileNotFoundError: The folder holds none.
         """
-        if not (folder / "config.json").is_file():
-            raise FileNotFoundError(f"run must be a folder that a training has made, with config.json, got {folder}")
+        cls.check_begun(folder)
         run = cls(folder)
         if run.has_checkpoint:
-            run.rows = json.loads((folder / "metrics.json").read_text("utf-8"))[: run.checkpoint()["rows"]]
+            run.rows = read_json(folder / "metrics.json", list)[: run.checkpoint()["rows"]]
         return run
 
     @property
@@ -166,9 +270,35 @@ class Run:
         return (self.folder / "checkpoint.pt").is_file()
 
     def config(self) -> dict[str, Any]:
-        """Return the settings it was begun with."""
-        kept: dict[str, Any] = json.loads((self.folder / "config.json").read_text("utf-8"))
+        """Return the settings it was begun with, as they stand in the file.
+
+        Raises:
+            FileNotFoundError: The folder holds no run.
+            ValueError: The file is damaged.
+        """
+        return read_json(self.folder / "config.json", dict)
+
+    def trusted_config(self, kind: type[Any]) -> dict[str, Any]:
+        """Return the settings, for a record (a dataclass) of a kind.
+
+        Raises:
+            FileNotFoundError: The folder holds no run.
+            ValueError: The file is damaged, holds other settings, or names something to import that is not trusted, see
+                `fair_envs.imports`.
+        """
+        path, kept = self.folder / "config.json", self.config()
+        known = [field.name for field in dataclasses.fields(kind)]
+        if unknown := sorted(set(kept) - set(known)):
+            raise damaged(path, f"a {kind.__name__} has no {', '.join(unknown)}")
+        refuse_stored_paths(kept, file=path)
         return kept
+
+    def settings(self, kind: type[S]) -> S:
+        """Return the settings as a record of a kind; what is raised is that of `trusted_config`."""
+        try:
+            return kind(**self.trusted_config(kind))
+        except TypeError as error:
+            raise damaged(self.folder / "config.json", said(error)) from error
 
     def check(self, config: Mapping[str, Any]) -> None:
         """Raise ValueError if the run was begun with other settings."""
@@ -186,8 +316,26 @@ class Run:
         """
         if not self.has_checkpoint:
             raise FileNotFoundError(f"run must be a folder with checkpoint.pt, got {self.folder}")
-        state: dict[str, Any] = th.load(self.folder / "checkpoint.pt", map_location="cpu", weights_only=True)
+        state = read_weights(self.folder / "checkpoint.pt")
+        if not isinstance(state.get("rows"), int):
+            raise damaged(self.folder / "checkpoint.pt", "it does not say how many rows of metrics belong to it")
         return state
+
+    def take_up(self, restore: Callable[[Mapping[str, Any]], object]) -> None:
+        """Hand the state that was written last to what restores it.
+
+        Raises:
+            FileNotFoundError: None was written.
+            ValueError: It is damaged, or the state of another kind of training.
+        """
+        state = self.checkpoint()
+        try:
+            restore(state)
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            path = self.folder / "checkpoint.pt"
+            raise damaged(
+                path, f"it does not fit the run's settings ({type(error).__name__}: {said(error)})"
+            ) from error
 
     def write(self, state: bytes) -> None:
         """Write a checkpoint, after the metrics that it counts on."""
@@ -195,10 +343,15 @@ class Run:
         replace_file(self.folder / "checkpoint.pt", state)
 
     @contextmanager
-    def log(self, model: "Logging") -> Iterator[Logger]:
-        """Let a model log to the metrics and to TensorBoard, from where it stands."""
+    def log(self, model: "Logging", *, iterations: int = 0) -> Iterator[Logger]:
+        """Let a model log to the metrics and to TensorBoard, from where it stands.
+
+        Args:
+            model: The learner.
+            iterations: How many were logged before, where the learner counts from 1 again after an interruption.
+        """
         board = Board(self.folder / "tensorboard", step=model.num_timesteps)
-        logger = Logger(str(self.folder), [Metrics(self), board])
+        logger = RunLogger(str(self.folder), [Metrics(self), board], iterations=iterations)
         for name, value in self.checkpoint()["unlogged"] if self.has_checkpoint else ():
             logger.record(name, math.nan if value is None else value)
         model.set_logger(logger)
@@ -215,19 +368,22 @@ def versions() -> dict[str, str]:
     return found | {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write plain data, whole or not at all."""
-    replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+class RunLogger(Logger):
+    """A logger that goes on counting iterations where an interrupted run had stopped.
 
+    Args:
+        folder: Of the run.
+        outputs: Where it logs to.
+        iterations: How many were logged before.
+    """
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Put a file in place of another at once: whoever reads it finds the old one or the new one, whole."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    def __init__(self, folder: str, outputs: list[KVWriter], *, iterations: int) -> None:
+        super().__init__(folder, outputs)
+        self._before = iterations
+
+    def record(self, key: str, value: Any, exclude: Any = None) -> None:
+        """Keep a value for the next row."""
+        super().record(key, value + self._before if key == "time/iterations" else value, exclude)
 
 
 class Metrics(KVWriter):

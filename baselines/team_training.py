@@ -250,7 +250,7 @@ def train_team(
 ) -> DDPG:
     """Train and return the model; arguments, and what is raised, are those of `fair_envs.baselines.train`.
 
-    With ``out`` the folder gets what `train` writes there, and ``model-1.2.zip`` and so on, the policies of the levels.
+    With ``out`` the folder gets what `train` writes there, and ``model-1.2.pt`` and so on, the policies of the levels.
     A checkpoint, which holds the replay until the training ends, is written every minute: so much at most is done again
     after an interruption, to the bit (but for the row of metrics in which it came). ``follow`` is what follows the
     curriculum and keeps the levels' policies, where one wants to have it in hand: `following` of these settings; and
@@ -290,13 +290,13 @@ def load_team(run: str | Path) -> tuple[DDPG, TeamTraining]:
 class RareKeeper(Keeper):
     """Writes the state from time to time, at the beginning of a rollout; the replay only while the training goes on."""
 
-    def __init__(self, run: Run, *, every: float = KEPT_EVERY) -> None:
+    def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._seconds, self._written = every, -np.inf
+        self._written = -np.inf
 
     def _on_rollout_start(self) -> None:
         self._collected = self._finished = False
-        if time.monotonic() - self._written > self._seconds:
+        if time.monotonic() - self._written > KEPT_EVERY:
             self.run.write(freeze(self.model, rows=len(self.run.rows)))
             self._written = time.monotonic()
 

@@ -21,10 +21,11 @@ from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
-from fair_envs.baselines.runs import Run, batch, freeze, need_tensorboard, restore, source
+from fair_envs.baselines.runs import Run, batch, freeze, restore, source
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
 from fair_envs.registration import find, make_sb3
+from fair_envs.stopping import stoppable
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
 
@@ -254,20 +255,10 @@ def train_as(
         with own_chance(config.threads):
             model = make(config)
             return _learn(model, config, [], **settings)
-    with own_chance(config.threads):
-        if resume:
-            run = Run.open(Path(out))
-            run.check(config.as_dict())
-            model = make(config)
-            if run.has_checkpoint:
-                restore(model, run.checkpoint())
-        else:
-            Run.check_new(Path(out))
-            need_tensorboard()
-            model = make(config)  # before the folder is made: bad parameters leave nothing behind
-            run = Run.create(Path(out), config.as_dict())
+    begun = Run.begun(Path(out), config.as_dict(), lambda: make(config), resume=resume, restore=restore)
+    with stoppable(), own_chance(config.threads), begun as (run, model):
         keeping = (keeper or Keeper)(run)
-        with run.log(model):
+        with run.log(model, iterations=len(run.rows)):
             try:
                 _learn(model, config, [keeping], **settings)
             finally:
@@ -323,13 +314,13 @@ def load(run: str | Path) -> tuple[BaseAlgorithm, Training]:
     return load_as(run, Training, make_model)
 
 
-def load_as(run: str | Path, kind: Callable[..., S], make: Callable[[S], BaseAlgorithm]) -> tuple[BaseAlgorithm, S]:
+def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) -> tuple[BaseAlgorithm, S]:
     """Return the model of a run's last checkpoint, of settings of a kind that a function makes models of."""
     kept = Run.open(Path(run))
-    config = kind(**kept.config())
+    config = kept.settings(kind)
     with own_chance(config.threads):
         model = make(config)
-        restore(model, kept.checkpoint())
+        kept.take_up(lambda state: restore(model, state))
     return model, config
 
 

@@ -22,7 +22,19 @@ import fair_envs
 from fair_envs.metrics.returns import Returns
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
-SHOWING = {"assessment", "benchmark", "cli", "engines", "loads", "pages", "playing", "tables"}
+SHOWING = {
+    "assessment",
+    "benchmark",
+    "cli",
+    "engines",
+    "files",
+    "imports",
+    "loads",
+    "pages",
+    "playing",
+    "stopping",
+    "tables",
+}
 SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "study")}
 SHOWING_FOLDERS = ("reproduction/papers/", "search/")
 

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -19,7 +19,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
+from fair_envs.imports import Permissions, permissions, permit, typed_in
 from fair_envs.parameters import value_of
+from fair_envs.stopping import StoppedError, stoppable
 
 if TYPE_CHECKING:
     from fair_envs.players import TrainingKind
@@ -45,6 +47,7 @@ WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
 TEST_SEED = 1_000_000  # trainings have other seeds
 INTERRUPTED = 130  # the exit code of what Ctrl-C ends
 RUNS = Path("runs")
+ANYWHERE = ("--debug", "--trust")  # general options that may stand behind a command too
 
 
 # --------------------------------------------------------------------------------------------------- errors
@@ -52,6 +55,13 @@ RUNS = Path("runs")
 
 class Commands(TyperGroup):
     """The commands; what a caller did wrong is told in a line on standard error."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments: general options may stand anywhere, and import paths that were typed may be imported."""
+        anywhere = [argument for argument in args if argument in ANYWHERE]
+        with suppress(FileNotFoundError):  # the current folder has been removed
+            permit(Permissions(typed=typed_in(args), folder=os.getcwd()))
+        return super().parse_args(ctx, [*anywhere, *(argument for argument in args if argument not in ANYWHERE)])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; exit with 2 after wrong input and with 1 after a failure, without a traceback."""
@@ -86,19 +96,25 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 
 
 def main() -> None:
-    """Run the command line; ``--debug`` may stand anywhere, and module:function in the current folder is found."""
-    sys.path.append(os.getcwd())
-    arguments = sys.argv[1:]
-    if "--debug" in arguments:
-        arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
-    app(args=arguments, prog_name="fair-envs")
+    """Run the command line."""
+    app(prog_name="fair-envs")
 
 
 @app.callback()
 def everything(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust",
+            help="Import the functions (module:function) that the settings of a stored run or search name. This runs "
+            "their code: use it only for files whose author you trust.",
+        ),
+    ] = False,
 ) -> None:
     """Environments for the study of fairness in reinforcement learning, and what measures and trains in them."""
+    if trust:
+        permit(permissions()._replace(stored=True))
 
 
 # ------------------------------------------------------------------------------------------- shared arguments
@@ -318,7 +334,7 @@ def start_training(
             raise ValueError("out must name the folder of the run to resume, got none")
         if preset is not None:
             raise ValueError(f"preset must be left out where a run is resumed, it keeps its settings; got {preset!r}")
-        given = Run.open(out).config() | given
+        given = Run.open(out).trusted_config(kind) | given
     for name in ("algorithm", "env_id"):
         if name not in given:
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
@@ -933,13 +949,14 @@ def papers() -> list[str]:
 
 @contextmanager
 def resumable(command: str, *, begun: Path | None = None) -> Iterator[None]:
-    """Say how to go on if Ctrl-C ends what is done, unless nothing has been kept: ``begun`` is not there."""
+    """Say how to go on if Ctrl-C, SIGTERM or SIGHUP ends what is done, unless nothing has been kept: no ``begun``."""
     try:
-        yield
-    except KeyboardInterrupt:
+        with stoppable():
+            yield
+    except KeyboardInterrupt as stopped:
         kept = begun is None or begun.exists()
         typer.echo(f"\nstopped; go on with: {command}" if kept else "\nstopped before anything was kept", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(128 + stopped.number if isinstance(stopped, StoppedError) else INTERRUPTED) from None
 
 
 @app.command()

@@ -341,8 +341,8 @@ class Lanes:
         return active_agents(self.rules, self.records)
 
     def snapshot(self) -> NDArray[np.void]:
-        """Return the whole state; `restore` goes back to it, ``np.save`` keeps it."""
-        return np.array(self.records)
+        """Return the whole state; `restore` goes back to it, ``np.save`` keeps it; equal states have equal bytes."""
+        return _without_padding(self.records)
 
     def restore(self, snapshot: NDArray[np.void]) -> None:
         """Go back to a snapshot of a batch of the same size and rules.
@@ -450,7 +450,7 @@ class Worlds:
 
     def snapshot(self) -> NDArray[np.void]:
         """Return the whole state; `restore` goes back to it."""
-        return np.concatenate([world.snapshot() for world in self.worlds])
+        return _without_padding(np.concatenate([world.records for world in self.worlds]))
 
     def restore(self, snapshot: NDArray[np.void]) -> None:
         """Go back to a snapshot."""
@@ -463,6 +463,13 @@ class Worlds:
 
     def _join(self, steps: Sequence[Step]) -> Step:
         return Step(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))
+
+
+def _without_padding(records: NDArray[np.void]) -> NDArray[np.void]:
+    """Return a copy whose bytes between the fields are 0; NumPy leaves there what the memory held before."""
+    copy = np.zeros(records.shape, records.dtype)
+    copy[:] = records
+    return copy
 
 
 def _check_same_facts(one: FairSpec, other: FairSpec) -> None:

@@ -25,6 +25,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from fair_envs.cells import Job, appearing, is_done, run_cell
+from fair_envs.imports import Permissions, permissions, permit
+from fair_envs.stopping import SIGNALS, stoppable
 
 EngineName = Literal["processes", "ray"]
 Nothing = Callable[[], object]
@@ -144,7 +146,9 @@ class Processes(Engine):
         """Hand over as many cells as there are workers: those that a pool has been given, it does run."""
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._jobs, mp_context=spawn, initializer=begin_worker)
+            self._pool = ProcessPoolExecutor(
+                self._jobs, mp_context=spawn, initializer=begin_worker, initargs=(permissions(),)
+            )
         with suppress(BrokenProcessPool):  # by a cell that was already running
             while waiting and len(running) < self._jobs:
                 running[self._pool.submit(attempt, waiting[-1], folder)] = waiting[-1]
@@ -178,7 +182,7 @@ class OnRay(Engine):
         while waiting or running:
             while waiting and len(running) < self._jobs:
                 cell = waiting.pop()
-                running[task.remote(cell, cell.key)] = cell
+                running[task.remote(cell, cell.key, permissions())] = cell
             (ready, *_), _ = self._ray.wait(list(running))
             yield self._kept(running.pop(ready), ready, folder)
 
@@ -222,9 +226,11 @@ def attempt(cell: Job, folder: Path) -> str | None:
     return None
 
 
-def begin_worker() -> None:
-    """Let this worker end when it is interrupted, and when the process that began it is no more."""
-    signal.signal(signal.SIGINT, interrupted)
+def begin_worker(allowed: Permissions) -> None:
+    """Let this worker import what its parent may, and end when it is interrupted or its parent is no more."""
+    permit(allowed)
+    for number in (signal.SIGINT, *SIGNALS):
+        signal.signal(number, interrupted)
     Thread(target=end_with_parent, daemon=True).start()
 
 
@@ -234,7 +240,7 @@ def interrupted(*_: object) -> None:
     Raises:
         InterruptedCellError: Always.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, *SIGNALS):
         signal.signal(number, signal.SIG_IGN)
     raise InterruptedCellError(1)
 
@@ -316,8 +322,9 @@ def check_answer(address: str) -> None:
     socket.create_connection((place.hostname, place.port), timeout=ANSWER).close()
 
 
-def files_or_error(cell: Job, key: str) -> dict[str, bytes] | str:
+def files_or_error(cell: Job, key: str, allowed: Permissions) -> dict[str, bytes] | str:
     """Run a cell on another machine; return its files by their names, or what was raised."""
+    permit(allowed)
     try:
         return files_of(cell, key)
     except (Exception, SystemExit) as error:
@@ -372,13 +379,14 @@ def opened(engine: str, *, jobs: int, here: bool = False) -> Iterator[Engine]:
     """
     check_engine(engine, jobs)
     workers: Engine = OnRay(jobs) if engine == "ray" else Here() if here and jobs == 1 else Processes(jobs)
-    try:
-        yield workers
-    except KeyboardInterrupt:
-        workers.interrupt()
-        raise
-    finally:
-        workers.close()
+    with stoppable():
+        try:
+            yield workers
+        except KeyboardInterrupt:
+            workers.interrupt()
+            raise
+        finally:
+            workers.close()
 
 
 def run_cells(

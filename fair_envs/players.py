@@ -1,7 +1,6 @@
 """Who plays, by name: chance, a designed driver, a function of one's own, or a run of a training."""
 
 import hashlib
-import importlib
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from fair_envs.imports import imported, module_of
 from fair_envs.wrappers.twin import Policy
 
 TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
@@ -62,9 +62,8 @@ def drivers_of(rules: Any) -> Mapping[str, Callable[[Any], Policy]]:
 
 def function_named(name: str) -> Policy:
     """Return the function that ``"module:function"`` names, or raise ValueError."""
-    module, _, function = name.partition(":")
     try:
-        found: Policy = getattr(importlib.import_module(module), function)
+        found: Policy = imported(name)
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(f"policy must be the import path of a function, got {name!r}: {error}") from error
     return found
@@ -116,8 +115,7 @@ def contents(name: str) -> str:
     """Return a hash of what a named policy consists of besides this package; empty where that is nothing."""
     path = Path(name)
     if ":" in name:
-        module = importlib.import_module(name.partition(":")[0])
-        source = inspect.getsourcefile(module)
+        source = inspect.getsourcefile(module_of(name))
         files = [Path(source)] if source else []
     else:
         files = sorted(file for file in path.iterdir() if file.is_file()) if is_run(name) else []
@@ -131,8 +129,18 @@ def contents(name: str) -> str:
 
 
 def loaded_player(run: Path) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
-    """Return a run's model and settings, and what makes a player of the model."""
+    """Return a run's model and settings, and what makes a player of the model.
+
+    Raises:
+        FileNotFoundError: There is no run.
+        ValueError: It is damaged, names something to import (see `fair_envs.imports`), or cannot play by itself.
+    """
     kind = kind_of(words_of_run(run))
+    if kind == "conditioned":
+        raise ValueError(
+            f"policy must be a run whose policy needs no desired return, got {str(run)!r} of Pareto Conditioned "
+            f"Networks; measure it with: fair-envs evaluate {run}"
+        )
     if kind == "team":
         from fair_envs.baselines.team_evaluation import TeamPlayer
         from fair_envs.baselines.team_training import load_team

@@ -55,16 +55,6 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_modules_of_the_current_folder_are_found_after_all_others(
-    working_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "argv", ["fair-envs", "list"])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert sys.path[-1] == str(working_directory)
-
-
 # ----------------------------------------------------------------------------------------------- list, show
 
 

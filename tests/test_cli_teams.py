@@ -65,7 +65,7 @@ def test_a_team_is_trained_with_a_bar_into_a_folder(algorithm: str, more: list[s
     assert f"{algorithm}: 100%" in said.text
     names = {path.name for path in folder.iterdir()}
     written = {"config.json", "versions.json", "metrics.csv", "metrics.json", "checkpoint.pt", "model.zip"}
-    assert names == {*written, "tensorboard", "model-1.2.zip", "model-0.8.zip"}
+    assert names == {*written, "tensorboard", "model-1.2.pt", "model-0.8.pt"}
 
 
 def test_a_training_keeps_what_was_given_and_has_the_presets_in_place_of_the_rest(run: Path, here: Path) -> None:

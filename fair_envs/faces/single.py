@@ -1,6 +1,5 @@
 """The Gymnasium face: one lane, one controller."""
 
-import importlib
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -19,6 +18,7 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
+from fair_envs.imports import imported
 from fair_envs.interactions import columns
 
 Others = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]
@@ -185,8 +185,7 @@ def partners(others: str | Others, rules: Rules) -> Others:
     if others == "random":
         return RandomPartners(rules)
     try:
-        module, name = others.split(":")
-        found: Others = getattr(importlib.import_module(module), name)
+        found: Others = imported(others)
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(f"others must be 'random', a function or 'module:function', got {others!r}") from error
     return found

@@ -13,13 +13,12 @@ from rich.table import Table
 import fair_envs
 from fair_envs import tables
 from fair_envs.baselines.evaluation import Player
-from fair_envs.baselines.fair_ppo import FairPPO
 from fair_envs.baselines.training import Training
 from fair_envs.core import Lanes
 from fair_envs.engines import run_cells
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
-from fair_envs.reproduction.experiment import TEST_SEEDS, Cell, read_result
+from fair_envs.reproduction.experiment import TEST_SEEDS, Cell, read_policy, read_result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers.lamalfa2025 import ACTIONS, GROUPS
 
@@ -67,7 +66,8 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
     tables.write_json(out / "table.json", numbers)
     lower = show(numbers, seeds=seeds, steps=steps)
     draw(arms, out)
-    film(out / "cells" / cells["fair-PPO"][0].key, out / "episode.gif")
+    shown = cells["fair-PPO"][0]
+    film(shown, out / "cells" / shown.key, out / "episode.gif")
     Console().print(f"Saved in {out}: table.csv, table.json, boxes.png, radar.png, episode.gif")
     return lower
 
@@ -136,11 +136,11 @@ def draw(arms: Mapping[str, Arm], out: Path) -> None:
     figures.radar_plot(list(arms.values()), out / "radar.png", actions=ACTIONS, groups=GROUPS)
 
 
-def film(folder: Path, path: Path) -> None:
-    """Save a film of an episode of the policy in a cell's folder."""
+def film(shown: Cell, folder: Path, path: Path) -> None:
+    """Save a film of an episode of the policy that a cell has trained."""
     import imageio.v3 as imageio
 
-    model = FairPPO.load(folder / "model.zip", device="cpu")
+    model = read_policy(shown, folder)
     rules = fair_envs.make_rules("FairHarvest-v0", horizon=HORIZON)
     imageio.imwrite(path, list(frames(Player(model, rules), rules)), duration=120, loop=0)
 

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.baselines.evaluation import counterfactual, play
-from fair_envs.baselines.training import LearningCurve, Training, train
+from fair_envs.baselines.runs import read_weights, serialized
+from fair_envs.baselines.training import LearningCurve, Training, make_model, own_chance, train
 from fair_envs.cells import Job, read_returns, returns_arrays
 from fair_envs.metrics import Returns
 
+WEIGHTS = "weights.pt"  # of the trained policy
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
 
@@ -33,14 +35,14 @@ class Cell(Job):
     episodes: int
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the test's arrays and the model; return how long the training took."""
+        """Write the test's arrays and the policy's weights; return how long the training took."""
         started = time.perf_counter()
         curve = LearningCurve()
         model = train(self.training, callback=curve)
         seconds = time.perf_counter() - started
         arrays = {**evaluate_cell(self, model), "learning": np.array(curve.rows)}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        model.save(part / "model.zip")
+        (part / WEIGHTS).write_bytes(serialized(model.policy.state_dict()))
         return {"seconds": seconds}
 
 
@@ -87,6 +89,20 @@ def evaluate_cell(cell: Cell, model: Any) -> dict[str, NDArray[Any]]:
     for name in ("none", "everybody", "own", "same"):
         arrays |= returns_arrays(name, getattr(worlds, name))
     return arrays
+
+
+def read_policy(cell: Cell, folder: Path) -> Any:
+    """Return the model of a cell's training with the weights in the cell's folder; no code is run.
+
+    Raises:
+        FileNotFoundError: There are none.
+        ValueError: They are damaged.
+    """
+    weights = read_weights(folder / WEIGHTS)
+    with own_chance(cell.training.threads):
+        model = make_model(cell.training)
+    model.policy.load_state_dict(weights)
+    return model
 
 
 def read_result(folder: Path) -> Result:

@@ -19,8 +19,9 @@ import optuna
 from numpy.typing import NDArray
 
 from fair_envs.engines import Engine, check_engine, opened, run_cells
+from fair_envs.files import write_json, writing
 from fair_envs.search.objectives import numbers
-from fair_envs.search.settings import KEPT, Search, check_same, keep, kept
+from fair_envs.search.settings import KEPT, Search, check_same, read_record
 from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
 from fair_envs.system_cells import SystemCell, joined, plain, system_cells
 from fair_envs.systems import TOTAL, Episodes
@@ -115,7 +116,7 @@ def design(
         FailedCellsError: A policy or an environment failed while it was played; the search can be gone on with.
     """
     trials = begun(search, out=out, storage=storage, name=name, engine=engine, jobs=jobs)
-    with opened(engine, jobs=jobs, here=True) as workers:
+    with writing(out), opened(engine, jobs=jobs, here=True) as workers:
         run = _Run(search, trials, workers, out / CELLS, jobs=jobs)
         for first in range(0, search.trials, search.batch):
             run.batch(range(first, min(first + search.batch, search.trials)), each)
@@ -163,7 +164,7 @@ def begun(
     place = Place.of(out, storage=storage, name=name or search.env_id)
     own = f"sqlite:///{(out / DATABASE).resolve()}"
     if (out / KEPT).exists():
-        check_same(Search.read(out).as_dict(), search, where=f"out ({out})")
+        check_same(Search.kept(out), search, where=f"out ({out})")
     # A database that others use is opened first: it refuses another search's name before anything is written.
     shared = None if storage is None else Trials(search, storage, name=place.name, me=place.me)
     search.save(out)
@@ -194,7 +195,7 @@ class Place(NamedTuple):
         now = cls(name, "" if storage is None else shown(storage), uuid.uuid4().hex)
         if not (out / PLACE).is_file():
             return now
-        before = cls(**kept(out / PLACE, names=cls._fields))
+        before = cls(**read_record(out / PLACE, names=cls._fields))
         for what in ("storage", "name"):
             if getattr(before, what) != getattr(now, what):
                 raise ValueError(
@@ -204,7 +205,7 @@ class Place(NamedTuple):
 
     def save(self, out: Path) -> None:
         """Write it into a folder."""
-        keep(out / PLACE, self._asdict())
+        write_json(out / PLACE, self._asdict())
 
 
 class _Run:

@@ -45,7 +45,13 @@ class Between:
         return FloatDistribution(self.low, self.high, step=self.step, log=self.log)
 
     def value(self, suggested: Any) -> Any:
-        """Return what Optuna suggests as the parameter's value."""
+        """Return what Optuna suggests as the parameter's value.
+
+        Raises:
+            ValueError: It is outside of the range: nobody suggested it.
+        """
+        if isinstance(suggested, bool) or not isinstance(suggested, int | float) or self.suggestion(suggested) is None:
+            raise ValueError(f"storage must hold values of the range {self}, got {suggested!r}")
         return suggested
 
     def suggestion(self, value: Any) -> Any:
@@ -80,8 +86,15 @@ class Options:
         return CategoricalDistribution([label(option) for option in self.options])
 
     def value(self, suggested: Any) -> Any:
-        """Return the option of that label."""
-        return next(option for option in self.options if label(option) == suggested)
+        """Return the option of that label.
+
+        Raises:
+            ValueError: There is none: nobody suggested it.
+        """
+        found = [option for option in self.options if label(option) == suggested]
+        if not found:
+            raise ValueError(f"storage must hold values of the range {self}, got {suggested!r}")
+        return found[0]
 
     def suggestion(self, value: Any) -> Any:
         """Return the label of a value; None if it is no option."""

@@ -1,7 +1,6 @@
 """What is searched: the environment, the ranges, the objectives, and how thoroughly."""
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -11,6 +10,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from fair_envs.cells import sources
 from fair_envs.core import Rules
+from fair_envs.files import damaged, read_json, write_json
+from fair_envs.imports import refuse_stored_paths
 from fair_envs.parameters import Count, Range, Share, Weight, checked
 from fair_envs.players import contents, player_named
 from fair_envs.registration import find, make_rules
@@ -25,6 +26,7 @@ SEARCH_SEEDS = 2**44  # episodes of searches are seeded from here on, those of c
 HELD_OUT_SEEDS = 2**45
 SEEDS_EACH = 2**20  # of one search
 KEPT = "search.json"
+NEVER_IMPORTED = ("objectives",)  # settings that look like import paths, such as "demographic_parity:human_driven"
 FREE = ("trials", "price")  # settings that may change when a search is gone on with
 CHECKED = (
     "sampler",
@@ -153,7 +155,7 @@ class Search:
     def save(self, folder: Path) -> None:
         """Write everything into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        keep(folder / KEPT, self.as_dict())
+        write_json(folder / KEPT, self.as_dict())
 
     @classmethod
     def read(cls, folder: Path) -> "Search":
@@ -162,19 +164,27 @@ class Search:
         Raises:
             ValueError: There is none, or who played then is another one now.
         """
-        path = folder / KEPT
-        if not path.is_file():
-            raise ValueError(f"out must be the folder of a search, got {folder} without {KEPT}")
-        told = kept(path, names=("contents", "sources"))
+        told = cls.kept(folder)
         before, by = told.pop("contents"), told.pop("sources")
         if by != sources():
             raise ValueError(f"out must be the folder of a search by this version of fair-envs, got {folder}")
-        if set(told) != {each.name for each in fields(cls)}:
-            raise _damaged(path)
+        refuse_stored_paths(told, file=folder / KEPT, but=NEVER_IMPORTED)
         search = cls(**told)
         if contents(search.policy) != before:
             raise ValueError(f"policy must be what it was when the search began, {search.policy!r} has changed")
         return search
+
+    @classmethod
+    def kept(cls, folder: Path) -> dict[str, Any]:
+        """Return what `save` has written into a folder, as it stands there.
+
+        Raises:
+            ValueError: There is nothing, or it is damaged.
+        """
+        path = folder / KEPT
+        if not path.is_file():
+            raise ValueError(f"out must be the folder of a search, got {folder} without {KEPT}")
+        return read_record(path, names=(*(each.name for each in fields(cls)), "contents", "sources"))
 
     def again(self, **changes: Any) -> "Search":
         """Return the same search with another number of trials, or another price."""
@@ -204,30 +214,16 @@ def check_same(kept: Mapping[str, Any], search: Search, *, where: str) -> None:
             )
 
 
-def keep(path: Path, told: Mapping[str, Any]) -> None:
-    """Write names and values as a JSON file, which is there as a whole or not at all."""
-    part = path.with_name(f".{path.name}")
-    part.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, path)
-
-
-def kept(path: Path, *, names: Sequence[str]) -> dict[str, Any]:
-    """Return what was written.
+def read_record(path: Path, *, names: Sequence[str]) -> dict[str, Any]:
+    """Return what a JSON file holds under these names.
 
     Raises:
-        ValueError: It is no JSON, or without some of the names.
+        ValueError: It is damaged, or has other names.
     """
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise _damaged(path) from error
-    if not isinstance(told, dict) or not set(names) <= set(told):
-        raise _damaged(path)
+    told = read_json(path, dict)
+    if others := set(told) ^ set(names):
+        raise damaged(path, f"it must hold {', '.join(names)}; {', '.join(sorted(others))} is missing or unknown")
     return told
-
-
-def _damaged(path: Path) -> ValueError:
-    return ValueError(f"out must be the folder of a search, got {path.parent}, whose {path.name} is damaged")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -249,6 +245,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"config must set {', '.join(known)}, got {name}")
     _check_kinds(told, where="config: ")
+    refuse_stored_paths(told, file=path, but=NEVER_IMPORTED)
     return told
 
 

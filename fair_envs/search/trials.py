@@ -27,6 +27,7 @@ SERIES, STOPPED, CLAIM = "series", "stopped", "claim"  # and of its trials
 STALE = 300.0  # seconds after which another machine takes over what one has not finished a round of
 LOCKED = 60.0  # seconds after which another machine proposes a batch that one has begun to
 PATIENCE = 0.5  # seconds between two looks at what other machines have done
+PICKLING = ("cma-es",)  # samplers of Optuna's that keep their state as a pickle in the database
 ATTEMPTS = 4  # to open a database whose tables, or to read a search whose settings, another machine is writing
 
 
@@ -62,6 +63,7 @@ class Trials:
     def __init__(self, search: Search, url: str, *, name: str, me: str | None) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._search, self._me, self._name = search, me, name
+        self._memory = optuna.create_study(directions=directions(search))  # what `_replayed` has proposed again
         try:
             storage = _opened(url)
             known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
@@ -164,21 +166,48 @@ class Trials:
 
     def _proposed(self, first: int) -> list[FrozenTrial]:
         """Return the whole batch that begins with a number, from the trials before it."""
-        study, search = self._copied(first), self._search
-        if first == 0 and (original := self._suggestions()) is not None:
-            study.enqueue_trial(original)
-        distributions = {name: one.distribution() for name, one in search.dimensions.items()}
-        study.sampler = sampler(search, first)
-        asked = [study.ask(distributions).number for _ in range(search.batch)]
+        replayed = self._search.sampler in PICKLING
+        study = self._replayed(first) if replayed else self._copied(first)
         return [
             optuna.trial.create_trial(
                 state=TrialState.RUNNING,
                 params=trial.params,
                 distributions=trial.distributions,
-                system_attrs=trial.system_attrs,
+                system_attrs={} if replayed else trial.system_attrs,
             )
-            for trial in (study.trials[number] for number in asked)
+            for trial in self._asked(study, first)
         ]
+
+    def _asked(self, study: optuna.Study, first: int) -> list[FrozenTrial]:
+        """Return the batch that a sampler proposes in a study of the trials before it, or has proposed there."""
+        if len(study.trials) > first:
+            return study.trials[first : first + self._search.batch]
+        if first == 0 and (original := self._suggestions()) is not None:
+            study.enqueue_trial(original)
+        distributions = {name: one.distribution() for name, one in self._search.dimensions.items()}
+        study.sampler = sampler(self._search, first)
+        asked = [study.ask(distributions).number for _ in range(self._search.batch)]
+        return [study.trials[number] for number in asked]
+
+    def _replayed(self, below: int) -> optuna.Study:
+        """Return the study in memory in which earlier batches were proposed again and got the database's numbers.
+
+        The sampler's state is made anew in this way, and never read from the database: as Optuna would keep it there,
+        it is a pickle, which runs whatever code its writer wants.
+
+        Raises:
+            ValueError: The database holds other configurations than the search proposes.
+        """
+        for first in range(0, below, self._search.batch):
+            for again, kept in zip(self._asked(self._memory, first), self._all()[first:below], strict=False):
+                if again.params != kept.params:
+                    raise ValueError(
+                        f"storage must hold what the search proposed, got trial {kept.number} with {kept.params} in "
+                        f"place of {again.params}; begin again in a new folder"
+                    )
+                if not again.state.is_finished():
+                    self._memory.tell(again.number, kept.values, state=kept.state)
+        return self._memory
 
     @contextmanager
     def _lock(self, first: int) -> Iterator[None]:

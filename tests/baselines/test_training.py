@@ -52,9 +52,9 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def rows_without_clock(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's metrics but for what time it was and how many rollouts this process has collected."""
+    """Return a run's metrics but for what time it was."""
     rows = json.loads((folder / "metrics.json").read_text())
-    clock = ("time/fps", "time/time_elapsed", "time/iterations")
+    clock = ("time/fps", "time/time_elapsed")
     return [{name: value for name, value in row.items() if name not in clock} for row in rows]
 
 

@@ -317,7 +317,7 @@ def test_a_damaged_search_is_told(kept: str, file: str, tmp_path: Path) -> None:
     begun(search_for(), out=tmp_path)
     told = json.loads((tmp_path / file).read_text())
     (tmp_path / file).write_text(json.dumps(dict(list(told.items())[1:])) if kept == "without" else kept)
-    with pytest.raises(ValueError, match=f"whose {file} is damaged"):
+    with pytest.raises(ValueError, match=f"{file} is damaged"):
         begun(search_for(), out=tmp_path)
 
 

@@ -1,6 +1,5 @@
 """Rewards that favour some applicants: any function of their features, as a table that compiled rules look up."""
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -20,6 +19,7 @@ from fair_envs.envs.hiring.population import (
     YOUNGEST,
     most_experience,
 )
+from fair_envs.imports import imported
 
 Bias = Callable[..., float]
 """Features by name, as many as it needs, to the share of ``reward_bias_size`` that is added to the reward of hiring.
@@ -127,8 +127,7 @@ def find_bias(given: Any) -> Bias:
     if callable(given):
         return given  # type: ignore[no-any-return]
     try:
-        module, name = given.split(":")
-        found = getattr(importlib.import_module(module), name)
+        found = imported(given)
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(f"{EXPECTED}, got {given!r}") from error
     if not callable(found):

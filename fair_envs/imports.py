@@ -1,0 +1,130 @@
+"""Functions that users name as ``module:function``: which of them may be imported, and from where.
+
+Importing a module runs its code. A path that the caller passes in Python or types on the command line is imported. A
+path in a stored file, such as the settings of a run, is refused: the file may be somebody else's.
+"""
+
+import importlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter
+from types import ModuleType
+from typing import Any, NamedTuple
+
+_NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+PATH = re.compile(rf"(?<![\w.]){_NAME}:{_NAME}(?![\w.])")
+
+
+class Permissions(NamedTuple):
+    """What may be imported; pass them on to worker processes.
+
+    Attributes:
+        typed: Paths that the user typed in this call.
+        folder: Where the modules of those paths are searched after all other places; empty: only in those.
+        stored: Whether paths from stored files may be imported too.
+    """
+
+    typed: frozenset[str] = frozenset()
+    folder: str = ""
+    stored: bool = False
+
+
+_permissions = Permissions()
+
+
+def permissions() -> Permissions:
+    """Return what this process may import."""
+    return _permissions
+
+
+def permit(new: Permissions) -> None:
+    """Let this process import that."""
+    global _permissions
+    _permissions = new
+
+
+def typed_in(arguments: Iterable[str]) -> frozenset[str]:
+    """Return the import paths in what a user typed."""
+    return frozenset(path for argument in arguments for path in PATH.findall(argument))
+
+
+@contextmanager
+def trusting() -> Iterator[None]:
+    """Allow imports that stored files name.
+
+    For example ``with trusting(): model, config = load("runs/mine")``. It is meant for files whose author you trust: to
+    load them is to run their author's code.
+    """
+    before = permissions()
+    permit(before._replace(stored=True))
+    try:
+        yield
+    finally:
+        permit(before)
+
+
+def imported(path: str) -> Any:
+    """Return what ``"module:function"`` names.
+
+    Raises:
+        ValueError: The text is no such path.
+        ImportError: There is no such module.
+        AttributeError: The module has no such function.
+    """
+    module = module_of(path)
+    return attrgetter(path.partition(":")[2])(module)
+
+
+def module_of(path: str) -> ModuleType:
+    """Return the module of ``"module:function"``; see `imported`."""
+    if not isinstance(path, str) or not PATH.fullmatch(path):
+        raise ValueError(f"import path must be module:function, got {path!r}")
+    with _searching(path):
+        return importlib.import_module(path.partition(":")[0])
+
+
+@contextmanager
+def _searching(path: str) -> Iterator[None]:
+    """Search the folder too while a path that the user typed, or trusts, is imported."""
+    allowed = _permissions.folder and (_permissions.stored or path in _permissions.typed)
+    if not allowed or _permissions.folder in sys.path:
+        yield
+        return
+    sys.path.append(_permissions.folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(_permissions.folder)
+
+
+def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Iterable[str] = ()) -> None:
+    """Raise ValueError if a stored file's settings name something to import that the user neither typed nor trusts.
+
+    Args:
+        settings: What the file says.
+        file: The file, for the message.
+        but: Names of settings whose texts are never imported, whatever they look like.
+    """
+    if _permissions.stored:
+        return
+    allowed = {name: value for name, value in settings.items() if name not in set(but)}
+    for path in sorted({path for text in _texts(allowed) for path in PATH.findall(text)} - _permissions.typed):
+        raise ValueError(
+            f"{file} names the function {path!r}, which is not imported from a stored file because importing runs its "
+            "code; if you trust the file's author, pass --trust (in Python: with fair_envs.imports.trusting())"
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in plain data, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _texts(key)
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)

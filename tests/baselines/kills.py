@@ -1,0 +1,251 @@
+"""Kills trainings at chosen moments, resumes them, and compares what they leave with an undisturbed training.
+
+``python -m tests.baselines.kills`` prints the table of all algorithms and moments (see CONTRIBUTING.md). A moment is
+the k-th call of a function, counted in the process that trains: it is the same in every run.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fair_envs.imports import imported
+
+ROOT = Path(__file__).parents[2]
+HARVEST = {
+    "env_id": "FairHarvest-v0",
+    "parameters": {"agents": 8, "width": 7, "height": 5, "red_bushes": 4, "blue_bushes": 4, "horizon": 12},
+    "lanes": 4,
+    "n_steps": 5,
+    "batch_size": 80,
+    "n_epochs": 2,
+    "net_arch": [8],
+    "steps": 24 * 160,
+}
+PURSUIT = {
+    "env_id": "FairPursuit-v0",
+    "parameters": {"side": 3.0, "horizon": 20},
+    "lanes": 2,
+    "train_freq": 2,
+    "speeds": [1.2, 0.4],
+    "learning_starts": 60,
+    "batch_size": 8,
+    "buffer_size": 100,
+    "actor": [8, 8],
+    "critic": [8, 8],
+    "n_steps": 3,
+    "steps": 6 * 150,
+}
+PCN = {
+    "env_id": "FairHiring-v0",
+    "parameters": {"horizon": 10},
+    "objectives": ["R", "SP"],
+    "window": 20,
+    "lanes": 2,
+    "test_episodes": 2,
+    "steps": 2_000,
+}
+LENDING = {
+    "env_id": "FairLending-v0",
+    "parameters": {"horizon": 20, "feedback": "full"},
+    "lanes": 4,
+    "n_steps": 5,
+    "batch_size": 10,
+    "n_epochs": 2,
+    "pi": [8],
+    "vf": [8],
+    "steps": 24 * 20,
+}
+
+
+class Training(NamedTuple):
+    """A training to be killed.
+
+    Attributes:
+        settings: Import path of its record of settings.
+        train: Import path of what trains.
+        values: The settings.
+    """
+
+    settings: str
+    train: str
+    values: Mapping[str, Any]
+
+
+_AGENTS = ("fair_envs.baselines.training:Training", "fair_envs.baselines.training:train")
+_TEAM = ("fair_envs.baselines.team_training:TeamTraining", "fair_envs.baselines.team_training:train_team")
+_LONG = ("fair_envs.baselines.long_term_training:LongTermTraining", "fair_envs.baselines:train_long_term")
+_PCN = ("fair_envs.baselines.pcn_training:PCNTraining", "fair_envs.baselines.pcn_training:train_pcn")
+
+ALGORITHMS: Mapping[str, Training] = {
+    "ppo": Training(*_AGENTS, {**HARVEST, "algorithm": "ppo"}),
+    "fair-ppo": Training(*_AGENTS, {**HARVEST, "algorithm": "fair-ppo", "beta": 0.5}),
+    "pcn": Training(*_PCN, PCN),
+    "f-ppo": Training(*_LONG, {**LENDING, "algorithm": "f-ppo"}),
+    "ddpg": Training(*_TEAM, {**PURSUIT, "algorithm": "ddpg"}),
+    "fair-e": Training(*_TEAM, {**PURSUIT, "algorithm": "fair-e", "network": "sets"}),
+    "fair-er": Training(*_TEAM, {**PURSUIT, "algorithm": "fair-er", "form": "automatic"}),
+}
+
+
+class Moment(NamedTuple):
+    """When a training is killed, and by which signal.
+
+    Attributes:
+        number: The signal.
+        place: Module and name of the function that is called.
+        share: At which share of its calls in the undisturbed training.
+        file: Only calls that have a file of this name as their last argument; empty: all calls.
+    """
+
+    number: signal.Signals
+    place: tuple[str, str]
+    share: float
+    file: str = ""
+
+
+_STEP, _UPDATE, _REPLACE = ("fair_envs.core", "Lanes.advance"), ("torch.optim", "Adam.step"), ("os", "replace")
+MOMENTS: Mapping[str, Moment] = {
+    "SIGKILL while the folder is set up": Moment(signal.SIGKILL, _REPLACE, 0.0, "versions.json"),
+    "SIGKILL in a step, after checkpoints": Moment(signal.SIGKILL, _STEP, 0.7),
+    "SIGTERM in a step, after checkpoints": Moment(signal.SIGTERM, _STEP, 0.9),
+    "SIGHUP in an update, after checkpoints": Moment(signal.SIGHUP, _UPDATE, 0.6),
+    "SIGKILL between metrics and a later checkpoint": Moment(signal.SIGKILL, _REPLACE, 0.5, "checkpoint.pt"),
+}
+AFTER_CHECKPOINT = [name for name in MOMENTS if "checkpoint" in name]
+
+
+# ------------------------------------------------------------------------------------------------ in the process
+
+
+def train(algorithm: str, out: str, resume: str, moment: str, call: str) -> None:
+    """Train in this process, and send it the signal of a moment at a call; print how often moments' places were called.
+
+    Args:
+        algorithm: One of `ALGORITHMS`.
+        out: The run's folder.
+        resume: ``"resume"``, or anything else for a new run.
+        moment: One of `MOMENTS`, or empty.
+        call: The number of the call.
+    """
+    from fair_envs.baselines import team_training
+
+    team_training.KEPT_EVERY = 0.0  # a checkpoint of a team in each rollout, where it is one a minute otherwise
+    counts = dict.fromkeys(MOMENTS, 0)
+    for name, one in MOMENTS.items():
+        watch(name, one, counts, at=int(call) if name == moment else -1)
+    settings, begin, values = ALGORITHMS[algorithm]
+    imported(begin)(imported(settings)(**values), out=out, resume=resume == "resume")
+    print(json.dumps(counts))
+
+
+def watch(name: str, moment: Moment, counts: dict[str, int], *, at: int) -> None:
+    """Count the calls of a moment's place, and send this process its signal at one of them."""
+    module, path = moment.place
+    *owners, function = path.split(".")
+    owner = importlib.import_module(module)
+    for part in owners:
+        owner = getattr(owner, part)
+    original = getattr(owner, function)
+
+    def watched(*arguments: Any, **keywords: Any) -> Any:
+        if not moment.file or Path(arguments[-1]).name == moment.file:
+            counts[name] += 1
+            if counts[name] == at:
+                os.kill(os.getpid(), moment.number)
+        return original(*arguments, **keywords)
+
+    setattr(owner, function, watched)
+
+
+# ---------------------------------------------------------------------------------------------------- from outside
+
+
+def started(algorithm: str, out: Path, *, resume: bool = False, moment: str = "", call: int = -1) -> tuple[int, str]:
+    """Run a training in a process of its own; return its exit code and what it printed."""
+    program = "import sys; from tests.baselines.kills import train; train(*sys.argv[1:])"
+    words = [algorithm, str(out), "resume" if resume else "new", moment, str(call)]
+    run = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    return run.returncode, run.stdout if run.returncode == 0 else run.stderr
+
+
+def whole(algorithm: str, folder: Path) -> dict[str, int]:
+    """Train without a disturbance; return how often the places of the moments were called."""
+    code, said = started(algorithm, folder)
+    if code:
+        raise RuntimeError(said)
+    counts: dict[str, int] = json.loads(said.splitlines()[-1])
+    return counts
+
+
+def killed(algorithm: str, moment: str, folder: Path, counts: Mapping[str, int]) -> None:
+    """Kill a training at a moment and resume it to its end; begin again where it had no folder yet."""
+    number = MOMENTS[moment].number
+    code, said = started(algorithm, folder, moment=moment, call=max(1, int(MOMENTS[moment].share * counts[moment])))
+    if code == 0 or (number == signal.SIGKILL and code != -number):
+        raise RuntimeError(f"{algorithm} was not stopped by {number.name}: {code} {said}")
+    if moment in AFTER_CHECKPOINT and not (folder / "checkpoint.pt").exists():
+        raise RuntimeError(f"{algorithm} had no checkpoint when it was stopped")
+    code, said = started(algorithm, folder, resume=folder.exists())
+    if code:
+        raise RuntimeError(said)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Return what a run leaves: all files but those that hold the time of day, which come without it."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".pt", ".csv", ".json")}
+    found.pop("metrics.csv")  # the rows of metrics.json
+    rows = json.loads(found["metrics.json"])
+    timeless = [{name: v for name, v in row.items() if name not in ("time/fps", "time/time_elapsed")} for row in rows]
+    return {**found, "metrics.json": json.dumps(timeless).encode()}
+
+
+def differences(algorithm: str, one: Path, other: Path) -> list[str]:
+    """Return the names of the files in which two runs differ.
+
+    Metrics of teams are left out: an interruption ends the row in which it comes, and begins another one.
+    """
+    first, second = results(one), results(other)
+    if ALGORITHMS[algorithm].train == _TEAM[1]:
+        first.pop("metrics.json"), second.pop("metrics.json")
+    return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+
+
+def main() -> int:
+    """Print the table; return 1 if a resumed training differs from an undisturbed one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--algorithm", action="append", choices=ALGORITHMS, help="Only this one; may be repeated.")
+    parser.add_argument("--moment", action="append", choices=MOMENTS, help="Only this one; may be repeated.")
+    given = parser.parse_args()
+    failed = 0
+    print("| algorithm | moment | files compared | result | seconds |\n|---|---|---|---|---|")
+    for algorithm in given.algorithm or ALGORITHMS:
+        with tempfile.TemporaryDirectory() as place:
+            counts = whole(algorithm, Path(place) / "whole")
+            for k, moment in enumerate(given.moment or MOMENTS):
+                begun, part = time.monotonic(), Path(place) / f"part-{k}"
+                killed(algorithm, moment, part, counts)
+                differing = differences(algorithm, Path(place) / "whole", part)
+                failed += bool(differing)
+                verdict = f"differs in {', '.join(differing)}" if differing else "identical bytes"
+                seconds = time.monotonic() - begun
+                print(f"| {algorithm} | {moment} | {len(results(part))} | {verdict} | {seconds:.0f} |", flush=True)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Somebody else's run, search or database runs no code, and what is refused is named."""
+
+import json
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+
+from fair_envs.baselines.curriculum import level_states
+from fair_envs.baselines.pcn_training import load_pcn
+from fair_envs.baselines.runs import Run, read_weights, serialized
+from fair_envs.baselines.training import load
+from fair_envs.imports import Permissions, permit, trusting
+from fair_envs.players import loaded_player
+from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
+from tests.baselines.test_training import config
+from tests.test_cli import Said, mistake
+
+HIRING = "FairHiring-v0"
+BIAS = {"horizon": 20, "reward_bias": "friend.evil:f"}
+
+
+class Payload:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.marker}",)
+
+
+@pytest.fixture(autouse=True)
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the file that appears if an attack succeeds; a module ``friend.evil`` can be imported."""
+    found = tmp_path / "owned"
+    package = tmp_path / "importable" / "friend"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "evil.py").write_text(
+        f"open({str(found)!r}, 'w').close()\ndef f():\n    return 0.0\ndef act(seen, luck):\n    return luck < 0.5\n"
+    )
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    permit(Permissions())
+    yield found
+    for name in ("friend", "friend.evil"):
+        sys.modules.pop(name, None)
+
+
+def run_of(folder: Path, **settings: Any) -> Path:
+    """Return the folder of a run that names a function to import, and has no checkpoint."""
+    Run.create(folder, settings)
+    return folder
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "pcn": {"algorithm": "pcn", "env_id": HIRING, "parameters": BIAS},
+    "ppo": {"algorithm": "ppo", "env_id": HIRING, "parameters": BIAS},
+    "worlds": {"algorithm": "ppo", "env_id": "FairHarvest-v0", "worlds": [{}, BIAS]},
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize(
+    "command",
+    [("evaluate", "RUN"), ("train", "--resume", "--out", "RUN"), ("play", HIRING, "--policy", "RUN", "--frames", "1")],
+)
+def test_a_function_that_a_run_names_is_refused_by_its_name(
+    kind: str, command: tuple[str, ...], tmp_path: Path, marker: Path
+) -> None:
+    run = run_of(tmp_path / "run", **RUNS[kind])
+    if (kind, command[0]) == ("pcn", "play"):  # it is refused for another reason before
+        return
+    said = mistake(*(str(run) if word == "RUN" else word for word in command))
+    assert "config.json names the function 'friend.evil:f'" in said and "--trust" in said
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("read", [load, load_pcn, loaded_player])
+def test_a_function_that_a_run_names_is_refused_in_python_too(read: Any, tmp_path: Path, marker: Path) -> None:
+    run = run_of(tmp_path / "run", **RUNS["pcn" if read is load_pcn else "ppo"])
+    with pytest.raises(ValueError, match=r"names the function 'friend\.evil:f'"):
+        read(run)
+    assert not marker.exists()
+
+
+def test_a_trusted_runs_function_is_imported(tmp_path: Path, marker: Path) -> None:
+    run = run_of(tmp_path / "run", **RUNS["pcn"])
+    with trusting(), pytest.raises(FileNotFoundError, match=r"checkpoint\.pt"):
+        load_pcn(run)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("place", [("--trust", "evaluate"), ("evaluate", "--trust")])
+def test_the_option_that_trusts_may_stand_anywhere(place: tuple[str, str], tmp_path: Path, marker: Path) -> None:
+    run = run_of(tmp_path / "run", **RUNS["pcn"])
+    assert "checkpoint.pt" in mistake(*place, run)
+    assert marker.exists()
+
+
+# --------------------------------------------------------------------------------------------------- weights
+
+
+def malicious(path: Path, marker: Path) -> None:
+    """Write a file of PyTorch's, with a right checksum, that runs code where it is unpickled."""
+    path.write_bytes(serialized({"rows": 0, "learner": Payload(marker)}))
+
+
+def test_a_checkpoint_that_would_run_code_is_refused(tmp_path: Path, marker: Path) -> None:
+    run = Run.create(tmp_path / "run", config().as_dict())
+    malicious(run.folder / "checkpoint.pt", marker)
+    (run.folder / "metrics.json").write_text("[]")
+    for read in (load, lambda folder: Run.open(folder)):
+        with pytest.raises(ValueError, match=r"checkpoint\.pt must hold tensors and plain data only, .* refused"):
+            read(run.folder)
+    assert not marker.exists()
+
+
+def test_a_plain_pickle_is_no_checkpoint(tmp_path: Path, marker: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(pickle.dumps(Payload(marker)))
+    with pytest.raises(ValueError, match=r"model\.pt is damaged: its checksum is wrong or missing"):
+        read_weights(tmp_path / "model.pt")
+    assert not marker.exists()
+
+
+def test_policies_of_a_curriculum_and_of_the_demonstration_run_no_code(tmp_path: Path, marker: Path) -> None:
+    malicious(tmp_path / "model-1.2.pt", marker)
+    with pytest.raises(ValueError, match=r"model-1\.2\.pt must hold tensors"):
+        level_states(tmp_path)
+    malicious(tmp_path / WEIGHTS, marker)
+    with pytest.raises(ValueError, match=rf"{WEIGHTS} must hold tensors"):
+        read_policy(Cell(training=config(), episodes=2), tmp_path)
+    assert not marker.exists()
+
+
+def test_no_code_of_this_package_reads_models_of_stable_baselines3() -> None:
+    """They hold pickles: a user who trusts one names it to Stable-Baselines3."""
+    root = Path(__file__).parents[1]
+    files = [path for name in ("fair_envs", "baselines", "wrappers") for path in (root / name).rglob("*.py")]
+    readers = ("load_from_zip_file", "PPO.load(", "DDPG.load(", "pickle.load", "weights_only=False")
+    assert [path.name for path in files for text in readers if text in path.read_text("utf-8")] == []
+
+
+# --------------------------------------------------------------------------------------------------- searches
+
+
+TOWN = {"columns": 2, "rows": 3, "street_length": 3, "hospital": "A1", "cars": 4, "roadworks_share": 0.0, "horizon": 10}
+
+
+def kept_search(folder: Path, **settings: Any) -> Path:
+    """Write the settings of a search."""
+    pytest.importorskip("optuna")
+    from fair_envs.search.settings import Search
+
+    search = Search(env_id="FairTraffic-v0", parameters=TOWN, ranges={"signal_period": "4:12"}, trials=4, batch=2)
+    search.save(folder)
+    kept = json.loads((folder / "search.json").read_text())
+    (folder / "search.json").write_text(json.dumps({**kept, **settings}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": "friend.evil:act"},
+        {"env_id": HIRING, "parameters": BIAS, "ranges": {"noise": "0:1"}},
+        {"env_id": HIRING, "parameters": {}, "ranges": {"reward_bias": "men|friend.evil:f"}},
+    ],
+)
+def test_a_function_that_a_search_names_is_refused_by_its_name(
+    settings: dict[str, Any], tmp_path: Path, marker: Path
+) -> None:
+    folder = kept_search(tmp_path / "search", **settings)
+    said = mistake("design", "--resume", "--out", folder)
+    assert "search.json names the function 'friend.evil:" in said and "--trust" in said
+    assert not marker.exists()
+
+
+def test_a_function_that_a_file_of_settings_names_is_refused_by_its_name(tmp_path: Path, marker: Path) -> None:
+    pytest.importorskip("optuna")
+    (tmp_path / "search.toml").write_text('policy = "friend.evil:act"\n[ranges]\nsignal_period = "4:12"\n')
+    said = mistake("design", "FairTraffic-v0", "--config", "search.toml")
+    assert "search.toml names the function 'friend.evil:act'" in said
+    assert not marker.exists()
+
+
+def test_a_state_of_cma_es_in_a_database_is_not_unpickled(tmp_path: Path, marker: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    from fair_envs.search.design import begun
+    from fair_envs.search.settings import Search
+
+    ranges, goals = {"signal_period": "4:12", "human_dawdling": "0:0.6"}, ("total_return",)
+    search = Search(
+        env_id="FairTraffic-v0",
+        parameters=TOWN,
+        ranges=ranges,
+        objectives=goals,
+        sampler="cma-es",
+        trials=4,
+        batch=2,
+    )
+    trials = begun(search, out=tmp_path / "search")
+    trials.propose(0, 1)
+    for number in (0, 1):
+        trials.tell(number, {"total_return": np.array([1.0, 2.0])})
+    evil = json.dumps(pickle.dumps(Payload(marker)).hex())
+    with sqlite3.connect(tmp_path / "search" / "trials.db") as database:
+        rows = [(k, name) for k in (1, 2) for name in ("cma:optimizer:0", "cma:n0_optimizer:0")]
+        assert not database.execute("select * from trial_system_attributes where key like 'cma:%opt%'").fetchall()
+        for k, name in rows:
+            database.execute(
+                "insert into trial_system_attributes (trial_id, key, value_json) values (?, ?, ?)", (k, name, evil)
+            )
+    begun(search, out=tmp_path / "search").propose(2, 3)
+    assert not marker.exists()
+    study = optuna.load_study(study_name="FairTraffic-v0", storage=f"sqlite:///{tmp_path / 'search' / 'trials.db'}")
+    study.sampler = optuna.samplers.CmaEsSampler(seed=0, warn_independent_sampling=False)
+    with pytest.raises(Exception):  # noqa: B017 - the payload works: Optuna's own sampler does run it
+        study.ask({name: one.distribution() for name, one in search.dimensions.items()})
+    assert marker.exists()
+
+
+def test_a_database_of_other_parameters_than_were_searched_is_refused(tmp_path: Path, marker: Path) -> None:
+    pytest.importorskip("optuna")
+    from fair_envs.search.design import begun
+    from fair_envs.search.settings import Search
+
+    search = Search(env_id=HIRING, ranges={"reward_bias": "none|men"}, trials=2, batch=2)
+    begun(search, out=tmp_path / "search").propose(0, 1)
+    with sqlite3.connect(tmp_path / "search" / "trials.db") as database:
+        evil = json.dumps({"name": "CategoricalDistribution", "attributes": {"choices": ["friend.evil:f", "men"]}})
+        database.execute("update trial_params set distribution_json = ?, param_value = 0", (evil,))
+    trials = begun(search, out=tmp_path / "search")
+    with pytest.raises(ValueError, match=r"storage must hold values of the range none\|men, got 'friend\.evil:f'"):
+        trials.claimed([0, 1], most=2)
+    assert not marker.exists()
+
+
+# ------------------------------------------------------------------------------------------------- processes
+
+
+def test_workers_may_import_what_was_typed_and_nothing_else(tmp_path: Path) -> None:
+    """A function of the current folder plays in worker processes, and evaluation finds it there."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "own.py").write_text("def left(seen, luck):\n    return (luck * 0).astype(int)\n")
+    program = "import sys; sys.path.pop(0); from fair_envs.cli import main; main()"
+    town = [word for name, value in TOWN.items() for word in ("-p", f"{name}={value}")]
+    command = ["evaluate", "FairTraffic-v0", *town, "--policy", "own:left", "--episodes", "2", "--jobs", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    run = subprocess.run(
+        [sys.executable, "-c", program, *command], cwd=here, env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert "own:left" in run.stdout
+
+
+def test_a_run_of_pareto_conditioned_networks_is_no_policy_of_an_environment(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING)
+    said = mistake("evaluate", HIRING, "--policy", run)
+    assert "policy must be a run whose policy needs no desired return" in said
+    assert f"fair-envs evaluate {run}" in said
+    assert Said("list").code == 0
