@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -244,9 +245,60 @@ def test_a_database_of_other_parameters_than_were_searched_is_refused(tmp_path: 
         evil = json.dumps({"name": "CategoricalDistribution", "attributes": {"choices": ["friend.evil:f", "men"]}})
         database.execute("update trial_params set distribution_json = ?, param_value = 0", (evil,))
     trials = begun(search, out=tmp_path / "search")
-    with pytest.raises(ValueError, match=r"storage must hold values of the range none\|men, got 'friend\.evil:f'"):
+    with pytest.raises(
+        ValueError,
+        match=r"damaged \(ValueError: .* range none\|men, got 'friend\.evil:f'\)",
+    ):
         trials.claimed([0, 1], most=2)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "junk"),
+    [
+        ("study_directions", "direction", "x"),
+        ("study_user_attributes", "value_json", "-1"),
+        ("trials", "number", 7),
+        ("trials", "state", "x"),
+        ("trials", "datetime_start", "x"),
+        ("trial_user_attributes", "value_json", "[1, 2]"),
+        ("trial_params", "param_name", "x"),
+        ("trial_params", "param_value", 1e308),
+        ("trial_params", "distribution_json", "{}"),
+        ("trial_values", "value", None),
+    ],
+)
+def test_a_damaged_database_is_named(table: str, column: str, junk: Any, played: Path, tmp_path: Path) -> None:
+    from fair_envs.search.design import begun
+
+    shutil.copytree(played, tmp_path / "search")
+    with sqlite3.connect(tmp_path / "search" / "trials.db") as database:
+        database.execute(f"update {table} set {column} = ?", (junk,))
+    with pytest.raises(ValueError, match=r"storage must hold a search .*trials\.db, which is damaged \(.*begin again"):
+        trials = begun(hiring_search(), out=tmp_path / "search")
+        assert trials.original is not None and trials.done()
+
+
+def hiring_search() -> Any:
+    """Return a search of two trials."""
+    from fair_envs.search.settings import Search
+
+    return Search(env_id=HIRING, ranges={"noise": "0:1"}, objectives=("total_return",), trials=2, batch=2)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a search of which all trials are done."""
+    pytest.importorskip("optuna")
+    from fair_envs.search.design import begun
+
+    folder = tmp_path_factory.mktemp("searches") / "search"
+    trials, series = begun(hiring_search(), out=folder), {"total_return": np.array([1.0, 2.0])}
+    trials.keep_original(series)
+    trials.propose(0, 1)
+    for number in (0, 1):
+        trials.tell(number, series)
+    return folder
 
 
 # ------------------------------------------------------------------------------------------------- processes

@@ -62,27 +62,31 @@ class Trials:
 
     def __init__(self, search: Search, url: str, *, name: str, me: str | None) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._search, self._me, self._name = search, me, name
+        self._search, self._me, self._name, self._url = search, me, name, shown(url)
         self._memory = optuna.create_study(directions=directions(search))  # what `_replayed` has proposed again
         try:
             storage = _opened(url)
             known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
             if name in known:
-                check_same(_settings(storage, name), search, where=f"storage, under the name {name!r},")
-            self._study = optuna.create_study(
-                storage=storage, study_name=name, directions=directions(search), load_if_exists=True
-            )
+                with self._reading():
+                    settings = _settings(storage, name)
+                check_same(settings, search, where=f"storage, under the name {name!r},")
+            with self._reading():
+                self._study = optuna.create_study(
+                    storage=storage, study_name=name, directions=directions(search), load_if_exists=True
+                )
             self._study.set_user_attr(SETTINGS, search.as_dict())
         except (SQLAlchemyError, ImportError, StorageInternalError) as error:
-            raise ValueError(f"storage must be the URL of a database, got {shown(url)!r}: {said(error, url)}") from None
+            raise ValueError(f"storage must be the URL of a database, got {self._url!r}: {said(error, url)}") from None
 
     # ------------------------------------------------------------------------------------------------ what is done
 
     @property
     def original(self) -> Trial | None:
         """The original configuration, if it has been played."""
-        kept = self._study.user_attrs.get(ORIGINAL)
-        return None if kept is None else Trial(-1, {}, _arrays(kept), "")
+        with self._reading():
+            kept = self._study.user_attrs.get(ORIGINAL)
+            return None if kept is None else Trial(-1, {}, _arrays(kept), "")
 
     def keep_original(self, series: Mapping[str, Floats]) -> None:
         """Write what the original configuration gave."""
@@ -148,8 +152,25 @@ class Trials:
     def _storage(self) -> Any:
         return self._study._storage
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Name the database in whatever is raised because it holds something else than this class has written."""
+        try:
+            yield
+        except (SQLAlchemyError, StorageInternalError):  # it does not answer
+            raise
+        except Exception as error:
+            raise ValueError(
+                f"storage must hold a search as fair-envs writes it, got {self._url}, which is damaged "
+                f"({type(error).__name__}: {said(error, self._url)}); restore it from a copy, or begin again elsewhere"
+            ) from error
+
     def _all(self) -> list[FrozenTrial]:
-        return self._study.get_trials(deepcopy=False)
+        with self._reading():
+            trials = self._study.get_trials(deepcopy=False)
+            if [trial.number for trial in trials] != list(range(len(trials))):
+                raise ValueError("its trials are not numbered from 0 on")
+            return trials
 
     def _of(self, numbers: Sequence[int]) -> list[FrozenTrial]:
         trials = self._all()
@@ -240,10 +261,11 @@ class Trials:
         return bool(who == self._me or time.time() - at > STALE)
 
     def _read(self, trial: FrozenTrial) -> Trial:
-        dimensions = self._search.dimensions
-        parameters = {name: dimensions[name].value(trial.params[name]) for name in dimensions}
-        series = _arrays(trial.user_attrs.get(SERIES, {}))
-        return Trial(trial.number, parameters, series, trial.user_attrs.get(STOPPED, ""))
+        with self._reading():
+            dimensions = self._search.dimensions
+            parameters = {name: dimensions[name].value(trial.params[name]) for name in dimensions}
+            series = _arrays(trial.user_attrs.get(SERIES, {}))
+            return Trial(trial.number, parameters, series, trial.user_attrs.get(STOPPED, ""))
 
     def _suggestions(self) -> dict[str, Any] | None:
         """Return the original configuration as Optuna would suggest it; None if it lies outside the ranges."""

@@ -63,12 +63,14 @@ def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None
     command = [sys.executable, "-m", "fair_envs.cli", *NEW, "--trials", "6", "--out"]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen([*command, "killed"], env=environment)
-    while len(list(Path("killed/cells").glob("[!.]*"))) < 3:
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    resume = [*command[:3], "design", "--resume", "--jobs", "1", "--no-progress", "--out"]
+    for words, number, cells in ((command, signal.SIGTERM, 2), (resume, signal.SIGKILL, 4)):
+        process = subprocess.Popen([*words, "killed"], env=environment, stderr=subprocess.DEVNULL)
+        while len(list(Path("killed/cells").glob("[!.]*"))) < cells:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait() == (-signal.SIGKILL if number == signal.SIGKILL else 128 + number)
     assert not Path("killed/result-1").exists()
     assert Said("design", "--resume", "--out", "killed", "--jobs", "1", "--no-progress").code == 0
     assert Said(*NEW, "--trials", "6", "--out", "whole").code == 0

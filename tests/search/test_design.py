@@ -18,6 +18,7 @@ pytest.importorskip("optuna")
 import optuna
 
 from fair_envs.engines import FailedCellsError
+from fair_envs.files import writing
 from fair_envs.players import player_named
 from fair_envs.search import design as module
 from fair_envs.search.design import Found, begun, design
@@ -376,6 +377,13 @@ def test_a_search_whose_settings_another_machine_is_about_to_write_is_joined(tmp
         time.sleep(0.7)
         study.set_user_attr(SETTINGS, search_for().as_dict())
         assert joining.result().done() == []
+
+
+def test_a_search_that_another_process_goes_on_with_is_refused(tmp_path: Path) -> None:
+    begun(search_for(), out=tmp_path)
+    with writing(tmp_path), pytest.raises(ValueError, match="out must be a folder that no other process is writing"):
+        design(search_for(), out=tmp_path)
+    assert not (tmp_path / "cells").exists()
 
 
 def test_a_database_of_another_search_is_refused_and_left_as_it_was(found: Found, tmp_path: Path) -> None:
