@@ -66,10 +66,10 @@ class Trials:
         self._memory = optuna.create_study(directions=directions(search))  # what `_replayed` has proposed again
         try:
             storage = _opened(url)
-            known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
-            if name in known:
-                with self._reading():
-                    settings = _settings(storage, name)
+            with self._reading():
+                known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
+                settings = _settings(storage, name) if name in known else None
+            if settings is not None:
                 check_same(settings, search, where=f"storage, under the name {name!r},")
             with self._reading():
                 self._study = optuna.create_study(
