@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ MOMENTS: Mapping[str, Moment] = {
     "SIGKILL in a step, after checkpoints": Moment(signal.SIGKILL, _STEP, 0.7),
     "SIGTERM in a step, after checkpoints": Moment(signal.SIGTERM, _STEP, 0.9),
     "SIGHUP in an update, after checkpoints": Moment(signal.SIGHUP, _UPDATE, 0.6),
-    "SIGKILL between metrics and a later checkpoint": Moment(signal.SIGKILL, _REPLACE, 0.5, "checkpoint.pt"),
+    "SIGKILL between metrics and a later checkpoint": Moment(signal.SIGKILL, _REPLACE, 0.7, "checkpoint.pt"),
 }
 AFTER_CHECKPOINT = [name for name in MOMENTS if "checkpoint" in name]
 
@@ -195,7 +196,7 @@ def whole(algorithm: str, folder: Path) -> dict[str, int]:
 def killed(algorithm: str, moment: str, folder: Path, counts: Mapping[str, int]) -> None:
     """Kill a training at a moment and resume it to its end; begin again where it had no folder yet."""
     number = MOMENTS[moment].number
-    code, said = started(algorithm, folder, moment=moment, call=max(1, int(MOMENTS[moment].share * counts[moment])))
+    code, said = started(algorithm, folder, moment=moment, call=max(1, ceil(MOMENTS[moment].share * counts[moment])))
     if code == 0 or (number == signal.SIGKILL and code != -number):
         raise RuntimeError(f"{algorithm} was not stopped by {number.name}: {code} {said}")
     if moment in AFTER_CHECKPOINT and not (folder / "checkpoint.pt").exists():
