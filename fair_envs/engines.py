@@ -229,7 +229,8 @@ def attempt(cell: Job, folder: Path) -> str | None:
 def begin_worker(allowed: Permissions) -> None:
     """Let this worker import what its parent may, and end when it is interrupted or its parent is no more."""
     permit(allowed)
-    for number in (signal.SIGINT, *SIGNALS):
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # by nohup
+    for number in (signal.SIGINT, *heeded):
         signal.signal(number, interrupted)
     Thread(target=end_with_parent, daemon=True).start()
 
