@@ -6,7 +6,8 @@ from: this package's sources, every Python file beside those of the environment'
 that these call, and the constants that they read. An edit in any of them compiles anew. Rules without a file (a
 notebook's) or made by a function are not kept: nothing on disk says what they are.
 
-``FAIR_ENVS_CACHE`` names another folder than the user's cache folder.
+``FAIR_ENVS_CACHE`` names another folder than the user's cache folder. Loading a kernel runs code, so a folder that
+other users could change is not used. A damaged file is compiled again and replaced.
 """
 
 import contextlib
@@ -14,17 +15,22 @@ import functools
 import hashlib
 import inspect
 import os
+import pickle
 import re
+import secrets
+import stat
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
@@ -113,7 +119,9 @@ def compile_kernel(function: Callable[..., Any], *, name: str, source: str | Non
     kernel = numba.njit(nogil=True)(function)
     if COMPILED and source is not None:
         with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
-            kernel._cache = _KernelCache(function, name=name, source=source)  # type: ignore[attr-defined]
+            folder = _folder_of(source)
+            if folder is not None:
+                kernel._cache = _KernelCache(folder, name=name)  # type: ignore[attr-defined]
     return kernel
 
 
@@ -261,35 +269,151 @@ types.Record.mangling_args = property(_name_of_layout)  # type: ignore[assignmen
 types.Record.can_convert_to = lambda self, context, other: None  # type: ignore[method-assign, assignment]
 
 
-class _KernelCache(FunctionCache):
-    """Numba's cache with our folder and our key in place of its own, and one file for each signature.
+class _KernelCache:
+    """The files of one kernel, one for each signature, in the place of Numba's cache: a SHA-256, then what it is of.
 
     In Numba's own cache the signatures of a function share an index. Two processes that compile for different layouts
-    at once can each take the same number for their machine code, and a third then runs the one for the other.
+    at once can each take the same number for their machine code, and a third then runs the one for the other. Numba
+    also unpickles whatever it finds; here the checksum comes first, and what is damaged is compiled and kept anew.
     """
 
-    def __init__(self, function: Callable[..., Any], *, name: str, source: str) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        folder = cache_folder() / source
-        folder.mkdir(parents=True, exist_ok=True)
-        self._cache_path = str(folder)
-        self._base, self._source = re.sub(r"\W", "_", name), source
+    def __init__(self, folder: Path, *, name: str) -> None:
+        self.cache_path = str(folder)  # Numba shows it in a kernel's `stats`
+        self._folder, self._name = folder, name
 
-    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return sig, codegen.magic_tuple(), self._source
-
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        self._cache_file = self._file_of(sig)
-        return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what was compiled for a signature, or None if no sound file of ours holds it."""
+        target_context.refresh()
+        file = self._file_of(sig, target_context.codegen())
+        try:
+            kept, result = pickle.loads(_payload(file))
+            return CompileResult._rebuild(target_context, *result) if kept == sig else None  # type: ignore[no-untyped-call]
+        except Exception:  # whatever is wrong with a file, the kernel can be compiled
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        self._cache_file = self._file_of(sig)
+        """Keep what was compiled for a signature, unless it holds addresses of this process."""
+        if data.library.has_dynamic_globals or not all(part.can_cache for part in data.lifted):
+            return
         with contextlib.suppress(OSError):  # a full disk or a folder that can only be read: compile in every process
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+            _keep(self._file_of(sig, data.codegen), dumps((sig, data._reduce())))  # type: ignore[no-untyped-call]
 
-    def _file_of(self, sig: Any) -> IndexDataCacheFile:
-        """Return the file of one signature, whose layout and types name it."""
-        digest = hashlib.sha256(str(sig).encode()).hexdigest()[:16]
-        return IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            cache_path=self._cache_path, filename_base=f"{self._base}-{digest}", source_stamp=self._source
-        )
+    def flush(self) -> None:
+        """Numba calls this before it compiles a kernel again; every file is replaced then."""
+
+    def _file_of(self, sig: Any, codegen: Any) -> Path:
+        """Return the file of one signature: types, processor and the settings of Numba name it."""
+        settings = [repr(getattr(numba.config, name)) for name in SETTINGS]
+        made_from = repr((self._name, str(sig), codegen.magic_tuple(), settings))
+        digest = hashlib.sha256(made_from.encode()).hexdigest()[:16]
+        return self._folder / f"{re.sub(r'[^.0-9A-Za-z]', '_', self._name)}-{digest}.kernel"
+
+
+SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
+"""Settings of Numba (``NUMBA_OPT`` and so on) with which the same source becomes other machine code."""
+
+
+def _keep(file: Path, payload: bytes) -> None:
+    """Write a file at once, after the checksum of what it holds."""
+    fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    try:
+        with open(fresh, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as opened:
+            opened.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _payload(file: Path) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        OSError: No such file.
+        ValueError: It is damaged, or others could have written it.
+    """
+    status = file.lstat()
+    if not stat.S_ISREG(status.st_mode) or _doubt(status, own=True):
+        raise ValueError(f"{file} must be a file that nobody else can write to")
+    content = file.read_bytes()
+    digest, payload = content[:32], content[32:]
+    if hashlib.sha256(payload).digest() != digest:
+        raise ValueError(f"{file} must hold what its checksum says")
+    return payload
+
+
+def _folder_of(source: str) -> Path | None:
+    """Return the folder of the kernels that were made from this source, or None if other users could change them.
+
+    Machine code and pickles from there are run, so every folder on the way to it has to be safe too.
+    """
+    base = cache_folder().absolute()
+    folder = base / source
+    for part in (*reversed(folder.parents), folder):
+        part.mkdir(mode=0o700, exist_ok=True)
+    own = [base.stat(), folder.stat()]
+    for part in _on_the_way(folder):
+        status = part.lstat()
+        doubt = _doubt(status, own=any(os.path.samestat(status, other) for other in own))
+        if doubt:
+            _warn(base, part, doubt)
+            return None
+    return folder
+
+
+def _on_the_way(path: Path) -> Iterator[Path]:
+    """Yield all folders and links that lead to a path."""
+    for part in (*reversed(path.parents), path):
+        yield part
+        if part.is_symlink():
+            yield from _on_the_way(part.parent / os.readlink(part))
+
+
+def _doubt(status: os.stat_result, *, own: bool) -> str | None:
+    """Return how users other than this one and root could change a file or folder, or None if they cannot.
+
+    Args:
+        status: What ``lstat`` says of it.
+        own: Whether all in it has to be ours. Elsewhere a sticky folder like ``/tmp`` will do, where others can add
+            files but not touch ours, and a folder of those to whom ``/`` belongs (not root's in some containers).
+    """
+    if not hasattr(os, "geteuid"):  # Windows
+        return None
+    trusted = {0, os.geteuid()} if own else {0, os.geteuid(), os.stat("/").st_uid}
+    if status.st_uid not in trusted:
+        return f"belongs to user {status.st_uid}"
+    if stat.S_ISLNK(status.st_mode) or (status.st_mode & stat.S_ISVTX and not own):
+        return None
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written to by all users"
+    if status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid):
+        return f"can be written to by group {status.st_gid}"
+    return None
+
+
+def _is_private(group: int) -> bool:
+    """Return whether a group is root's, or this user's alone: many systems give each user one, and let it write."""
+    import grp  # not on Windows
+    import pwd
+
+    try:
+        user, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return group == 0
+    return group == 0 or (found.gr_name == user and set(found.gr_mem) <= {user})
+
+
+def _warn(base: Path, part: Path, doubt: str) -> None:
+    """Warn once a process that nothing is kept in this folder or loaded from it."""
+    if base in _warned:
+        return
+    _warned.add(base)
+    advice = f", or run `chmod go-w {part}` if you trust all that is in it" if "written" in doubt else ""
+    warnings.warn(
+        f"kernels are compiled in every process, because {part} {doubt}, who could add code to the cache {base}: "
+        f"set FAIR_ENVS_CACHE to a folder that only you can write to{advice}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+_warned: set[Path] = set()

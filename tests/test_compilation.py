@@ -1,17 +1,24 @@
 """What was compiled is kept on disk, and never loaded after anything it was made from has changed."""
 
+import hashlib
 import os
+import pickle
 import shutil
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
 
 import fair_envs
+from fair_envs import compilation
 from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
 
 PACKAGE = Path(fair_envs.__file__).parent
@@ -34,6 +41,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
+import numba
 from numba import njit
 
 from fair_envs.chance import integer
@@ -101,9 +109,8 @@ from fair_envs.core import kernels
 print(sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels(Walk).values()))
 """
 FILL_THE_DISK = """
-import numba.core.caching
-def full(*_): raise OSError(28, "No space left on device")
-numba.core.caching.IndexDataCacheFile.save = full
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 """
 
 
@@ -144,7 +151,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
     first = run(world)
     files = kept(world)
-    assert len(files) == 6  # an index and the code of three loops
+    assert len(files) == 3  # one of each loop
     assert run(world, PLAY + COUNT_HITS).split() == [first, "3"]
     assert kept(world) == files
 
@@ -204,12 +211,242 @@ def test_a_cache_that_cannot_be_written_is_done_without(world: Path) -> None:
 
 
 def test_a_full_disk_is_no_error(world: Path) -> None:
-    assert run(world, FILL_THE_DISK + PLAY) == run(world)
+    """The size of a file is limited here instead."""
+    first = run(world, FILL_THE_DISK + PLAY)
+    assert not kept(world)
+    assert first == run(world)
+
+
+class Store:
+    """A cache with one small kernel."""
+
+    def __init__(self, folder: Path, monkeypatch: Any) -> None:
+        monkeypatch.setenv("FAIR_ENVS_CACHE", str(folder))
+        self.folder = folder
+
+    def hits(self) -> int:
+        """Return how often a new kernel was loaded rather than compiled, after it gave what it should."""
+
+        def double(numbers: Any) -> None:
+            numbers *= 2
+
+        kernel: Any = compilation.compile_kernel(double, name="tests.double", source="source")
+        numbers = np.arange(3.0)
+        kernel(numbers)
+        assert numbers.tolist() == [0, 2, 4]
+        return sum(kernel.stats.cache_hits.values())
+
+    @property
+    def file(self) -> Path:
+        (found,) = self.folder.rglob("*.*")
+        return found
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: Any) -> Store:
+    """Return a cache in which a kernel is kept."""
+    if not COMPILED:
+        pytest.skip("nothing is compiled")
+    found = Store(tmp_path, monkeypatch)
+    assert (found.hits(), found.hits()) == (0, 1)
+    return found
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "truncated": lambda content: content[: len(content) // 2],
+    "flipped": lambda content: content[:-5000] + bytes(255 - byte for byte in content[-5000:]),
+    "one bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
+    "no checksum": lambda content: content[32:],
+    "no pickle": lambda content: hashlib.sha256(b"text").digest() + b"text",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_a_damaged_file_is_compiled_again_and_replaced(store: Store, damage: Callable[[bytes], bytes]) -> None:
+    store.file.write_bytes(damage(store.file.read_bytes()))
+    assert (store.hits(), store.hits()) == (0, 1)
+
+
+class Spell:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = str(file)
+
+    def __reduce__(self) -> Any:
+        return exec, (f"open({self.file!r}, 'w').close()",)
+
+
+def test_nothing_is_unpickled_before_its_checksum_is_right(store: Store, tmp_path_factory: Any) -> None:
+    """The checksum finds damage, not forgery; that others cannot write to the folder is what keeps forgers out."""
+    mark = tmp_path_factory.mktemp("cast") / "mark"
+    payload = pickle.dumps(Spell(mark))
+    for digest, cast in ((bytes(32), False), (hashlib.sha256(payload).digest(), True)):
+        store.file.write_bytes(digest + payload)
+        assert store.hits() == 0
+        assert mark.exists() is cast
+
+
+def test_a_file_that_others_can_write_to_is_compiled_again_and_replaced(store: Store) -> None:
+    store.file.chmod(0o666)
+    assert (store.hits(), store.hits()) == (0, 1)
+    assert not stat.S_IMODE(store.file.stat().st_mode) & 0o022
+
+
+def test_a_link_to_a_file_is_replaced_rather_than_followed(store: Store, tmp_path_factory: Any) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
+    content = store.file.read_bytes()
+    elsewhere.write_bytes(content)
+    file = store.file
+    file.unlink()
+    file.symlink_to(elsewhere)
+    assert (store.hits(), store.hits()) == (0, 1)
+    assert not file.is_symlink() and elsewhere.read_bytes() == content
+
+
+def test_a_kernel_is_compiled_where_its_file_cannot_be_replaced(store: Store) -> None:
+    file = store.file
+    file.unlink()
+    (file / "a folder in its place").mkdir(parents=True)
+    assert (store.hits(), store.hits()) == (0, 0)
+
+
+@pytest.mark.parametrize("setting", ["NUMBA_OPT", "NUMBA_BOUNDSCHECK"])
+def test_other_settings_of_numba_have_files_of_their_own(store: Store, monkeypatch: Any, setting: str) -> None:
+    """With NUMBA_BOUNDSCHECK=1 nobody wants code that was compiled without the checks."""
+    monkeypatch.setattr(numba.config, setting.removeprefix("NUMBA_"), 1)
+    assert (store.hits(), store.hits()) == (0, 1)
+    monkeypatch.undo()
+    monkeypatch.setenv("FAIR_ENVS_CACHE", str(store.folder))
+    assert store.hits() == 1
+
+
+def test_a_cache_that_others_could_change_is_done_without_and_one_warning_says_so(store: Store) -> None:
+    before = store.file.stat()
+    store.folder.chmod(0o777)
+    with pytest.warns(RuntimeWarning) as caught:
+        assert store.hits() == 0
+    assert [str(one.message) for one in caught] == [
+        f"kernels are compiled in every process, because {store.folder} can be written to by all users, who could add "
+        f"code to the cache {store.folder}: set FAIR_ENVS_CACHE to a folder that only you can write to, or run "
+        f"`chmod go-w {store.folder}` if you trust all that is in it"
+    ]
+    assert store.hits() == 0  # and another warning would be an error
+    assert store.file.stat() == before
+
+
+def found_folder(monkeypatch: Any, cache: Path) -> Path | None:
+    """Return where kernels are kept if this is the cache; a warning comes again."""
+    monkeypatch.setenv("FAIR_ENVS_CACHE", str(cache))
+    monkeypatch.setattr(compilation, "_warned", set())
+    return compilation._folder_of("source")
+
+
+def test_all_folders_that_are_made_for_the_cache_are_this_users_alone(monkeypatch: Any, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = found_folder(monkeypatch, tmp_path / "home" / "cache")
+    finally:
+        os.umask(before)
+    assert folder == tmp_path / "home" / "cache" / "source"
+    assert [stat.S_IMODE(part.stat().st_mode) for part in (folder, *folder.parents[:2])] == [0o700] * 3
+
+
+@pytest.mark.parametrize(
+    ("part", "mode", "fault"),
+    [
+        ("outer", 0o777, "can be written to by all users"),
+        ("outer/cache", 0o777, "can be written to by all users"),
+        ("outer/cache", 0o1777, "can be written to by all users"),
+        ("outer/cache/source", 0o777, "can be written to by all users"),
+        ("outer/cache/source", 0o770, "can be written to by group"),
+    ],
+)
+def test_a_folder_that_others_can_write_to_is_refused(
+    monkeypatch: Any, tmp_path: Path, part: str, mode: int, fault: str
+) -> None:
+    monkeypatch.setattr(compilation, "_is_private", lambda group: False)
+    cache = tmp_path / "outer" / "cache"
+    assert found_folder(monkeypatch, cache) is not None
+    (tmp_path / part).chmod(mode)
+    with pytest.warns(RuntimeWarning, match=f"{tmp_path / part} {fault}"):
+        assert found_folder(monkeypatch, cache) is None
+    (tmp_path / "link").symlink_to(cache)
+    with pytest.warns(RuntimeWarning, match=f" {fault}"):
+        assert found_folder(monkeypatch, tmp_path / "link") is None
+
+
+def test_a_cache_may_be_in_a_sticky_folder_and_behind_a_link(monkeypatch: Any, tmp_path: Path) -> None:
+    """As in ``/tmp``, where others can add files but not touch ours."""
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    outer.chmod(0o1777)
+    (tmp_path / "link").symlink_to("outer")
+    assert found_folder(monkeypatch, tmp_path / "link" / "cache") == tmp_path / "link" / "cache" / "source"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("part", ["outer", "outer/cache", "outer/cache/source", "link"])
+def test_what_belongs_to_another_user_is_refused(monkeypatch: Any, tmp_path: Path, part: str) -> None:
+    (tmp_path / "outer").mkdir()
+    (tmp_path / "link").symlink_to("outer")
+    cache = tmp_path / "link" / "cache"
+    assert found_folder(monkeypatch, cache) is not None
+    os.chown(tmp_path / part, 12345, 12345, follow_symlinks=False)
+    with pytest.warns(RuntimeWarning, match="belongs to user 12345, who could add code"):
+        assert found_folder(monkeypatch, cache) is None
+
+
+@pytest.mark.parametrize(
+    ("user", "owner", "mode", "own", "doubt"),
+    [
+        (1000, 1000, stat.S_IFDIR | 0o755, True, None),
+        (1000, 0, stat.S_IFDIR | 0o755, True, None),
+        (1000, 1001, stat.S_IFDIR | 0o700, True, "belongs to user 1001"),
+        (0, 1000, stat.S_IFDIR | 0o700, True, "belongs to user 1000"),
+        (1000, 0, stat.S_IFDIR | 0o1777, False, None),
+        (1000, 0, stat.S_IFDIR | 0o1777, True, "can be written to by all users"),
+        (1000, 1001, stat.S_IFDIR | 0o1777, False, "belongs to user 1001"),
+        (1000, 1000, stat.S_IFDIR | 0o775, True, None),
+        (1000, 1000, stat.S_IFLNK | 0o777, False, None),
+        (1000, 1001, stat.S_IFLNK | 0o777, False, "belongs to user 1001"),
+        (1000, 65534, stat.S_IFDIR | 0o755, False, None),
+        (1000, 65534, stat.S_IFDIR | 0o755, True, "belongs to user 65534"),
+    ],
+)
+def test_only_this_user_and_root_are_trusted(
+    monkeypatch: Any, user: int, owner: int, mode: int, own: bool, doubt: str | None
+) -> None:
+    """In some containers ``/`` belongs to nobody (65534): whoever that is can change everything anyway."""
+
+    def status(mode: int, owner: int) -> os.stat_result:
+        return os.stat_result((mode, 0, 0, 1, owner, owner, 0, 0, 0, 0))
+
+    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
+    monkeypatch.setattr(compilation, "_is_private", lambda group: group == user)
+    monkeypatch.setattr(os, "stat", lambda path: status(stat.S_IFDIR | 0o755, 65534))
+    assert compilation._doubt(status(mode, owner), own=own) == doubt
+    monkeypatch.delattr(os, "geteuid")
+    assert compilation._doubt(status(mode, owner), own=own) is None  # a system without such users
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "private"),
+    [("ada", [], True), ("ada", ["ada"], True), ("ada", ["bob"], False), ("staff", [], False)],
+)
+def test_a_private_group_is_named_as_its_only_member(
+    monkeypatch: Any, name: str, members: list[str], private: bool
+) -> None:
+    pwd, grp = pytest.importorskip("pwd"), pytest.importorskip("grp")
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: SimpleNamespace(pw_name="ada"))
+    monkeypatch.setattr(grp, "getgrgid", lambda group: SimpleNamespace(gr_name=name, gr_mem=members))
+    assert compilation._is_private(1000) is private
 
 
 def test_uncompiled_rules_give_the_same(world: Path) -> None:
     assert run(world, NUMBA_DISABLE_JIT="1") == run(world)
-    assert not any(str(path).endswith(".nbc") for path in kept(world)) or COMPILED
+    assert not any(str(path).endswith(".kernel") for path in kept(world)) or COMPILED
 
 
 @pytest.mark.skipif(not COMPILED, reason="there is nothing but Python")
