@@ -37,7 +37,7 @@ LARGEST = sys.float_info.max  # what the published code of FAReL has for an infi
 
 @rule
 def rate(code, counts, side, g):  # type: ignore[no-untyped-def]
-    """Return a group's rate, or both of two; the second is 0 where there is one.
+    """Return a group's rate, or both of two; the second is NaN where there is one.
 
     Args:
         code: Which rate.
@@ -49,22 +49,22 @@ def rate(code, counts, side, g):  # type: ignore[no-untyped-def]
     missed, spared = counts[side, g, 0, POSITIVE], counts[side, g, 0, NEGATIVE]
     if code == SELECTED:  # of all decisions, whatever is known of the correct one
         selected = hit + wrong + counts[side, g, 1, UNKNOWN]
-        return quotient(selected, selected + missed + spared + counts[side, g, 0, UNKNOWN]), 0.0
+        return quotient(selected, selected + missed + spared + counts[side, g, 0, UNKNOWN]), np.nan
     if code == TRUE_POSITIVE:
-        return quotient(hit, hit + missed), 0.0
+        return quotient(hit, hit + missed), np.nan
     if code == FALSE_POSITIVE:
-        return quotient(wrong, wrong + spared), 0.0
+        return quotient(wrong, wrong + spared), np.nan
     if code == ACCURACY:
-        return quotient(hit + spared, hit + spared + missed + wrong), 0.0
+        return quotient(hit + spared, hit + spared + missed + wrong), np.nan
     if code == POSITIVE_VALUE:
-        return quotient(hit, hit + wrong), 0.0
+        return quotient(hit, hit + wrong), np.nan
     if code == ODDS:
         return quotient(wrong, wrong + spared), quotient(hit, hit + missed)
     if code == VALUES:
         return quotient(spared, spared + missed), quotient(hit, hit + wrong)
     if code == ERROR_SHARE:
-        return quotient(missed, missed + wrong), 0.0
-    return np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong), 0.0  # ERROR_RATIO
+        return quotient(missed, missed + wrong), np.nan
+    return np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong), np.nan  # ERROR_RATIO
 
 
 @rule
@@ -97,9 +97,14 @@ def totals(counts, b, members, stratum, out):  # type: ignore[no-untyped-def]
 
 @rule
 def apart(one, other):  # type: ignore[no-untyped-def]
-    """Return the larger of two absolute differences, NaN if one is undefined."""
+    """Return the larger of two absolute differences, of those that are defined; NaN if neither is.
+
+    With one of them it is a lower bound: the other could only make it larger.
+    """
     first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
-    return np.nan if np.isnan(first) or np.isnan(second) else max(first, second)
+    if np.isnan(first) or np.isnan(second):
+        return second if np.isnan(first) else first
+    return max(first, second)
 
 
 @rule
@@ -158,7 +163,7 @@ class Definition:
 
     Attributes:
         code: Of the rate, see `rate`.
-        components: How many rates; the larger gap counts.
+        components: How many rates; the largest gap counts, of those that are defined.
         feedback: Whether it needs the correct decisions.
         conditional: Whether groups are compared within each value of the legitimate factors.
         worst: The largest gap there can be.
@@ -285,7 +290,8 @@ class GroupNotion:
             between one of them and all other people.
         undefined: What a gap is that has no value, because a group is empty or a denominator is 0: ``"nan"``;
             ``"fair"``: 0; ``"unfair"``: the largest there can be; ``"last"``: the one before, see `gap`; ``"paper"``:
-            what the published code of FAReL makes of it, mostly 0.
+            what the published code of FAReL makes of it, mostly 0. A notion of two rates has a value if one of them
+            has: the largest gap that is defined, a lower bound. ``"paper"`` drops it as the published code does.
         current_step: Compare the people of each lane's last step alone.
 
     Raises:

@@ -80,7 +80,7 @@ NOTIONS: tuple[Notion, ...] = (
         aliases=("equalized odds", "disparate mistreatment", "eqodds"),
         kind="group",
         question="Do both hold, equal opportunity and predictive equality?",
-        extremes="0 is fair, 1 the other extreme of the larger of the two gaps; needs feedback",
+        extremes="0 is fair, 1 the other extreme of the larger of the two gaps, if both are defined; needs feedback",
         source="Hardt, Price and Srebro 2016",
     ),
     Notion(
@@ -96,7 +96,7 @@ NOTIONS: tuple[Notion, ...] = (
         aliases=("cuae",),
         kind="group",
         question="Are decisions for and decisions against each right as often in each group?",
-        extremes="0 is fair, 1 the other extreme of the larger of the two gaps; needs feedback",
+        extremes="0 is fair, 1 the other extreme of the larger of the two gaps, if both are defined; needs feedback",
         source="Berk et al. 2018",
     ),
     Notion(

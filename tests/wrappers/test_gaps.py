@@ -246,6 +246,18 @@ def test_the_vector_is_performance_and_minus_the_gap() -> None:
         assert defined == [int(t >= both)]
 
 
+def test_to_reject_everybody_is_not_called_fair_where_those_rejected_differ() -> None:
+    env: Any = FairnessObjectives(Env(seats=3, horizon=30), ["CUAE", "PP"], Full())
+    env.reset(seed=1)
+    for _ in range(30):
+        _, vector, _, _, info = env.step(REFUSE)
+    rates = GroupNotion(name="CUAE").rates(env.unwrapped.histories[-1])  # of those rejected who should be; PP's
+    apart = abs(rates["local"] - rates["foreign"])[0]
+    assert apart[0] == 0.125 and np.isnan(apart[1])
+    assert -vector[1:] == pytest.approx([apart[0], 0])
+    assert info["fair_gaps_defined"].tolist() == [1, 0]
+
+
 def test_the_window_forgets() -> None:
     met = passengers(30)
     actions = [BOARD if dialect == 0 else REFUSE for dialect, _ in met[:15]] + [BOARD] * 15
