@@ -185,6 +185,7 @@ class History:
             raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
         self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
         self.lanes, self.scores = checked("lanes", lanes, Count), checked("scores", scores, bool)
+        self._labels = np.iinfo(np.int64).max if spec.amounts else spec.actions  # feedback is below this
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
         self._sizes = np.array(self._shape, np.int64)
         self._layout = _layout(spec)
@@ -497,14 +498,17 @@ class History:
     def _check(self, columns: Columns, mask: Flags) -> None:
         """Raise ValueError for codes, decisions, features or probabilities that do not fit the spec."""
         told = (columns[name] for name in CHECKED)
-        place, lane, person, k = kernels()["check"](mask, self._sizes, self.spec.actions, self.scores, *told)
+        limits = self._sizes, self.spec.actions, self._labels
+        place, lane, person, k = kernels()["check"](mask, *limits, self.scores, *told)
         if place >= 0:
             raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
 
     def _odd(self, name: str, value: Any, k: int) -> str:
         """Return what is wrong with what a column tells of somebody, at place k if there are several."""
         if name in ("action", "feedback"):
-            return f"{name} must be between -1 and {self.spec.actions - 1}, got {value}"
+            highest = self.spec.actions - 1
+            allowed = "at least -1" if name == "feedback" and self.spec.amounts else f"between -1 and {highest}"
+            return f"{name} must be {allowed}, got {value}"
         if name in ("sensitive", "legitimate"):
             attribute, values = list(getattr(self.spec, name).items())[k]
             return f"{name} {attribute!r} must be between 0 and {len(values) - 1}, got {value[k]}"
@@ -525,12 +529,13 @@ class History:
     def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
         odd, lane, k = kernels()["check_late"](
-            readable(self._state), readable(self._rows), mask, self.spec.actions, who, what, count
+            readable(self._state), readable(self._rows), mask, self._labels, who, what, count
         )
         if odd == ODD_COUNT:
             raise ValueError(f"late_count must be between 0 and {who.shape[1]}, got {count[lane]}")
         if odd == ODD_FEEDBACK:
-            raise ValueError(f"feedback must be between 0 and {self.spec.actions - 1}, got {what[lane, k]}")
+            allowed = "at least 0" if self.spec.amounts else f"between 0 and {self.spec.actions - 1}"
+            raise ValueError(f"feedback must be {allowed}, got {what[lane, k]}")
         if odd == ODD_PERSON:
             raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
 
@@ -729,8 +734,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         return -1
 
     @rule
-    def odd_of(sizes, actions, scores, feedback, sensitive, legitimate, features, probs):  # type: ignore[no-untyped-def]
-        if not MISSING <= feedback < actions:
+    def odd_of(sizes, labels, scores, feedback, sensitive, legitimate, features, probs):  # type: ignore[no-untyped-def]
+        if not MISSING <= feedback < labels:
             return 1, 0
         odd = odd_code(sensitive, sizes, 0)
         if odd >= 0:
@@ -744,7 +749,7 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
         return (-1, 0) if scores or reported_well(probs) else (5, 0)
 
     def check(  # type: ignore[no-untyped-def]
-        mask, sizes, actions, scores, action, feedback, sensitive, legitimate, features, probs
+        mask, sizes, actions, labels, scores, action, feedback, sensitive, legitimate, features, probs
     ):
         for b in range(mask.shape[0]):
             for m in range(action.shape[1] if mask[b] else 0):
@@ -754,7 +759,7 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     continue
                 odd, k = odd_of(
                     sizes,
-                    actions,
+                    labels,
                     scores,
                     feedback[b, m],
                     sensitive[b, m],
@@ -817,14 +822,14 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     break
                 forget(lane, oldest, weight)
 
-    def check_late(state, rows, mask, actions, who, what, used):  # type: ignore[no-untyped-def]
+    def check_late(state, rows, mask, labels, who, what, used):  # type: ignore[no-untyped-def]
         for b in range(state.shape[0]):
             if not mask[b]:
                 continue
             if not 0 <= used[b] <= who.shape[1]:
                 return ODD_COUNT, b, 0
             for k in range(used[b]):
-                if not 0 <= what[b, k] < actions:
+                if not 0 <= what[b, k] < labels:
                     return ODD_FEEDBACK, b, k
                 if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
                     return ODD_PERSON, b, k

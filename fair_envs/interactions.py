@@ -35,6 +35,9 @@ class FairSpec:
         legitimate: Each legitimate factor and the names of its codes.
         groups: Names of the values of ``fair_group``, the intersections of the sensitive attributes.
         favourable_action: The decision that people want for themselves.
+        amounts: Whether decisions are amounts of something (0, 1, 2, ...) instead of kinds of treatment. Feedback is an
+            amount too: what was needed, which can be more than any decision gives. Group notions, which ask who got
+            decision 1, do not apply.
         same_individuals: Whether an episode is about the same individuals throughout (agents), so that who they are is
             reported at the reset too.
         feedback: When the correct decision is revealed.
@@ -53,6 +56,7 @@ class FairSpec:
     legitimate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: tuple[str, ...]
     favourable_action: int = 1
+    amounts: bool = False
     same_individuals: bool = False
     feedback: Literal["none", "full", "accepted", "delayed"] = "none"
     only_accepted: bool = False
@@ -63,6 +67,7 @@ class FairSpec:
         """Check numbers and names, that features are spoken of by theirs, and that choices are among the options."""
         for name, kind in NUMBERS.items():
             object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        checked("amounts", self.amounts, bool)
         _check_names(self)
         if not 0 <= self.favourable_action < max(self.actions, 2):
             raise ValueError(
@@ -72,6 +77,8 @@ class FairSpec:
             raise ValueError(f"feedback must be one of 'none', 'full', 'accepted', 'delayed', got {self.feedback!r}")
         if self.feedback == "accepted":
             object.__setattr__(self, "only_accepted", True)
+        if self.amounts and self.only_accepted:
+            raise ValueError("amounts must be False where feedback is on one decision alone, got True")
         for kind in ("nominal_features", "sensitive_features"):
             unknown = [name for name in getattr(self, kind) if name not in self.features]
             if unknown:

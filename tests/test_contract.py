@@ -21,7 +21,12 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.faces.common import RENDER_MODES
-from tests.helpers import TOYS, Kind, arrays_in, assert_same, kinds, play_single
+from fair_envs.history import History, SlidingWindow
+from fair_envs.metrics.gaps import BY_NAME
+from fair_envs.metrics.group import DEFINITIONS
+from fair_envs.metrics.individual import INDIVIDUAL
+from fair_envs.wrappers import FairnessObjectives
+from tests.helpers import TOYS, Kind, arrays_in, assert_same, kinds, play_single, uncompiled
 
 HORIZON = 7
 PETTINGZOO: Any = pettingzoo.test  # without annotations
@@ -577,9 +582,41 @@ def test_the_static_facts_fit_what_is_reported(kind: Kind) -> None:
             assert np.isin(info["fair_legitimate"][..., column], range(len(names))).all()
         assert np.isin(info["fair_group"], range(len(spec.groups))).all()
         assert np.isin(info["fair_action"], range(-1, spec.actions)).all()
+        assert (info["fair_feedback"] >= -1).all()
+        assert spec.amounts or (info["fair_feedback"] < spec.actions).all()
         people = np.ravel(info["fair_individual"])
         here = people[people >= 0].tolist()
         assert len(set(here)) == len(here)
+
+
+@each
+@uncompiled
+def test_a_history_takes_in_its_episodes_and_refuses_notions_that_say_nothing(kind: Kind) -> None:
+    """Every notion has gaps within its limits, or says at construction what it needs."""
+    env = vector(kind, 2, horizon=3, autoreset_mode="SameStep")
+    spec = env.unwrapped.fair_spec
+    memory = SlidingWindow(2 * spec.individuals + 6)
+    history = History(memory, spec, lanes=2)
+    fitting = []
+    for name in (*DEFINITIONS, *INDIVIDUAL):
+        notion: Any = BY_NAME[name]()
+        try:
+            notion.check(spec)
+        except ValueError as refusal:
+            assert str(refusal).startswith(f"{name} needs ")
+            with pytest.raises(ValueError, match=f"{name} needs "):
+                FairnessObjectives(single(kind), [name], memory)
+        else:
+            fitting.append(notion)
+    history.add(env.reset(seed=3)[1])
+    probs = np.full(env.reset(seed=3)[1]["fair_action_probs"].shape, 1 / spec.actions, np.float32)
+    for joint in joint_actions(kind, 5, lanes=2):
+        env.unwrapped.report_action_probs(probs)
+        history.add(env.step(joint.reshape(env.action_space.shape))[4])
+        for notion in fitting:
+            gap = notion.gap(history)
+            assert gap.shape == (2,) and (np.isnan(gap) | ((gap >= 0) & (gap <= notion.worst))).all(), notion
+    assert len(history)
 
 
 @each

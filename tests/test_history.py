@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +17,7 @@ import fair_envs.envs.harvest as harvest
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec, blank_facts, columns
 from tests.ferry import Env, Ferry, Parallel, Vector
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 GENDER = {"gender": ("man", "woman")}
 SPEC = FairSpec(
@@ -149,6 +150,23 @@ def test_late_feedback_for_nobody_is_refused_and_changes_nothing() -> None:
 
 
 @pytest.mark.nojit
+@uncompiled
+def test_where_decisions_are_amounts_feedback_can_be_more_than_any_decision() -> None:
+    spec = replace(SPEC, actions=7, amounts=True, feedback="delayed", delay=1)
+    history = History(Full(), spec)
+    row: dict[str, Any] = {"sensitive": [[0]], "legitimate": [[0]], "features": [[0]]}
+    history.add_rows(action=[6], feedback=[13], **row)
+    history.add_rows(action=[0], individual=[5], **row)
+    history.add_feedback([5], [40])
+    assert history.columns()["feedback"].tolist() == [13, 40]
+    with pytest.raises(ValueError, match="feedback must be at least -1, got -2"):
+        history.add_rows(action=[6], feedback=[-2], **row)
+    with pytest.raises(ValueError, match="feedback must be at least 0, got -1"):
+        history.add_feedback([5], [-1])
+    with pytest.raises(ValueError, match="action must be between -1 and 6, got 7"):
+        history.add_rows(action=[7], **row)
+
+
 def test_late_feedback_for_somebody_forgotten_is_told() -> None:
     history = told(SlidingWindow(1), [(1, 0, 1, -1), (0, 0, 1, -1)])
     history.add_feedback([0], [1])

@@ -125,6 +125,8 @@ def test_static_facts_cannot_be_changed_nor_given_by_position() -> None:
     ("facts", "message"),
     [
         ({"favourable_action": 9}, "favourable_action must be between 0 and 1, got 9"),
+        ({"amounts": 1}, "amounts must be True or False, got 1"),
+        ({"amounts": True, "feedback": "accepted"}, "amounts must be False where feedback is on one decision alone"),
         ({"favourable_action": -1}, "favourable_action must be between 0 and 1, got -1"),
         ({"individuals": 0}, "individuals must be at least 1, got 0"),
         ({"individuals": 1.5}, "individuals must be an integer at least 1, got 1.5"),

@@ -332,6 +332,12 @@ class GroupNotion:
     def check(self, spec: FairSpec) -> None:
         """Raise ValueError if an environment cannot tell what the notion needs."""
         members = group_members(spec, self.groups)
+        if spec.amounts:
+            raise ValueError(
+                f"{self.name} needs decisions of which 1 is 'decided for'; those of this environment are amounts from "
+                f"0 to {spec.actions - 1}. Use a notion on individuals (individual_fairness, consistency) or a measure "
+                "of shares, such as fair_envs.metrics.ShareDeviation"
+            )
         if self.definition.feedback and spec.feedback == "none":
             raise ValueError(f"{self.name} needs feedback, the correct decisions; this environment reveals none")
         if self.definition.conditional and not spec.legitimate:

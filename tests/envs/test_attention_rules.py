@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.core import Lanes
 from fair_envs.envs.attention.params import RATES
 from fair_envs.envs.attention.rules import LARGEST_RATE, Attention, columns_of, counted, decode
+from fair_envs.history import SlidingWindow
+from fair_envs.metrics.group import DEFINITIONS
+from fair_envs.wrappers import DelayedFeedback, FairnessObjectives
 from tests.helpers import uncompiled
 
 A1_UNITS = [0, 0, 1, 2, 3, 4]  # two to the first location, one to each other
@@ -172,6 +176,17 @@ def test_what_is_not_discovered_can_stay_unknown() -> None:
     let(one, incidents=[9] * 5)
     let(other, incidents=[3] * 5)
     assert np.array_equal(send(one, A1_UNITS).observation, send(other, A1_UNITS).observation)
+
+
+def test_units_and_incidents_are_amounts_which_group_notions_refuse() -> None:
+    env, memory = gym.make("FairAttention-v0"), SlidingWindow(100)
+    for name in DEFINITIONS:
+        with pytest.raises(
+            ValueError, match=f"{name} needs decisions of which 1 .* amounts from 0 to 6. Use .*ShareDeviation"
+        ):
+            FairnessObjectives(env, [name], memory)
+    with pytest.raises(ValueError, match="amounts must be False where feedback is on one decision alone, got True"):
+        DelayedFeedback(env, delay=1, only="accepted")
 
 
 def test_features_are_what_the_decision_saw_of_each_location() -> None:

@@ -444,7 +444,9 @@ class Attention(Rules):
     **Interactions.** One individual a location. ``fair_features``: what the last step told about it, the columns
     above. ``fair_action``: units sent there. ``fair_feedback``: the incidents that happened there, which as many units
     would have discovered, and which may be more than there are units; -1 with ``told="discovered"``. ``fair_outcome``:
-    the incidents discovered. The oracle knows the incidents of the coming step (``"feedback"``) and the rates
+    the incidents discovered. Both decision and feedback are amounts (``fair_spec.amounts``): group notions, which ask
+    who got decision 1, are refused; `fair_envs.metrics.ShareDeviation` and ``IncidentDistance`` compare amounts, and
+    notions on individuals apply. The oracle knows the incidents of the coming step (``"feedback"``) and the rates
     (``"rate"``).
 
     **Starting state.** Rates of 8, 6, 4, 3 and 1.5.
@@ -554,6 +556,7 @@ class Attention(Rules):
         return FairSpec(
             individuals=params.locations,
             actions=params.units + 1,
+            amounts=True,
             features=columns_of(params),
             sensitive={"location": names},
             groups=names,
