@@ -147,7 +147,8 @@ class Bound:
 
     Raises:
         ValueError: The environment lacks what the transform needs, or its reward is a vector where a number is needed,
-            or the other way round, or a history below has been told what the transform holds back.
+            or the other way round, or a history below has been told what the transform holds back, or the environment
+            has such a transform already, see `Transform.once`.
     """
 
     def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool, face: Any = None) -> None:
@@ -158,6 +159,8 @@ class Bound:
             name = type(transform).__name__
             raise ValueError(f"env must be an environment of fair_envs for {name}, got {self.face.lanes.rules.name}")
         below = transforms(env)
+        if transform.once and any(type(other.transform) is type(transform) for other in below):
+            raise ValueError(f"env must have no {type(transform).__name__} yet, {transform.once}")
         self._maker: Bound | None = _maker(below)
         self.objectives = len(self._maker.transform.objectives) if self._maker else 0
         if self.objectives and transform.changes_reward and not transform.takes_vector:

@@ -188,6 +188,7 @@ class GapPenalty(Transform):
     """
 
     changes_reward = True
+    once = "give one FairnessPenalty all notions, with an alpha for each"
 
     def __init__(
         self,
@@ -246,6 +247,7 @@ class ReportedProbs(Transform):
     """
 
     reports = True
+    once = "one policy's probabilities can be reported"
 
     def __init__(self, policy: Any) -> None:
         if not callable(policy) and not (isinstance(policy, str) and policy == "uniform"):

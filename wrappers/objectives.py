@@ -36,7 +36,7 @@ class Objectives(Transform):
 
     def bind(self, setting: Setting) -> None:
         """Name the objectives."""
-        need_agents(setting, "VectorReward")
+        need_agents(setting, "VectorReward", instead="FairnessObjectives makes a vector with notions on decisions")
         agents = tuple(f"agent_{i}" for i in range(setting.lanes.agents))
         self.objectives = agents if self.per == "agent" else setting.spec.groups
 
@@ -77,6 +77,7 @@ class SocialUtility(Transform):
     """
 
     changes_reward = True
+    once = "a second SocialReward would take utilities for what agents have: set envy, guilt and angle of one"
 
     def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
         self.envy, self.guilt = checked("envy", envy, Weight), checked("guilt", guilt, Weight)

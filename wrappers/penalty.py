@@ -132,6 +132,7 @@ class Penalty(Transform):
     """
 
     changes_reward = True
+    once = "a second FairnessPenalty would count the first one's as disparity: choose alpha instead"
 
     def __init__(
         self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = True
@@ -143,7 +144,9 @@ class Penalty(Transform):
 
     def bind(self, setting: Setting) -> None:
         """Follow the groups of these agents."""
-        need_agents(setting, "FairnessPenalty")
+        notion = "consistency" if setting.spec.amounts else "statistical_parity"
+        instead = f"Give it a history of decisions: FairnessPenalty(env, notion={notion!r}, history=SlidingWindow(500))"
+        need_agents(setting, "FairnessPenalty", instead=instead)
         self._spec = setting.spec
         count = 1 if self.notion == "dp" else math.prod(len(codes) for codes in self._spec.legitimate.values())
         self._tracker = DisparityTracker(setting.lanes.count, groups=len(self._spec.groups), strata=count)

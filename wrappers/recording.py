@@ -39,13 +39,15 @@ class Recorder(Transform):
     """
 
     personal = ("fair_episode_return",)
+    once = "RecordFairness tells of one set of rewards"
 
     def __init__(self, *, sensitive: Group | None = None) -> None:
         self.sensitive = sensitive
 
     def bind(self, setting: Setting) -> None:
         """Begin with nothing earned."""
-        need_agents(setting, "RecordFairness")
+        instead = "Feed a fair_envs.history.History with info, or use FairnessObjectives, whose info has fair_gaps"
+        need_agents(setting, "RecordFairness", instead=instead)
         self._spec = setting.spec
         self._group: Group = next(iter(self._spec.sensitive)) if self.sensitive is None else self.sensitive
         names = (self._group,) if isinstance(self._group, str) else tuple(self._group)

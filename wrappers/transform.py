@@ -76,6 +76,7 @@ class Transform:
         needs_rules: Whether it looks into the rules or the lanes, which an environment of one's own does not have.
         takes_vector: Whether it needs a vector reward from below and makes a number of it.
         reports: Whether the policy's probabilities are reported before each step, see `action_probs`.
+        once: Why an environment can have one such transform alone; empty: it can have several.
         objectives: Names of the entries of the vector reward; none: the reward stays what it is.
         objectives_at_most: What each of them is at most, if that is known.
         histories: What it remembers of the decisions, if it does.
@@ -86,6 +87,7 @@ class Transform:
     needs_rules: ClassVar[bool] = False
     takes_vector: ClassVar[bool] = False
     reports: ClassVar[bool] = False
+    once: ClassVar[str] = ""
     objectives: tuple[str, ...] = ()
     objectives_at_most: tuple[float, ...] = ()
     histories: tuple[History, ...] = ()
@@ -114,10 +116,23 @@ class Transform:
         raise NotImplementedError
 
 
-def need_agents(setting: Setting, name: str, *, at_least: int = 1) -> None:
-    """Raise ValueError unless the same agents are affected throughout an episode, and there are enough of them."""
-    if not (setting.rules.multi_agent and setting.spec.same_individuals):
-        raise ValueError(f"{name} needs agents that stay the same in an episode; those of {setting.rules.name} do not")
+def need_agents(setting: Setting, name: str, *, instead: str = "", at_least: int = 1) -> None:
+    """Raise ValueError unless the same agents earn throughout an episode, and there are enough of them.
+
+    Args:
+        setting: The environment.
+        name: Of what needs them.
+        instead: What to use where one decision-maker decides on others.
+        at_least: How many agents.
+    """
+    rules = setting.rules
+    if not rules.multi_agent:
+        raise ValueError(
+            f"{name} needs agents with rewards of their own; in {rules.name} one decision-maker decides on others, who "
+            f"earn none{instead and f'. {instead}'}"
+        )
+    if not setting.spec.same_individuals:
+        raise ValueError(f"{name} needs agents that stay the same in an episode; those of {rules.name} do not")
     if setting.lanes.agents < at_least:
         raise ValueError(f"{name} needs at least {at_least} agents, got {setting.lanes.agents}")
 

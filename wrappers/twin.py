@@ -175,7 +175,8 @@ class Plays:
         self.transforms, self.append_group = tuple(transforms), append_group
         self.agents = self.rules.agents(self.rules.params)
         probe = Lanes(self.rules, 1)
-        need_agents(Setting(lanes=probe, observation_space=self._space()), type(self).__name__)
+        setting = Setting(lanes=probe, observation_space=self._space())
+        need_agents(setting, type(self).__name__, instead="twin_decisions is for decisions on one person a step")
         View(probe, self.transforms)
         if probe.amendments:
             raise ValueError(

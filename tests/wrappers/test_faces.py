@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 import fair_envs
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest import Env, Parallel, Vector
+from fair_envs.history import SlidingWindow
 from fair_envs.interactions import columns
 from fair_envs.wrappers import (
     Batch,
@@ -29,6 +30,7 @@ from fair_envs.wrappers import (
     Penalty,
     Recorder,
     RecordFairness,
+    ReportActionProbs,
     Setting,
     SocialReward,
     SocialUtility,
@@ -530,6 +532,43 @@ def test_nothing_changes_rewards_above_a_vector(make: Callable[..., Any]) -> Non
         with pytest.raises(ValueError, match="env must have a reward that is a number"):
             wrap(env)
     assert RecordFairness(env) is not None
+
+
+@pytest.mark.parametrize("make", [Env, Vector, Parallel])
+def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> None:
+    for wrap, why in (
+        (FairnessPenalty, "env must have no Penalty yet, a second FairnessPenalty would count"),
+        (SocialReward, "env must have no SocialUtility yet, a second SocialReward would take utilities"),
+        (RecordFairness, "env must have no Recorder yet, RecordFairness tells of one set of rewards"),
+    ):
+        env: Any = HideSensitive(wrap(make(**SIZE)))
+        with pytest.raises(ValueError, match=why):
+            wrap(env)
+    assert RecordFairness(SocialReward(FairnessPenalty(make(**SIZE)))) is not None
+
+
+def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
+    env: Any = FairnessPenalty(FairnessPenalty(Env(**SIZE)), notion="SP", history=SlidingWindow(9))
+    with pytest.raises(ValueError, match="env must have no GapPenalty yet, give one FairnessPenalty all notions"):
+        FairnessPenalty(env, notion="consistency", history=SlidingWindow(9))
+    with pytest.raises(ValueError, match="env must have no ReportedProbs yet, one policy's probabilities"):
+        ReportActionProbs(ReportActionProbs(Env(**SIZE), "uniform"), "uniform")
+
+
+@pytest.mark.parametrize("env_id", ["FairAttention-v0", "FairEpidemic-v0", "FairHiring-v0"])
+def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> None:
+    env: Any = gym.make(env_id)
+    notion = "consistency" if env_id == "FairAttention-v0" else "statistical_parity"
+    for wrap, instead in (
+        (FairnessPenalty, f"FairnessPenalty.env, notion='{notion}', history=SlidingWindow.500.."),
+        (RecordFairness, "fair_envs.history.History with info, or use FairnessObjectives"),
+        (VectorReward, "FairnessObjectives makes a vector"),
+        (SocialReward, ""),
+    ):
+        what = f"needs agents with rewards of their own; in {env_id[4:-3].lower()} one decision-maker .*{instead}"
+        with pytest.raises(ValueError, match=what):
+            wrap(env)
+    assert FairnessPenalty(env, notion=notion, history=SlidingWindow(500)) is not None
 
 
 # Copies --------------------------------------------------------------------------------------------------------------
