@@ -501,14 +501,23 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
     given = np.asarray(seeds, dtype=object)
     if given.shape not in ((), (count,)):
         raise ValueError(f"seed must be one integer or {count} of them, got {seeds!r}")
-    for seed in given.ravel():
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
-            raise ValueError(f"seed must be an integer, got {seed!r}")
-    listed = [int(given[()]) + i for i in range(count)] if given.ndim == 0 else [int(seed) for seed in given]
-    for seed in listed:
-        if not 0 <= seed <= LARGEST_SEED:
-            raise ValueError(f"seed must be between 0 and 2**63 - 1, got {seed}")
-    return np.array(listed, np.uint64)
+    if given.ndim:
+        return np.array([check_seed(seed) for seed in given], np.uint64)
+    first = check_seed(given[()])
+    return np.array([check_seed(first + i) for i in range(count)], np.uint64)
+
+
+def check_seed(seed: Any) -> int:
+    """Return the seed of one lane.
+
+    Raises:
+        ValueError: It is no integer, below 0 or above 2**63 - 1.
+    """
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+        raise ValueError(f"seed must be an integer, got {seed!r}")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"seed must be between 0 and 2**63 - 1, got {seed}")
+    return int(seed)
 
 
 @functools.cache
@@ -578,6 +587,7 @@ __all__ = [
     "Lanes",
     "Rules",
     "Step",
+    "check_seed",
     "check_seeds",
     "draws",
     "inlined",

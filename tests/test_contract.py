@@ -889,6 +889,78 @@ def test_bad_seeds_are_refused_and_change_nothing(kind: Kind) -> None:
 
 
 @each
+def test_a_reset_that_is_refused_changes_nothing(kind: Kind) -> None:
+    """Seeds, options and masks are judged before the first of them counts; names of options are wrappers' own."""
+    one, batch, many, asked = single(kind).unwrapped, vector(kind), parallel(kind), turns(kind)
+    for env in (one, batch, many, asked):
+        env.reset(seed=3, options={"of a wrapper": 1})
+        before, chance = env.unwrapped.get_state(), copy.deepcopy(one.np_random.bit_generator.state)
+        for options in (5, [("reset_mask", 1)], "mask"):
+            with pytest.raises(ValueError, match="options must be a dictionary or None, got"):
+                env.reset(seed=4, options=options)
+        for seed in (-1, 2**63, 1.5, "3", True, [3], [3, 4, None, 5]):
+            with pytest.raises(ValueError, match="seed must be"):
+                env.reset(seed=seed)
+        assert_same(env.unwrapped.get_state(), before)
+        assert one.np_random.bit_generator.state == chance
+        env.reset(seed=np.int64(3))
+        assert_same(env.unwrapped.get_state(), before)
+    before = batch.unwrapped.get_state()
+    for mask in (np.ones(2, bool), np.ones(3), [True] * 3, np.zeros(3, bool)):
+        with pytest.raises(ValueError, match="reset_mask must be"):
+            batch.reset(seed=4, options={"reset_mask": mask})
+    assert_same(batch.unwrapped.get_state(), before)
+
+
+@each
+def test_nothing_is_played_after_a_close_which_can_be_repeated(kind: Kind) -> None:
+    closed = pytest.raises(gym.error.ClosedEnvironmentError, match="step must come before close: make a new environ")
+    anew = pytest.raises(gym.error.ClosedEnvironmentError, match="reset must come before close: make a new environ")
+    joint = joint_actions(kind, 1, lanes=3)[0]
+    one, batch, many, asked = single(kind).unwrapped, vector(kind), parallel(kind), turns(kind)
+    actions = {
+        one: joint[0].reshape(one.action_space.shape),
+        batch: joint.reshape(batch.action_space.shape),
+        many: dict(zip(many.possible_agents, joint[0], strict=True)),
+        asked: joint[0, 0],
+    }
+    for of in ("agents", "lanes") if HAS_SB3 else ():
+        table = rows(kind, of)
+        actions[table] = joint.reshape(-1, *(table.action_space.shape or ()))
+    for env, action in actions.items():
+        env.reset()
+        before = env.unwrapped.get_state()
+        env.close()
+        env.close()
+        with closed:
+            env.step(action)
+        with anew:
+            env.reset()
+        assert_same(env.unwrapped.get_state(), before)
+
+
+@each
+@sb3
+@pytest.mark.parametrize("of", ["agents", "lanes"])
+def test_rows_play_no_action_that_was_refused_or_taken_before_a_reset(kind: Kind, of: str) -> None:
+    table, untouched = rows(kind, of), rows(kind, of)
+    good = joint_actions(kind, 1, lanes=3)[0].reshape(-1, *(table.action_space.shape or ()))
+    with pytest.raises(gym.error.ResetNeeded, match="step must follow a reset"):
+        table.step(good)
+    table.reset(), untouched.reset()
+    with pytest.raises(ValueError, match="action must"):
+        table.step(good[:-1])
+    with pytest.raises(RuntimeError, match="step_wait must follow step_async"):
+        table.step_wait()
+    table.step_async(good)
+    table.seed(5)
+    table.reset()
+    with pytest.raises(RuntimeError, match="step_wait must follow step_async"):
+        table.step_wait()
+    assert_same(table.step(good), untouched.step(good))
+
+
+@each
 @pytest.mark.parametrize("count", [0, -1, 1.5, "two"])
 def test_a_batch_of_no_lanes_is_refused_by_name(kind: Kind, count: Any) -> None:
     with pytest.raises(ValueError, match=f"num_envs must be an integer of at least 1, got {count!r}"):

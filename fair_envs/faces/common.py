@@ -19,6 +19,7 @@ class OfLanes:
     """What every face shows of its lanes."""
 
     lanes: Any  # Lanes, or Worlds
+    closed: bool = False
     told_spec: FairSpec | None = None  # what a wrapper that changes the facts says of them
     histories: tuple[Any, ...] = ()  # of wrappers that keep one, the innermost first
 
@@ -46,9 +47,20 @@ class OfLanes:
         hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.records)
         return hidden
 
+    def check_open(self, call: str) -> None:
+        """Raise ClosedEnvironmentError if the environment was closed before that call."""
+        if self.closed:
+            raise gym.error.ClosedEnvironmentError(f"{call} must come before close: make a new environment")
+
 
 class NotReset(gym.error.ResetNeeded):
     """Raised by a step before the first reset or after the end of an episode."""
+
+
+def check_options(options: Any) -> None:
+    """Raise ValueError unless a reset's options are a dictionary or None; names that are not known are wrappers'."""
+    if options is not None and not isinstance(options, dict):
+        raise ValueError(f"options must be a dictionary or None, got {options!r}")
 
 
 def joint_space(space: gym.Space[Any], agents: int, *, drop: bool) -> gym.Space[Any]:

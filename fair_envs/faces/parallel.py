@@ -11,7 +11,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from fair_envs.core import Lanes, Rules, Step, check_count, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_count, check_seed, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -19,6 +19,7 @@ from fair_envs.faces.common import (
     OfLanes,
     Picture,
     Reported,
+    check_options,
     check_render_mode,
     joint_space,
 )
@@ -96,9 +97,20 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode: the seed's first one, or the next of the seed that was given last."""
+        """Begin an episode: the seed's first one, or the next of the seed that was given last.
+
+        Args:
+            seed: Of the episodes from now on.
+            options: For wrappers; no name of one means anything here.
+
+        Raises:
+            ClosedEnvironmentError: The environment is closed.
+            ValueError: The seed is out of range, or the options are no dictionary; nothing has changed then.
+        """
+        self.check_open("reset")
+        check_options(options)
         if seed is not None:
-            self.lanes.seed(seed)
+            self.lanes.seed(check_seed(seed))
         self._reported.take()
         start = self.lanes.restart()
         self.agents = list(self.possible_agents)
@@ -110,9 +122,11 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         """Play one step of all agents; what is returned is about those who were living before it.
 
         Raises:
+            ClosedEnvironmentError: The environment is closed.
             ResetNeeded: The episode has not begun or is over.
             ValueError: An agent's action is missing or does not lie in its space.
         """
+        self.check_open("step")
         if not self.agents:
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._stack(actions))
@@ -136,8 +150,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self._picture.draw()
 
     def close(self) -> None:
-        """Close the window, if there is one."""
+        """Close the window, if there is one; the episode cannot go on."""
         self._picture.close()
+        self.closed = True
 
     def state(self) -> NDArray[Any]:
         """Return all agents' observations one after another.
@@ -206,10 +221,12 @@ class Turns(parallel_to_aec_wrapper[str, Any, Any]):
         """Take the selected agent's action.
 
         Raises:
+            ClosedEnvironmentError: The environment is closed.
             ResetNeeded: The first episode has not begun.
             ValueError: The action does not lie in the agent's space, or is not None for an agent whose episode is over;
                 the episode goes on with another one.
         """
+        self.env.check_open("step")
         if not hasattr(self, "agent_selection"):
             raise NotReset("step must follow a reset")
         agent = self.agent_selection

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
-from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, joint_space
+from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, check_options, joint_space
 from fair_envs.interactions import Facts
 from fair_envs.parameters import Positive, checked
 
@@ -83,27 +83,58 @@ class LanesVecEnv(OfLanes, VecEnv):
         people = () if spec.one_person else (spec.individuals,)
         self._reported.set(action_probs, shape=(self.lanes.count, *people, spec.actions))
 
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Take options for the next reset, one dictionary or one for each row; no name of one means anything here.
+
+        Raises:
+            ValueError: Anything else.
+        """
+        listed = options if isinstance(options, list) else [options] * self.num_envs
+        if len(listed) != self.num_envs:
+            raise ValueError(f"options must be one dictionary or one for each of {self.num_envs} rows, got {options!r}")
+        for own in listed:
+            check_options(own)
+        super().set_options(options)
+
     def reset(self) -> VecEnvObs:
-        """Begin episodes in all lanes and return the rows' observations."""
+        """Begin episodes in all lanes and return the rows' observations.
+
+        Raises:
+            ClosedEnvironmentError: The environment is closed.
+        """
+        self.check_open("reset")
         if self._next_seed is not None:
             self.lanes.seed(self._next_seed)
             self._next_seed = None
         self._reported.take()
         start = self.lanes.restart()
-        self._started, self.action_probs = True, None
+        self._started, self._actions, self.action_probs = True, None, None
         self.interactions, self.agent_reward, self.active = start.facts, start.reward, self.lanes.active()
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._shown(start)
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take the rows' actions."""
+        """Take the rows' actions.
+
+        Raises:
+            ClosedEnvironmentError: The environment is closed.
+            ResetNeeded: There was no reset.
+            ValueError: The actions do not lie in the action space.
+        """
+        self.check_open("step")
+        if not self._started:
+            raise NotReset("step must follow a reset")
         given = self._check(actions, shape=self._action_shape())
         self._actions = given.reshape(self.lanes.count, self.lanes.agents, *self._check.shape)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Play one step of every lane and restart those that end."""
-        if not self._started:
-            raise NotReset("step must follow a reset")
+        """Play one step of every lane and restart those that end.
+
+        Raises:
+            ClosedEnvironmentError: The environment is closed.
+            RuntimeError: No actions were taken since the last step or reset.
+        """
+        self.check_open("step")
         if self._actions is None:
             raise RuntimeError("step_wait must follow step_async")
         played = self.lanes.advance(self._actions)
@@ -131,8 +162,9 @@ class LanesVecEnv(OfLanes, VecEnv):
         return shown
 
     def close(self) -> None:
-        """Close what was opened to draw."""
+        """Close what was opened to draw; the episodes cannot go on."""
         self._picture.close()
+        self.closed = True
 
     def get_images(self) -> list[NDArray[np.uint8] | None]:
         """Return one picture for each lane."""
@@ -143,7 +175,13 @@ class LanesVecEnv(OfLanes, VecEnv):
         return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set the attribute of the whole batch; rows cannot differ."""
+        """Set the attribute of the whole batch; rows cannot differ.
+
+        Raises:
+            ValueError: The indices leave rows out.
+        """
+        if {*self._get_indices(indices)} != {*range(self.num_envs)}:
+            raise ValueError(f"indices must be None or all {self.num_envs} rows, which cannot differ, got {indices!r}")
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.core import Lanes, Rules, Step, draws, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_seed, draws, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -15,6 +15,7 @@ from fair_envs.faces.common import (
     OfLanes,
     Picture,
     Reported,
+    check_options,
     check_render_mode,
     joint_space,
 )
@@ -85,8 +86,19 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self._reported.set(action_probs, shape=shape)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: the seed's first one, or the next of the seed that was given last."""
-        super().reset(seed=seed)
+        """Begin an episode: the seed's first one, or the next of the seed that was given last.
+
+        Args:
+            seed: Of the episodes from now on.
+            options: For wrappers; no name of one means anything here.
+
+        Raises:
+            ClosedEnvironmentError: The environment is closed.
+            ValueError: The seed is out of range, or the options are no dictionary; nothing has changed then.
+        """
+        self.check_open("reset")
+        check_options(options)
+        super().reset(seed=None if seed is None else check_seed(seed))
         if seed is not None:
             self.lanes.seed(seed)
         self._reported.take()
@@ -100,9 +112,11 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         """Play one step.
 
         Raises:
+            ClosedEnvironmentError: The environment is closed.
             ResetNeeded: The episode has not begun or is over.
             ValueError: The action does not lie in the action space.
         """
+        self.check_open("step")
         if not self._running:
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._actions(action))
@@ -121,8 +135,9 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         return self._picture.draw()
 
     def close(self) -> None:
-        """Close the window, if there is one."""
+        """Close the window, if there is one; the episode cannot go on."""
         self._picture.close()
+        self.closed = True
 
     def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
         """Go back to a state and return its observation; the episode goes on from there."""

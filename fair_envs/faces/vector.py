@@ -17,6 +17,7 @@ from fair_envs.faces.common import (
     OfLanes,
     Picture,
     Reported,
+    check_options,
     check_render_mode,
     joint_space,
 )
@@ -107,11 +108,16 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         Args:
             seed: One integer s, then lane i is seeded s + i, or one for each lane; a lane given None goes on with its
                 own seed.
-            options: May hold ``reset_mask``, shape (B,) of bool, in the mode Disabled.
+            options: May hold ``reset_mask``, shape (B,) of bool: the lanes that begin an episode; the others show what
+                they showed. The mode Disabled needs it; as in Gymnasium's own batches it can be used in every mode.
+                Other names are for wrappers.
 
         Raises:
-            ValueError: A mask of another shape or type, or a seed out of range.
+            ClosedEnvironmentError: The environment is closed.
+            ValueError: A mask of another shape or type, or a seed out of range; nothing has changed then.
         """
+        self.check_open("reset")
+        check_options(options)
         mask = self._mask(options)
         if seed is not None:
             self._seed(seed, mask)
@@ -130,9 +136,11 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         """Play one step of every lane.
 
         Raises:
+            ClosedEnvironmentError: The environment is closed.
             ResetNeeded: There was no reset, or in the mode Disabled an episode is over.
             ValueError: The actions do not lie in the action space.
         """
+        self.check_open("step")
         if not self._started:
             raise NotReset("step must follow a reset")
         if self.autoreset_mode is AutoresetMode.DISABLED and self._over.any():
@@ -226,8 +234,6 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             self.lanes.records[field][own] = kept[field][own]
 
     def _mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
-        if options is not None and not isinstance(options, dict):
-            raise ValueError(f"options must be a dictionary or None, got {options!r}")
         if options is None or "reset_mask" not in options:
             return np.ones(self.num_envs, bool)
         mask = options["reset_mask"]

@@ -228,7 +228,25 @@ def test_attributes_and_methods_are_of_the_batch(rows: str) -> None:
     (told,) = env.env_method("seed", 4, indices=0)
     assert sorted(set(told)) == [4, 5, 6]
     assert env.env_is_wrapped(gym.Wrapper) == [False] * env.num_envs
+    env.set_attr("added", {"x": 1})
+    env.set_attr("added", {"x": 2}, indices=list(range(env.num_envs)))
+    with pytest.raises(ValueError, match=rf"indices must be None or all {env.num_envs} rows, .*, got \[0\]"):
+        env.set_attr("added", {}, indices=[0])
+    assert env.get_attr("added")[0] == {"x": 2}
     env.close()
+
+
+def test_options_are_dictionaries() -> None:
+    env = table("lanes")
+    options: Any
+    for options in (None, {"of a wrapper": 1}, [{}] * env.num_envs):
+        env.set_options(options)
+        env.reset()
+    for options in (5, [{}, 5, {}], "mask"):
+        with pytest.raises(ValueError, match=r"options must be a dictionary or None, got"):
+            env.set_options(options)
+    with pytest.raises(ValueError, match="options must be one dictionary or one for each of 3 rows, got"):
+        env.set_options([{}])
 
 
 @ROWS
