@@ -5,10 +5,12 @@ of lanes is `Lanes`: an array of records with seeds, clocks, restarts and snapsh
 """
 
 import functools
+import math
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,9 +32,13 @@ from fair_envs.compilation import (
     unowned,
 )
 from fair_envs.interactions import Facts, FairSpec, blank_facts
-from fair_envs.parameters import encode, make_params
+from fair_envs.parameters import encode, make_params, shown
 
 LARGEST_SEED = 2**63 - 1
+LARGEST_LANE = 2**26
+"""Bytes that a lane may take; one of the environments' defaults takes 92 KiB at most."""
+LARGEST_BATCH = 2**34
+"""Bytes that the lanes of a batch may take, with what they report after a step."""
 
 CLOCK: list[tuple[Any, ...]] = [
     ("seed", np.uint64),  # of the lane
@@ -83,7 +89,9 @@ class Rules:
         self.params: Any = make_params(self.Params, given, presets=self.presets)
         self.check(self.params)
         self.code: Any = self.encoded(self.params)
-        self.dtype: np.dtype[np.void] = one_layout(np.dtype(CLOCK + self.lane(self.params), align=True))
+        fields = CLOCK + self.lane(self.params)
+        self._check_size(fields)
+        self.dtype: np.dtype[np.void] = one_layout(np.dtype(fields, align=True))
         self.spec: FairSpec = self.fair_spec(self.params)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -92,6 +100,32 @@ class Rules:
         self.dtype = one_layout(self.dtype)
         if isinstance(self.code, np.ndarray):
             self.code = self.code.view(one_layout(self.code.dtype))
+
+    def _check_size(self, fields: Sequence[tuple[Any, ...]]) -> None:
+        """Raise ValueError, by the name of the parameter that enlarges it most, if a lane takes more than it may."""
+        size = bytes_of(fields)
+        if size > LARGEST_LANE:
+            name = self._enlarging(size)
+            got = f"{shown(getattr(self.params, name))}, with which it takes " if name else ""
+            raise ValueError(
+                f"{name or 'parameters'} must be such that a lane takes at most {in_units(LARGEST_LANE)}, got "
+                f"{got}{in_units(size)}"
+            )
+
+    def _enlarging(self, size: int) -> str:
+        """Return the parameter at whose default the lane would be smallest; empty: none enlarges it."""
+        profile = {} if self.presets is None else {"profile": self.params.profile}
+        defaults: Any = make_params(self.Params, profile, presets=self.presets)
+        smallest, name, probe = size, "", object.__new__(type(self))
+        vars(probe).update(vars(self))
+        for changed, default in defaults._asdict().items():
+            if getattr(self.params, changed) != default:
+                with suppress(ValueError):  # the default does not go with the other parameters
+                    probe.params = self.params._replace(**{changed: default})
+                    probe.code = probe.encoded(probe.params)
+                    without = bytes_of(probe.lane(probe.params))
+                    smallest, name = min((smallest, name), (without, changed))
+        return name
 
     def encoded(self, params: Any) -> Any:
         """Return what compiled rules are given: the parameters as numbers, which rules must not change.
@@ -218,7 +252,7 @@ class Lanes:
 
     Args:
         rules: The environment.
-        count: How many lanes (B), at least 1.
+        count: How many lanes (B), at least 1, and no more than fit into `LARGEST_BATCH`.
         threads: How many threads share the lanes; the results do not depend on it.
 
     Attributes:
@@ -227,7 +261,7 @@ class Lanes:
     """
 
     def __init__(self, rules: Rules, count: int, *, threads: int = 1) -> None:
-        check_count("count", count)
+        check_batch("count", count, rules)
         check_count("threads", threads)
         self.rules = rules
         self.count = int(count)
@@ -485,6 +519,28 @@ def check_count(name: str, value: Any) -> None:
     """Raise ValueError unless the argument of that name is an integer of at least 1."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+
+
+def check_batch(name: str, count: Any, rules: Rules) -> None:
+    """Raise ValueError unless the argument of that name is a number of lanes that fit into memory."""
+    check_count(name, count)
+    space = rules.observation_space(rules.params)
+    seen = rules.agents(rules.params) * math.prod(space.shape or ()) * np.dtype(space.dtype).itemsize
+    size = rules.dtype.itemsize + seen + blank_facts(rules.spec).nbytes
+    if int(count) * size > LARGEST_BATCH:
+        most = f"{LARGEST_BATCH // size} ({in_units(LARGEST_BATCH)}; a lane of {rules.name} takes {in_units(size)})"
+        raise ValueError(f"{name} must be at most {most}, got {shown(count)}")
+
+
+def bytes_of(fields: Sequence[tuple[Any, ...]]) -> int:
+    """Return how many bytes the fields of a record take, without padding."""
+    return sum(np.dtype(kind).itemsize * math.prod(map(int, np.ravel(shape))) for _, kind, *shape in fields)
+
+
+def in_units(size: int) -> str:
+    """Return a number of bytes in the unit in which it is easiest to read."""
+    unit = max(k for k in range(5) if size >= 1024**k or k == 0)
+    return f"{size / 1024**unit:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[unit]}"
 
 
 def fresh_seeds(count: int) -> list[int]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_o
 import numpy as np
 
 P = TypeVar("P", bound=tuple[Any, ...])
+LARGEST_INTEGER = 2**63 - 1  # that compiled code knows
 
 
 class Range(NamedTuple):
@@ -118,10 +119,19 @@ def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
     except OverflowError:  # an integer that no float can hold
         number = math.inf
     if not -math.inf < number < math.inf:
-        raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {value!r}")
+        raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {shown(value)}")
     if not bounds.low <= number <= bounds.high:
-        raise ValueError(f"{name} must be {bounds}, got {value!r}")
+        raise ValueError(f"{name} must be {bounds}, got {shown(value)}")
+    if kind is int and abs(number) > LARGEST_INTEGER:
+        raise ValueError(f"{name} must be an integer of 64 bits, got {shown(value)}")
     return number
+
+
+def shown(value: Any) -> str:
+    """Return how a value that was given is told in an error; of an endless integer its size alone."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
 
 
 def value_of(text: Any, kind: Any) -> Any:

@@ -128,7 +128,7 @@ def make_sb3(
         ImportError: Stable-Baselines3 is missing.
         ValueError: An unknown id or kind of rows, or a value outside its range.
     """
-    from fair_envs.core import check_count
+    from fair_envs.core import check_batch, check_count
     from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 
     check_count("n_envs", n_envs)
@@ -140,6 +140,7 @@ def make_sb3(
     vec_env: LanesVecEnv
     if rows == "agents":
         alternatives = [make_rules(env_id, **{**parameters, **world}) for world in worlds or ({},)]
+        check_batch("n_envs", n_envs, alternatives[0])
         vec_env = AgentsVecEnv(
             alternatives[0] if worlds is None else alternatives,
             n_envs,
@@ -151,6 +152,8 @@ def make_sb3(
     else:
         if worlds is not None or append_group or reward_scale != 1.0:
             raise ValueError("worlds, append_group and reward_scale need rows='agents', got rows='lanes'")
-        vec_env = LanesVecEnv(make_rules(env_id, **parameters), n_envs, threads=threads, render_mode=render_mode)
+        rules = make_rules(env_id, **parameters)
+        check_batch("n_envs", n_envs, rules)
+        vec_env = LanesVecEnv(rules, n_envs, threads=threads, render_mode=render_mode)
     vec_env.seed(seed)
     return vec_env

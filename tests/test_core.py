@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import fair_envs
 from fair_envs import chance
 from fair_envs.compilation import COMPILED
 from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
@@ -20,6 +22,7 @@ from tests.choices import Boxed
 from tests.helpers import assert_same, digest
 from tests.toys import Countdown
 
+EVEN = {"initial_rates": "even", "increase_rates": "as_decrease"}
 SMALL: dict[str, Any] = {"width": 4, "height": 3, "agents": 2, "red_bushes": 2, "blue_bushes": 1, "horizon": 5}
 
 
@@ -105,6 +108,62 @@ def test_a_batch_needs_at_least_one_lane_and_thread(name: str, value: Any) -> No
     keywords = {"count": 2, "threads": 1, name: value}
     with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got {value}"):
         Lanes(Harvest(**SMALL), keywords["count"], threads=keywords["threads"])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "parameters", "message"),
+    [
+        ("FairAttention-v0", {"window": 2**31, "horizon": 2**31 - 2}, "window .* 64 MiB, got 2147483648, .* 40 GiB"),
+        ("FairAttention-v0", {**EVEN, "locations": 1000, "window": 10**5, "horizon": 10**5}, "locations .*, got 1000,"),
+        ("FairFraud-v0", {"transactions_per_year": 1e9}, "transactions_per_year .*, got 1000000000.0, .* 360 MiB"),
+    ],
+)
+def test_a_lane_that_is_too_large_names_the_parameter_that_makes_it_so(
+    env_id: str, parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        fair_envs.make_rules(env_id, **parameters)
+
+
+def test_a_lane_of_ones_own_that_is_too_large_is_named_too() -> None:
+    class Huge(Harvest):
+        def lane(self, params: Any) -> list[tuple[Any, ...]]:
+            return [*super().lane(params), ("more", np.int64, (2**20, 2**40))]
+
+    with pytest.raises(ValueError, match=r"parameters must be such that a lane takes at most 64 MiB, got 8\.389e"):
+        Huge()
+
+
+@pytest.mark.parametrize("count", [2**40, 10**400])
+def test_a_batch_that_is_too_large_is_named_before_anything_is_allocated(count: int) -> None:
+    told = "an integer of 1329 bits" if count > 2**40 else str(count)
+    makers: dict[str, Callable[[], Any]] = {
+        "count": lambda: Lanes(Harvest(**SMALL), count),
+        "num_envs": lambda: gym.make_vec("FairHarvest-v0", num_envs=count),
+        "n_envs": lambda: fair_envs.make_sb3("FairHarvest-v0", n_envs=count),
+    }
+    for name, make in makers.items():
+        if name == "n_envs":
+            pytest.importorskip("stable_baselines3")
+        with pytest.raises(ValueError, match=rf"{name} must be at most \d+ \(16 GiB; a lane of harvest .*got {told}"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [
+        ("FairLending-v0", "distributions"),
+        ("FairLending-v0", "repayment"),
+        ("FairAttention-v0", "initial_rates"),
+        ("FairAttention-v0", "increase_rates"),
+        ("FairEpidemic-v0", "initial_number"),
+        ("FairAttention-v0", "window"),
+        ("FairHarvest-v0", "agents"),
+    ],
+)
+def test_an_endless_integer_is_refused_by_name(env_id: str, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be .*, got an integer of 1329 bits"):
+        fair_envs.make_rules(env_id, **{name: 10**400})
 
 
 # --------------------------------------------------------------------------------------------- clocks, restarts

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, fresh_seeds, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_batch, check_count, check_seeds, fresh_seeds, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -59,6 +59,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self.autoreset_mode = _mode(autoreset_mode)
         check_count("num_envs", num_envs)
         rules = variant_of(self.rules, parameters)
+        check_batch("num_envs", num_envs, rules)
         self.metadata = {
             "render_modes": RENDER_MODES[1:],
             "render_fps": rules.fps,

@@ -24,7 +24,7 @@ from fair_envs.envs.attention.params import (
     AttentionParams,
 )
 from fair_envs.interactions import FairSpec
-from fair_envs.parameters import encode
+from fair_envs.parameters import encode, shown
 
 # Sites of chance
 INCIDENTS, MANY_INCIDENTS, REPORTS, DISCOVERY, FALSE_ALARM, HINTS = range(6)
@@ -384,12 +384,12 @@ def checked_rates(name: str, rates: Any) -> NDArray[np.float64]:
     try:
         given = np.array(rates, np.float64)
         real = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in np.array(rates, object).flat)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         given, real = np.zeros(0), False
     named = ", ".join(map(repr, RATES[name]))
     if not real or given.shape in ((0,), (1,)) or given.ndim > 1:
         raise ValueError(
-            f"{name} must be one of {named}, a number, or one for each of at least 2 locations, got {rates!r}"
+            f"{name} must be one of {named}, a number, or one for each of at least 2 locations, got {shown(rates)}"
         )
     wrong = given[~((given >= 0) & (given <= LARGEST_RATE))]  # NaN too
     if wrong.size:

@@ -335,7 +335,7 @@ class Epidemic(Rules):
         people = self.network.people
         if params.initial == "patient_zero" and params.patient_zero >= people:
             raise ValueError(f"patient_zero must be between 0 and {people - 1}, got {params.patient_zero}")
-        if params.initial == "random" and params.initial_number > people:
+        if params.initial_number > people:
             raise ValueError(f"initial_number must be between 1 and {people}, got {params.initial_number}")
 
     def encoded(self, params: EpidemicParams) -> Any:

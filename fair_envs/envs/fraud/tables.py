@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.parameters import shown
 from fair_envs.weights import cumulative, shares_of
 
 Source = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -252,8 +253,8 @@ def _weights(name: str, weights: Any, count: int, *, may_be_zero: bool = False) 
 def _numbers(name: str, numbers: Any, count: int) -> NDArray[np.float64]:
     try:
         given = np.asarray(numbers, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must have {count} numbers, got {numbers!r}") from None
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"{name} must have {count} numbers, got {shown(numbers)}") from None
     if given.shape != (count,):
         raise ValueError(f"{name} must have {count} numbers, got {given.size}")
     return given

@@ -111,7 +111,7 @@ def _value(bias: Bias, features: Mapping[str, int]) -> float:
     value = bias(**features)
     try:
         number = float("nan") if isinstance(value, (str, bytes)) else float(value)  # "0.5" is a slip
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = float("nan")
     if not np.isfinite(number):
         raise ValueError(f"reward_bias must return a finite number, got {value!r} for {dict(features)}")

@@ -171,7 +171,7 @@ def _number(value: Any) -> float:
     """Return the value as a number, NaN if it is none."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return float("nan")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.feedback import Kind
-from fair_envs.parameters import Positive, Range, Share, Weight
+from fair_envs.parameters import Positive, Range, Share, Weight, shown
 from fair_envs.weights import Floats, shares_of
 
 # The options of each choice, in the order in which compiled rules know them.
@@ -109,6 +109,6 @@ def checked_repayment(table: ArrayLike, *, scores: int) -> Floats:
 def _numbers(name: str, table: ArrayLike) -> Floats:
     try:
         return np.array(table, np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         options = ", ".join(map(repr, KNOWN[name]))
-        raise ValueError(f"{name} must be one of {options} or a table of numbers, got {table!r}") from error
+        raise ValueError(f"{name} must be one of {options} or a table of numbers, got {shown(table)}") from error
