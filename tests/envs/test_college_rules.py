@@ -9,7 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from fair_envs.core import Lanes
-from fair_envs.envs.college.rules import ADVANTAGED, DISADVANTAGED, OBSERVED, College, quantile
+from fair_envs.envs.college.rules import ADVANTAGED, DISADVANTAGED, OBSERVED, College, noise_of, quantile
 from tests.helpers import assert_same, uncompiled
 
 A, D = ADVANTAGED, DISADVANTAGED
@@ -188,9 +188,16 @@ def test_a_threshold_is_never_seen_outside_the_scores() -> None:
     assert presented(lanes) == [1.0]
 
 
+def test_a_larger_word_gives_larger_beta_noise() -> None:
+    params = College(noise="scores", noise_distribution="beta").code
+    noise = [noise_of(params, np.uint32(share * (2**32 - 1))) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    assert noise == sorted(noise)
+    assert noise == pytest.approx([-1.0, -params.quantiles[512], 0.0, params.quantiles[512], 1.0], abs=1e-4)
+
+
 def test_a_quantile_lies_between_those_of_the_table() -> None:
     table = np.array([0.0, 0.2, 1.0])
-    assert [quantile(table, level) for level in (0.0, 0.25, 0.5, 0.75)] == pytest.approx([0, 0.1, 0.2, 0.6])
+    assert [quantile(table, level) for level in (0.0, 0.25, 0.5, 0.75, 1.0)] == pytest.approx([0, 0.1, 0.2, 0.6, 1])
 
 
 # ------------------------------------------------------------------------------------------- the jury

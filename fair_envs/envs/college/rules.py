@@ -104,9 +104,9 @@ def noise_of(params, word):
 
 @rule
 def quantile(table, level):
-    """Return the quantile of a level in [0, 1), between those of the table."""
+    """Return the quantile of a level in [0, 1], between those of the table."""
     place = level * (table.shape[0] - 1)
-    below = int(place)
+    below = min(int(place), table.shape[0] - 2)  # the word 0 has the level 1, and nothing is above its quantile
     return table[below] + (place - below) * (table[below + 1] - table[below])
 
 
