@@ -130,6 +130,19 @@ def test_without_a_seed_rows_meet_different_luck() -> None:
     assert (table(seed=None).reset() != table(seed=None).reset()).any()
 
 
+def test_probabilities_reported_before_a_reset_are_of_no_step_after_it() -> None:
+    env: Any = fair_envs.make_sb3("FairHiring-v0", n_envs=2, rows="lanes", seed=0)
+    env.reset()
+    env.report_action_probs([[0.25, 0.75]] * 2)
+    env.step(using(env) * 0)
+    assert env.action_probs.tolist() == [[[0.25, 0.75]]] * 2
+    env.report_action_probs([[0.5, 0.5]] * 2)
+    env.reset()
+    assert env.action_probs is None  # a reset decides nothing
+    env.step(using(env) * 0)
+    assert env.action_probs is None  # and what was reported was of a step that has not been taken
+
+
 # ------------------------------------------------------------------------------------------- groups and scales
 
 

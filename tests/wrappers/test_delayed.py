@@ -141,6 +141,14 @@ def test_overflow_is_counted() -> None:
     assert (told["fair_late_count"][0], told["fair_late_dropped"][0]) == (2, 1)
 
 
+def test_everybody_who_finds_no_place_is_counted() -> None:
+    held = crowd(LateFeedback(delay=1, rows=1))
+    held(decided([5, 6, 7], [1, 1, 1], [1, 0, 1]))
+    told = held(decided([8, 9, 10], [1, 1, 1], [1, 1, 1])).added
+    assert told["fair_late_individual"].tolist() == [[5]]
+    assert (told["fair_late_count"][0], told["fair_late_dropped"][0]) == (1, 2)
+
+
 def test_a_new_episode_hears_nothing_of_the_last() -> None:
     held = crowd(LateFeedback(delay=2, rows=5))
     for k in range(3):

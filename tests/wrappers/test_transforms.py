@@ -98,6 +98,15 @@ def test_a_new_episode_begins_at_no_gap_in_its_own_lane_only() -> None:
     assert cost[:, 0].tolist() == [1.0, -1.0]
 
 
+def test_a_group_is_compared_from_its_first_step_in_the_episode_on() -> None:
+    tracker = DisparityTracker(1)
+    tracker.update(np.array([[3.0, 0.0]]), np.array([[0, 1]]))
+    alone = tracker.update(np.array([[5.0, 5.0]]), np.array([[1, 1]]), first=np.array([True]))
+    assert alone.tolist() == [[0.0]]  # of the other group nobody has come in this episode
+    together = tracker.update(np.array([[1.0, 0.0]]), np.array([[0, 1]]))
+    assert together.tolist() == [[4.0]]
+
+
 def test_a_lane_that_did_not_step_costs_nothing_and_stays_as_it_is() -> None:
     tracker = DisparityTracker(2)
     two_lanes = np.array([[0, 1], [0, 1]])

@@ -1,0 +1,120 @@
+"""A run's files: each is replaced whole, in an order that can be read at any moment, and loading them runs no code."""
+
+import io
+import os
+import pickle
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch as th
+
+from fair_envs.baselines.runs import Run, replace_file
+
+
+def state(**entries: Any) -> bytes:
+    """Return a learner's state as `Run.write` takes it."""
+    stream = io.BytesIO()
+    th.save({"rows": 0, "unlogged": [], **entries}, stream)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a run with one row of metrics, and a checkpoint that counts it."""
+    made = Run.create(tmp_path / "run", {"seed": 0})
+    made.rows.append({"loss": 1.0})
+    made.write(state(rows=1, mark="first"))
+    return made
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+# ------------------------------------------------------------------------------------------- replaced, not written over
+
+
+def test_a_file_that_is_being_read_stays_what_it_was_when_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_file(path, b"the old content")
+    with path.open("rb") as reader:
+        begun = reader.read(3)
+        replace_file(path, b"new")
+        assert begun + reader.read() == b"the old content"
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_that_cannot_be_written_whole_stays_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_file(path, b"the old content")
+    with files_of_at_most(100), pytest.raises(OSError, match="File too large"):
+        replace_file(path, bytes(1000))
+    assert path.read_bytes() == b"the old content"
+
+
+def test_a_checkpoint_replaces_the_one_before_and_its_metrics(run: Run) -> None:
+    kept = {name: (run.folder / name).open("rb") for name in ("metrics.json", "checkpoint.pt")}
+    before = {name: (run.folder / name).read_bytes() for name in kept}
+    run.rows.append({"loss": 0.5})
+    run.write(state(rows=2))
+    assert {name: file.read() for name, file in kept.items()} == before
+    for name, file in kept.items():
+        file.close()
+        assert (run.folder / name).read_bytes() != before[name]
+
+
+# ------------------------------------------------------------------------------------------------ metrics come first
+
+
+def test_metrics_that_cannot_be_written_leave_the_checkpoint_that_they_belong_to(run: Run) -> None:
+    """A checkpoint counts on as many rows as it says, so that it must not be there before them."""
+    run.rows.append({"loss": float("nan")})  # which JSON has no word for
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        run.write(state(rows=2, mark="second"))
+    assert run.checkpoint()["mark"] == "first"
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before_with_its_rows(run: Run) -> None:
+    run.rows.append({"loss": 0.5})
+    with files_of_at_most(5_000), pytest.raises(OSError, match="File too large"):
+        run.write(state(rows=2, mark="second", weights=th.zeros(100_000)))
+    opened = Run.open(run.folder)
+    assert opened.checkpoint()["mark"] == "first"
+    assert opened.rows == [{"loss": 1.0}]
+
+
+# -------------------------------------------------------------------------------------------------- no code is run
+
+
+class Evil:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("kind", ["torch", "pickle"])
+@pytest.mark.parametrize("loaded", [Run.checkpoint, lambda run: Run.open(run.folder)], ids=["checkpoint", "open"])
+def test_code_in_a_checkpoint_is_refused_and_does_not_run(
+    kind: str, loaded: Callable[[Run], Any], run: Run, tmp_path: Path
+) -> None:
+    evil = Evil(tmp_path / "owned")
+    run.write(state(evil=evil) if kind == "torch" else pickle.dumps({"rows": 0, "evil": evil}, 2))
+    with pytest.raises((ValueError, RuntimeError, pickle.UnpicklingError)):
+        loaded(run)
+    assert not evil.folder.exists()
