@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
 from fair_envs.wrappers import (
     Batch,
     DisparityTracker,
+    GapPenalty,
     HiddenAttribute,
     Objectives,
     Penalty,
@@ -23,6 +25,7 @@ from fair_envs.wrappers import (
     Transform,
 )
 from fair_envs.wrappers.objectives import inequity
+from fair_envs.wrappers.penalty import penalty
 from fair_envs.wrappers.transform import strata
 from tests.helpers import uncompiled
 
@@ -103,8 +106,32 @@ def test_a_group_is_compared_from_its_first_step_in_the_episode_on() -> None:
     tracker.update(np.array([[3.0, 0.0]]), np.array([[0, 1]]))
     alone = tracker.update(np.array([[5.0, 5.0]]), np.array([[1, 1]]), first=np.array([True]))
     assert alone.tolist() == [[0.0]]  # of the other group nobody has come in this episode
+    assert tracker.returns.tolist() == [[[0.0, 5.0]]]
     together = tracker.update(np.array([[1.0, 0.0]]), np.array([[0, 1]]))
     assert together.tolist() == [[4.0]]
+
+
+def test_a_group_of_whom_nobody_comes_in_a_step_keeps_its_returns() -> None:
+    tracker = DisparityTracker(1)
+    assert costs_of(tracker, [[3, 0]], np.array([[0, 1]])) == [3.0]
+    assert costs_of(tracker, [[2, 4]], np.array([[1, 1]])) == [-3.0]
+    assert tracker.returns.tolist() == [[[3.0, 3.0]]]
+
+
+def test_a_group_that_has_not_come_yet_is_compared_with_nobody() -> None:
+    tracker = DisparityTracker(1, groups=3)
+    assert costs_of(tracker, [[-5, -1]], np.array([[0, 1]])) == [4.0]
+    assert costs_of(tracker, [[5, 1]], np.array([[1, 2]])) == [5.0]  # -5 and 4 now, and 1
+
+
+def test_agents_without_a_group_in_a_lane_that_did_not_step_count_nowhere() -> None:
+    tracker = DisparityTracker(2)
+    nobody, two = [-1, -1], [0, 1]
+    cost = tracker.update(np.ones((2, 2)), np.array([nobody, two]), decided=np.array([False, True]))
+    assert cost.tolist() == [[0.0], [0.0]]
+    assert tracker.returns.tolist() == [[[0.0, 0.0]], [[1.0, 1.0]]]
+    tracker.update(np.ones((2, 2)), np.array([two, nobody]), decided=np.array([True, False]))
+    assert tracker.returns.tolist() == [[[1.0, 1.0]], [[1.0, 1.0]]]
 
 
 def test_a_lane_that_did_not_step_costs_nothing_and_stays_as_it_is() -> None:
@@ -157,6 +184,14 @@ def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> 
     shown = bound(Penalty(notion="csp", alpha=0.1))(batch)
     assert shown.added["fair_penalty_cost"].tolist() == [5.0]  # |2 - 1| and |0 - 4|
     assert shown.reward == pytest.approx(np.array([[2 - 0.5, 0 - 1, 2 - 1, -1.5, -1.5, -1.5, 4 - 0.5]]))
+
+
+def test_the_penalty_has_the_defaults_of_what_it_becomes() -> None:
+    assert isinstance(made := penalty(), Penalty) and vars(made) == vars(Penalty())
+    for notion in ("SP", ["SP"]):
+        gaps, own = penalty(notion=notion, history=Full()), GapPenalty(["SP"], Full())
+        assert isinstance(gaps, GapPenalty)
+        assert (gaps.settings, gaps.alpha.tolist()) == (own.settings, own.alpha.tolist())
 
 
 @pytest.mark.parametrize(
