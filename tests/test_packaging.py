@@ -93,6 +93,15 @@ def test_every_requirement_is_pinned() -> None:
     assert sorted(names - {line.split("==")[0] for line in lines}) == []
 
 
+def test_mutation_testing_names_files_that_are_there() -> None:
+    configured = [tomllib.loads(path.read_text("utf-8"))["cosmic-ray"] for path in ROOT.glob("tests/mutation/*.toml")]
+    sessions = [told for told in configured if "module-path" in told]
+    assert len(sessions) >= 5
+    for told in sessions:
+        tests = re.findall(r"tests/\S+\.py", told["test-command"])
+        assert tests and [name for name in (told["module-path"], *tests) if not (ROOT / name).is_file()] == []
+
+
 def test_every_file_names_the_same_version() -> None:
     version = PROJECT["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
