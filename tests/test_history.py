@@ -81,6 +81,55 @@ def test_a_full_history_counts_everything_however_long(rows: list[Row]) -> None:
     assert np.array_equal(history.counts()[0], 4 * counted(rows, [1.0] * len(rows)))
 
 
+@pytest.mark.parametrize("before", [0, 40])
+def test_a_history_that_grows_keeps_every_decision_in_its_order(before: int) -> None:
+    history = told(Full(), [(0, 0, 1, 1)] * before, keep=False)
+    history.begin()  # the places of what is forgotten are used again
+    number = np.arange(300)
+    history.add_rows(
+        sensitive=number[:, None] % 2, legitimate=number[:, None] % 3, features=number[:, None], action=number % 2
+    )
+    told_again = copy.deepcopy(history)
+    told_again.begin()
+    told_again.restore(history.snapshot())
+    for kept in (history.columns(), told_again.columns()):
+        assert kept["individual"].tolist() == (before + number).tolist()
+        assert kept["features"][:, 0].tolist() == number.tolist()
+        assert kept["sensitive"][:, 0].tolist() == kept["action"].tolist() == (number % 2).tolist()
+        assert kept["legitimate"][:, 0].tolist() == (number % 3).tolist()
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        SlidingWindow(4),
+        Full(),
+        Discounted(0.5, threshold=0.05, minimum=1),
+        Discounted(0.5, threshold=0.05, minimum=6),
+        Discounted(1.0, threshold=0.2, minimum=1),  # the share of the last that is kept is exactly the threshold
+        Discounted(0.5, threshold=0, minimum=1),
+    ],
+)
+def test_a_memory_tells_how_long_a_decision_is_kept(memory: Memory) -> None:
+    kept = [0 in told(memory, [(0, 0, 1, 1)] * (age + 1)).columns()["individual"] for age in range(12)]
+    assert kept == [memory.holds(age, individuals=1) for age in range(12)]
+    held = SlidingWindow(4)
+    assert [held.holds(age, individuals=2) for age in range(4)] == [True, True, False, False]
+    light = Discounted(0.5, threshold=0.1, minimum=1)  # after two steps of two people: 1/4 of 1/4 + 2 + 1
+    assert [light.holds(age, individuals=2) for age in range(4)] == [True, True, False, False]
+
+
+def test_a_memory_tells_how_many_decisions_of_a_step_are_surely_kept() -> None:
+    assert SlidingWindow(4).surely_held == 4
+    assert Full().surely_held == Discounted(threshold=0).surely_held == np.inf
+    assert Discounted(threshold=0.25, minimum=2).surely_held == 4
+    assert Discounted(threshold=0.25, minimum=9).surely_held == 9
+
+
+def test_a_discounted_memory_has_the_published_numbers_by_default() -> None:
+    assert Discounted() == Discounted(factor=0.95, threshold=1e-4, delay=5, minimum=100, algorithm="weights")
+
+
 @given(rows=ROWS, factor=st.sampled_from([0.3, 0.9, 1.0]))
 def test_a_discounted_history_weighs_by_age(rows: list[Row], factor: float) -> None:
     history = told(Discounted(factor, threshold=0), rows)
