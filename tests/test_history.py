@@ -186,6 +186,8 @@ def test_late_feedback_for_nobody_is_refused_and_changes_nothing() -> None:
         history.add_feedback([0, 7], [1, 1])
     with pytest.raises(ValueError, match="feedback must be between 0 and 1, got 2"):
         history.add_feedback([0], [2])
+    with pytest.raises(ValueError, match="feedback must be between 0 and 1, got -1"):
+        history.add_feedback([0], [-1])
     with pytest.raises(ValueError, match=r"feedback must have the shape of individual, \(1,\), got \(2,\)"):
         history.add_feedback([0], [1, 1])
     with pytest.raises(ValueError, match="individual must hold integers, got float64 values"):
@@ -393,6 +395,21 @@ def test_decisions_are_kept_or_cleared_when_an_episode_ends() -> None:
     assert cleared.counts().sum() == 1
 
 
+def test_a_snapshot_is_of_as_many_lanes_as_the_history() -> None:
+    env = Vector(3, horizon=5)
+    one, three = History(Full(), env.fair_spec), History(Full(), env.fair_spec, lanes=3)
+    three.add(env.reset(seed=0)[1])
+    for _ in range(4):
+        three.add(env.step(np.array([0, 1, 1]))[4])
+    with pytest.raises(ValueError, match="snapshot must be of a history of the same memory, environment and lanes"):
+        one.restore(three.snapshot())
+    again = History(Full(), env.fair_spec, lanes=3)
+    again.restore(three.snapshot())
+    for lane in range(3):
+        assert_same(again.columns(lane), three.columns(lane))
+        assert len(again.columns(lane)["action"]) == 4
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
 def test_a_copy_goes_on_alone(copied: Any) -> None:
     history = told(SlidingWindow(3), [(1, 0, 1, 1)])
@@ -438,15 +455,18 @@ def test_bad_settings_are_named(make: Any, message: str) -> None:
     ("rows", "message"),
     [
         ({"sensitive": [[2]]}, "sensitive 'gender' must be between 0 and 1, got 2"),
+        ({"sensitive": [[-1]]}, "sensitive 'gender' must be between 0 and 1, got -1"),
         ({"legitimate": [[-1]]}, "legitimate 'degree' must be between 0 and 2, got -1"),
+        ({"legitimate": [[3]]}, "legitimate 'degree' must be between 0 and 2, got 3"),
         ({"action": [2]}, "action must be between -1 and 1, got 2"),
-        ({"action": [-5]}, "action must be between -1 and 1, got -5"),
+        ({"action": [-2]}, "action must be between -1 and 1, got -2"),
         ({"action": 1}, r"action must have shape \(n,\), got \(\)"),
         ({"action": [[1]]}, r"action must have shape \(n,\), got \(1, 1\)"),
         ({"action": [np.nan]}, "action must hold integers, got float64 values"),
         ({"outcome": [np.nan]}, r"outcome must hold finite numbers, got \[nan\]"),
         ({"action": [0.9]}, "action must hold integers, got float64 values"),
-        ({"feedback": [5]}, "feedback must be between -1 and 1, got 5"),
+        ({"feedback": [2]}, "feedback must be between -1 and 1, got 2"),
+        ({"feedback": [-2]}, "feedback must be between -1 and 1, got -2"),
         ({"sensitive": [0]}, r"sensitive must have shape \(1, 1\), got \(1,\)"),
         ({"features": [[np.nan]]}, r"features must be finite numbers, got \[nan\]"),
         ({"features": [[-np.inf]]}, r"features must be finite numbers, got \[-inf\]"),
