@@ -1,19 +1,19 @@
 """What several tests need: every environment there is, comparison of whatever a face returns, scenes set by hand."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fair_envs import TABLE
 from fair_envs.compilation import COMPILED
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
+from fair_envs.testing.checks import arrays_in, assert_same
 
 
 def uncompiled(test: Any) -> Any:
@@ -59,41 +59,6 @@ def kinds() -> list[Kind]:
         found.append(Kind(env_id))
         found.extend(Kind(env_id, variant) for variant in Kind(env_id).module.Env.rules.variants)
     return found
-
-
-def assert_same(one: Any, other: Any, place: str = "") -> None:
-    """Fail unless two things are the same in structure, type, shape and every bit."""
-    assert type(one) is type(other), f"{place}: {type(one)} and {type(other)}"
-    if isinstance(one, Mapping):
-        assert list(one) == list(other) or set(one) == set(other), f"{place}: {set(one) ^ set(other)}"
-        for key in one:
-            assert_same(one[key], other[key], f"{place}/{key}")
-    elif isinstance(one, (list, tuple)) or (isinstance(one, np.ndarray) and one.dtype == object):
-        assert len(one) == len(other), f"{place}: {len(one)} and {len(other)}"
-        for i, (a, b) in enumerate(zip(one, other, strict=True)):
-            assert_same(a, b, f"{place}[{i}]")
-    elif isinstance(one, np.ndarray):
-        assert (one.dtype, one.shape) == (other.dtype, other.shape), f"{place}: {one.dtype, one.shape}"
-        if one.dtype.names:  # field by field: the padding between them means nothing
-            for name in one.dtype.names:
-                assert_same(one[name], other[name], f"{place}.{name}")
-            return
-        differ = np.flatnonzero(one != other)
-        assert one.tobytes() == other.tobytes(), f"{place}: {differ.size} entries differ, the first at {differ[:1]}"
-    else:
-        assert not isinstance(one, np.generic) or one.dtype == other.dtype, f"{place}: {one.dtype}"
-        assert one == other, f"{place}: {one} and {other}"
-
-
-def arrays_in(thing: Any) -> list[NDArray[Any]]:
-    """Return every array in a structure of dictionaries and sequences."""
-    if isinstance(thing, np.ndarray) and thing.dtype != object:
-        return [thing]
-    if isinstance(thing, Mapping):
-        thing = list(thing.values())
-    if isinstance(thing, (list, tuple, np.ndarray)):
-        return [array for part in thing for array in arrays_in(part)]
-    return []
 
 
 def digest(*arrays: Any) -> str:

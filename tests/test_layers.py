@@ -33,6 +33,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "wrappers": ("faces", "metrics"),
     "baselines": ("fair_envs", "files", "stopping", "wrappers"),
     "systems": ("fair_envs", "wrappers"),
+    "testing": ("fair_envs", "wrappers"),
     "cells": ("fair_envs", "metrics"),
     "engines": ("cells", "imports", "stopping"),
     "players": ("baselines",),

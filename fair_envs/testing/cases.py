@@ -1,0 +1,72 @@
+"""One case of the fuzzer: everything that decides what is played, as text that replays it."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+INTERFACES = (
+    "gym",
+    "gym-focal",
+    "vector-next-step",
+    "vector-same-step",
+    "vector-disabled",
+    "parallel",
+    "aec",
+    "sb3-lanes",
+    "sb3-agents",
+)
+"""The interfaces that are played; see `fair_envs.testing.players`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is played.
+
+    Attributes:
+        env_id: The environment, as the user named it.
+        interface: One of `INTERFACES`.
+        parameters: The environment's, ``variant`` among them; those left out have their defaults.
+        wrapper: One of `fair_envs.testing.players.WRAPPERS`, or None.
+        lanes: How many lanes are played at once.
+        threads: How many threads share them.
+        seed: All chance of the case is a function of it.
+        calls: How many steps each lane plays.
+    """
+
+    env_id: str
+    interface: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    wrapper: str | None = None
+    lanes: int = 1
+    threads: int = 1
+    seed: int = 0
+    calls: int = 100
+
+    @property
+    def command(self) -> str:
+        """The command that plays this case alone."""
+        told = asdict(self)
+        env_id = told.pop("env_id")
+        usual = {field.name: field.default for field in fields(self)}
+        text = json.dumps({name: value for name, value in told.items() if value != usual[name] and value != {}})
+        return f"python -m fair_envs.testing.fuzz {shlex.quote(env_id)} --case {shlex.quote(text)}"
+
+    @classmethod
+    def of_text(cls, env_id: str, text: str) -> "Case":
+        """Return the case of a command's text.
+
+        Raises:
+            ValueError: It is not the text of a case.
+        """
+        names = [field.name for field in fields(cls) if field.name != "env_id"]
+        try:
+            told = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"case must be an object in JSON, got {text!r}") from error
+        if not isinstance(told, dict) or "interface" not in told or not set(told) <= set(names):
+            raise ValueError(f"case must be an object with interface and any of {', '.join(names)}, got {text!r}")
+        if told["interface"] not in INTERFACES:
+            raise ValueError(f"interface must be one of {', '.join(INTERFACES)}, got {told['interface']!r}")
+        return cls(env_id=env_id, **told)

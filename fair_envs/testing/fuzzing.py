@@ -1,0 +1,236 @@
+"""Draws cases of an environment until enough steps are played, and reports what does not keep its promises."""
+
+import importlib
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from fair_envs.core import LARGEST_SEED
+from fair_envs.parameters import Count, Natural, checked
+from fair_envs.registration import TABLE, find
+from fair_envs.testing.cases import Case
+from fair_envs.testing.parameters import Drawer, DrawError, Given
+from fair_envs.testing.players import OF_LANES, WRAPPERS, World, interfaces
+from fair_envs.testing.runs import Run
+
+LANES = (1, 2, 3, 5, 8, 17, 64, 256)
+FEWEST = 12  # calls of a case
+SLOWEST = 20.0  # seconds of processor time after which a case ends early: a world can be valid and slow
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What did not keep a promise.
+
+    Attributes:
+        case: What was played.
+        call: In which call of ``step``; 0: in the first, or before it.
+        message: What was checked, what was expected and what came.
+        trace: Where an unexpected exception came from, or nothing.
+    """
+
+    case: Case
+    call: int
+    message: str
+    trace: str = ""
+
+    def __str__(self) -> str:
+        """Return all that reproduces it."""
+        case, own = self.case, dict(self.case.parameters)
+        lines = [
+            f"{case.env_id}, variant {own.pop('variant', None)}, interface {case.interface}, step {self.call}:",
+            f"  {self.message}",
+            f"  parameters {own or 'the defaults'}, wrapper {case.wrapper}, lanes {case.lanes}, "
+            f"threads {case.threads}, seed {case.seed}",
+            f"  replay: {case.command}",
+        ]
+        return "\n".join([*lines, *(f"  | {line}" for line in self.trace.splitlines())])
+
+
+@dataclass
+class Fuzzed:
+    """What was played of one environment, and the problems found.
+
+    Attributes:
+        env_id: The environment.
+        cases: How many cases were played.
+        cut: How many of them ended early because they were slow.
+        layouts: How many layouts of lanes were played.
+        steps: How many steps of lanes were played.
+        interfaces: Steps by interface.
+        problems: What was found; none is what is promised.
+        seconds: How long it took, compilation included.
+    """
+
+    env_id: str
+    cases: int = 0
+    cut: int = 0
+    layouts: int = 0
+    interfaces: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        """How many steps of lanes were played."""
+        return self.interfaces.total()
+
+    def check(self) -> None:
+        """Raise AssertionError, which names the problems, if there are any."""
+        assert not self.problems, "\n".join(map(str, self.problems))
+
+
+def fuzz_environment(
+    env_id: str,
+    *,
+    steps: int = 100_000,
+    seed: int = 0,
+    layouts: int = 4,
+    most_problems: int = 3,
+    each: Callable[[int], Any] = lambda steps: None,
+) -> Fuzzed:
+    """Play an environment at random through every interface and check all that comes back.
+
+    Args:
+        env_id: A registered environment, of this package's rules or any Gymnasium environment whose ``info`` holds the
+            record; ``"module:Id"`` imports the module first.
+        steps: How many steps of lanes to play, at least.
+        seed: All chance is a function of it.
+        layouts: How many layouts of lanes to play, at most: each takes 3 to 10 seconds to compile. The parameters that
+            leave the layout as it is vary from case to case.
+        most_problems: After so many problems no further case is played.
+        each: Is told after each case how many steps it was.
+
+    Raises:
+        ValueError: There is no such environment, or it has no record; a number out of its range.
+    """
+    for name, value, kind in (("steps", steps, Count), ("seed", seed, Natural), ("layouts", layouts, Count)):
+        checked(name, value, kind)
+    began, result = time.monotonic(), Fuzzed(env_id)
+    cases = Cases(env_id, steps=steps, seed=seed, layouts=layouts)
+    while result.steps < steps and len(result.problems) < most_problems:
+        case = cases.draw(result.cases, result.steps / steps)
+        run, problem = play(case, seconds=SLOWEST)
+        result.cases += 1
+        result.problems += [problem] if problem else []
+        if run is not None:
+            result.cut += run.call < run.case.calls and problem is None
+            result.interfaces[run.case.interface] += run.steps
+            each(run.steps)
+        result.layouts, result.seconds = cases.layouts, time.monotonic() - began
+    return result
+
+
+def play(case: Case, *, seconds: float | None = None) -> tuple[Run | None, Problem | None]:
+    """Play one case; return what was played and what did not keep its promise, if anything."""
+    run = None
+    try:
+        run = Run(case)
+        run.play(seconds=seconds)
+    except AssertionError as error:
+        message = str(error) or "an assertion failed"
+        return run, Problem(case, run.call if run else 0, message, "" if str(error) else traceback.format_exc())
+    except Exception as error:
+        message = f"no exception must be raised, got {type(error).__name__}: {error}"
+        return run, Problem(case, run.call if run else 0, message, traceback.format_exc())
+    return run, None
+
+
+def found(env_id: str) -> type[Any] | None:
+    """Return the class of an environment's rules, or None if it has none.
+
+    Raises:
+        ValueError: There is no such environment.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    if name in TABLE:
+        rules: type[Any] = importlib.import_module(find(name).module).Env.rules
+        return rules
+    if name not in gym.registry:
+        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))} or registered by its module, got {env_id!r}")
+    return None
+
+
+class Cases:
+    """Draws the cases of one environment; each is a function of the seed, its number and how much was played.
+
+    Args:
+        env_id: The environment.
+        steps: How many steps will be played.
+        seed: All chance is a function of it.
+        layouts: How many layouts of lanes may be played.
+    """
+
+    def __init__(self, env_id: str, *, steps: int, seed: int, layouts: int) -> None:
+        rules = found(env_id)
+        self._env_id, self._seed = env_id, seed
+        variants = [] if rules is None else [None, *rules.variants]
+        self._drawers = [Drawer(rules, variant) for variant in variants] if rules else []
+        self._interfaces = interfaces(ruled=rules is not None)
+        self._bases: list[Given] = []
+        self._layouts = max(layouts, len(variants)) if rules is not None else 1
+        self._budget = steps // (2 * self._layouts * len(self._interfaces))  # of a case
+        if rules is None:
+            World(Case(env_id=env_id, interface="gym"))  # refuses what has no record
+
+    @property
+    def layouts(self) -> int:
+        """How many layouts have been drawn."""
+        return max(1, len(self._bases))
+
+    def draw(self, number: int, played: float) -> Case:
+        """Return the case of a number, when a share of the steps has been played.
+
+        Where parameters in their ranges are not taken as they should be, it is the case that shows this.
+        """
+        rng = np.random.default_rng([self._seed, number])
+        interface = self._interfaces[number % len(self._interfaces)]
+        try:
+            parameters = self._parameters(played, rng) if self._drawers else {}
+        except DrawError as error:
+            return Case(env_id=self._env_id, interface="gym", parameters=error.given)
+        lanes = min(int(rng.choice(LANES)), max(3, self._budget // FEWEST)) if interface in OF_LANES else 1
+        threads = int(rng.integers(2, 4)) if lanes > 1 and rng.random() < 0.3 else 1
+        calls = int(np.clip(self._budget // lanes, FEWEST, 300 if lanes == 1 else 150))
+        seed = int(rng.integers(2**31)) if rng.random() < 0.95 else LARGEST_SEED - lanes
+        case = Case(
+            env_id=self._env_id,
+            interface=interface,
+            parameters=parameters,
+            lanes=lanes,
+            threads=threads,
+            seed=seed,
+            calls=calls,
+        )
+        wanted = str(rng.choice(list(WRAPPERS))) if rng.random() < 0.3 else None
+        return case if wanted is None else wrapped(case, wanted)
+
+    def _parameters(self, played: float, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters of the layout whose turn it is: each has the same share of the steps."""
+        turn = min(int(played * self._layouts), self._layouts - 1)
+        for new in range(len(self._bases), turn + 1):
+            drawer = self._drawers[new % len(self._drawers)]
+            known = new < len(self._drawers)
+            self._bases.append(drawer.base if known else drawer.anew(np.random.default_rng([self._seed, 0, new])))
+        return self._drawers[turn % len(self._drawers)].alike(self._bases[turn], rng)
+
+
+def wrapped(case: Case, name: str) -> Case:
+    """Return the case with that wrapper around the environment, or without where it is not for such an environment."""
+    ruled = case.env_id.rpartition(":")[2] in TABLE
+    if not (case.interface == "gym" or (ruled and case.interface.startswith("vector"))):
+        return case
+    other = replace(case, wrapper=name)
+    try:
+        World(other)
+    except (TypeError, ValueError):  # it says what the environment lacks
+        return case
+    return other
