@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 # One thread a process, and no window: the tests run beside one another and on machines without a screen.
 QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test fuzz lint format bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
@@ -15,6 +15,11 @@ demo: $(INSTALLED)
 test: lint
 	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n $(WORKERS)
 	$(QUIETLY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(MAKE) fuzz
+
+# One layout of each environment, so that hardly anything is compiled: about a minute.
+fuzz: $(INSTALLED)
+	$(QUIETLY) $(BIN)/python -m fair_envs.testing.fuzz all --steps 3000 --layouts 1 --seed 0
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -24,14 +24,14 @@ def fuzz(
             metavar="ID", help="The environment to play: an id, module:ID to import its module first, or all."
         ),
     ],
-    steps: Annotated[int, typer.Option(help="Play at least so many steps of lanes in each environment.", min=1)] = (
-        100_000
-    ),
-    seed: Annotated[int, typer.Option(help="Choose other worlds and actions with another number.", min=0)] = 0,
+    steps: Annotated[
+        int, typer.Option(help="Play at least this many environment steps (lanes times steps).", min=1)
+    ] = (100_000),
+    seed: Annotated[int, typer.Option(help="Draw other parameters and actions with another number.", min=0)] = 0,
     layouts: Annotated[
-        int, typer.Option(help="Play so many layouts of lanes, each of which takes seconds to compile.", min=1)
+        int, typer.Option(help="Play this many layouts of lanes, each of which takes seconds to compile.", min=1)
     ] = 4,
-    problems: Annotated[int, typer.Option(help="Stop an environment after so many problems.", min=1)] = 3,
+    problems: Annotated[int, typer.Option(help="Stop playing an environment after this many problems.", min=1)] = 3,
     case: Annotated[
         str | None, typer.Option(metavar="JSON", help="Play the one case that a problem was reported with.")
     ] = None,
