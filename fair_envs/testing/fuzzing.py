@@ -19,8 +19,8 @@ from fair_envs.testing.parameters import Drawer, DrawError, Given
 from fair_envs.testing.players import OF_LANES, WRAPPERS, World, interfaces
 from fair_envs.testing.runs import Run
 
-LANES = (1, 2, 3, 5, 8, 17, 64, 256)
-FEWEST = 12  # calls of a case
+LANES = (1, 2, 3, 5, 8, 17, 64, 64, 256, 256, 256)
+FEWEST, MOST = 12, 150  # calls of a case
 SLOWEST = 20.0  # seconds of processor time after which a case ends early: a world can be valid and slow
 
 
@@ -199,7 +199,7 @@ class Cases:
             return Case(env_id=self._env_id, interface="gym", parameters=error.given)
         lanes = min(int(rng.choice(LANES)), max(3, self._budget // FEWEST)) if interface in OF_LANES else 1
         threads = int(rng.integers(2, 4)) if lanes > 1 and rng.random() < 0.3 else 1
-        calls = int(np.clip(self._budget // lanes, FEWEST, 300 if lanes == 1 else 150))
+        calls = int(np.clip(self._budget // lanes, FEWEST, MOST))
         seed = int(rng.integers(2**31)) if rng.random() < 0.95 else LARGEST_SEED - lanes
         case = Case(
             env_id=self._env_id,

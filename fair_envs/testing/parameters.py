@@ -13,7 +13,7 @@ from fair_envs.parameters import Range
 MOST = 1e6
 """What is drawn where a range has no end, at most; ten times the default where that is more."""
 
-LARGEST = 2**18
+LARGEST = 2**16
 """Bytes of one lane with its record and observations, at most, or twice the default: larger worlds play too slowly."""
 
 SHORT = 60  # steps: of most horizons, so that episodes end

@@ -213,6 +213,8 @@ class Twin:
         assert_same(event.observations[b], observation, "observation")
         if event.info is not None:
             for name in event.info.keys() & info.keys():
+                if not isinstance(event.info[name], np.ndarray):
+                    continue  # what an environment of another library tells beside the record
                 wanted = np.asarray(info[name])
                 if event.living is not None and name in PERSONAL and self._world.multi_agent:
                     wanted = wanted[event.living]

@@ -33,7 +33,7 @@ class Desk(gym.Env[Any, Any]):
         who = {"individual": self.served, "features": [income], "sensitive": [gender], "group": gender}
         info = record(SPEC, **who, action=int(action), feedback=int(income > 0.5), outcome=float(action))
         self.person, self.served = self._next(), self.served + 1
-        return self.person, float(action) * (income - 0.5), False, self.served == 20, info
+        return self.person, float(action) * (income - 0.5), False, self.served == 20, info | {"pays_back": 1}
 
 
 class CarelessDesk(Desk):

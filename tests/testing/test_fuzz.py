@@ -23,7 +23,7 @@ from fair_envs.testing.fuzz import app
 from fair_envs.testing.fuzzing import play
 from fair_envs.testing.parameters import Drawer, DrawError, draw, layout, most_of
 from fair_envs.testing.players import interfaces
-from tests import toys
+from tests import ferry, toys
 from tests.choices import Choices
 from tests.ferry import Ferry
 from tests.helpers import uncompiled
@@ -112,6 +112,15 @@ class UnknownRules(toys.LongCountdown):
         facts.sensitive[1, 0] = 2
 
 
+class LateRules(Ferry):
+    """The ferry that says what would have been right about somebody who was never there."""
+
+    @staticmethod
+    def step(lane: Any, action: Any, params: Any, reward: Any, facts: Any) -> Any:
+        facts.late_individual[0], facts.late_feedback[0], facts.late_count = 999, 1, 1
+        return ferry.step(lane, action, params, reward, facts)
+
+
 class BrokenRules(toys.LongCountdown):
     """The countdown that breaks with some numbers in their range."""
 
@@ -164,6 +173,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "memory": ({"single": StaleEnv}, "its memory is not fresh"),
     "feedback": ({"rules": WiseRules}, "fair_feedback must be between -1 and 1, got 7"),
     "attribute": ({"rules": UnknownRules}, "fair_sensitive 'marked' must be between 0 and 1, got 2"),
+    "history": ({"rules": LateRules}, "the record must be one that History takes; late feedback must be for somebody"),
     "batch": (
         {"batch": OtherBatch},
         "must be what the single environment of its seed returns (the second); info['fair_outcome']: ",
@@ -288,10 +298,10 @@ def test_an_error_that_names_no_parameter_is_no_refusal() -> None:
 def test_a_world_that_is_too_large_is_not_drawn() -> None:
     class Large(DrawnRules):
         def lane(self, params: Any) -> Any:
-            return [*super().lane(params), ("much", np.int8, 100_000 * (params.cells // 10))]
+            return [*super().lane(params), ("much", np.int8, 20_000 * (params.cells // 10))]
 
     drawer = Drawer(Large, None)
-    assert drawer.rules({"cells": 20}) is not None and drawer.rules({"cells": 30}) is None
+    assert drawer.rules({"cells": 20}) is not None and drawer.rules({"cells": 40}) is None
 
 
 def test_a_number_without_an_end_of_its_range_is_drawn_from_around_its_default() -> None:
