@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 import torch as th
 
-from fair_envs.baselines.runs import Run, replace_file
+from fair_envs.baselines.runs import Run, serialized
+from fair_envs.files import replace_file
 
 
 def state(**entries: Any) -> bytes:
     """Return a learner's state as `Run.write` takes it."""
-    stream = io.BytesIO()
-    th.save({"rows": 0, "unlogged": [], **entries}, stream)
-    return stream.getvalue()
+    return serialized({"rows": 0, "unlogged": [], **entries})
 
 
 @pytest.fixture
