@@ -32,7 +32,7 @@ from fair_envs.compilation import (
     unowned,
 )
 from fair_envs.interactions import Facts, FairSpec, blank_facts
-from fair_envs.parameters import encode, make_params, shown
+from fair_envs.parameters import encode, make_params, meant, shown
 
 LARGEST_SEED = 2**63 - 1
 LARGEST_LANE = 2**26
@@ -222,7 +222,9 @@ def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
     if variant is None:
         return rules(**given)
     if not isinstance(variant, str) or variant not in rules.variants:
-        raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))} or None, got {variant!r}")
+        known = ", ".join(map(repr, rules.variants))
+        allowed = f"one of {known} or None" if known else f"None, {rules.name} has no variants"
+        raise ValueError(f"variant must be {allowed}, got {variant!r}{meant(variant, rules.variants)}")
     return rules.variants[variant](**given)
 
 

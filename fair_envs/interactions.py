@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.parameters import Count, Natural, checked
+from fair_envs.parameters import Count, Natural, checked, meant
 
 PREFIX = "fair_"
 MISSING = -1
@@ -196,7 +196,7 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
         column = told.get(PREFIX + name)
         if column is None or name == "decided":
             known = ", ".join(own.removeprefix(PREFIX) for own in told)
-            raise TypeError(f"{name} must be one of {known}; it is unknown")
+            raise TypeError(f"{name} must be one of {known}; it is unknown{meant(name, known.split(', '))}")
         given = np.asarray(value)
         if given.shape != column.shape[1:]:
             raise ValueError(f"{name} must have shape {column.shape[1:]}, got {given.shape}")

@@ -7,7 +7,8 @@ several of a kind (``Sequence[Share]``), which are kept as a tuple.
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -57,7 +58,8 @@ def make_params(
     fields = get_type_hints(params, include_extras=True)
     for name in given:
         if name not in fields:
-            raise TypeError(f"{name} must be one of {', '.join(sorted(fields))}; it is unknown")
+            known = ", ".join(sorted(fields))
+            raise TypeError(f"{name} must be one of {known}; it is unknown{meant(name, fields)}")
     values = dict(given)
     if presets is not None:
         profile = given.get("profile", params._field_defaults["profile"])  # type: ignore[attr-defined]
@@ -88,7 +90,8 @@ def checked(name: str, value: Any, kind: Any) -> Any:
 
 def _choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        known = ", ".join(map(repr, options))
+        raise ValueError(f"{name} must be one of {known}, got {shown(value)}{meant(value, options)}")
     return str(value)
 
 
@@ -125,6 +128,13 @@ def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
     if kind is int and abs(number) > LARGEST_INTEGER:
         raise ValueError(f"{name} must be an integer of 64 bits, got {shown(value)}")
     return number
+
+
+def meant(value: Any, options: Iterable[str]) -> str:
+    """Return a question after the option that is most like what was given, to end an error with; or nothing."""
+    by_lower = {option.lower(): option for option in options}
+    found = get_close_matches(value.lower(), by_lower, n=1) if isinstance(value, str) else []
+    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
 def shown(value: Any) -> str:

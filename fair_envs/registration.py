@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import gymnasium as gym
 import pettingzoo
 
+from fair_envs.parameters import meant
+
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
@@ -79,7 +81,7 @@ def find(env_id: str) -> Entry:
         ValueError: An unknown id.
     """
     if env_id not in TABLE:
-        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))}, got {env_id!r}")
+        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))}, got {env_id!r}{meant(env_id, TABLE)}")
     return TABLE[env_id]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import pytest
 
-from fair_envs.parameters import Range, checked, encode, make_params
+from fair_envs.parameters import Range, checked, encode, make_params, meant
 
 
 class Params(NamedTuple):
@@ -165,6 +165,29 @@ def test_several_values_are_kept_as_a_tuple_of_their_kind() -> None:
 def test_what_are_not_several_values_of_the_kind_is_refused(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         checked("shares", given, Sequence[Annotated[float, Range(0, 1)]])
+
+
+@pytest.mark.parametrize(
+    ("given", "suggested"),
+    [
+        ("equal_oportunity", "; did you mean 'equal_opportunity'?"),
+        ("sp", "; did you mean 'SP'?"),
+        ("xyzzy", ""),
+        (5, ""),
+        (None, ""),
+    ],
+)
+def test_the_option_that_was_meant_is_suggested(given: Any, suggested: str) -> None:
+    assert meant(given, ["statistical_parity", "equal_opportunity", "SP"]) == suggested
+
+
+def test_a_keyword_and_a_choice_that_are_almost_right_come_with_what_was_meant() -> None:
+    with pytest.raises(TypeError, match=r"horizn must be one of .*; it is unknown; did you mean 'horizon'\?"):
+        make_params(Params, {"horizn": 3})
+    with pytest.raises(
+        ValueError, match=r"law must be one of 'linear', 'cubic', got 'Lineer'; did you mean 'linear'\?"
+    ):
+        make_params(Params, {"law": "Lineer"})
 
 
 class Texts(NamedTuple):

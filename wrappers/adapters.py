@@ -173,7 +173,7 @@ class Bound:
         lanes: Lanes | Worlds = self.face.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
-        self.space = _of_one(space, lanes) if joint else space
+        self.space = _of_one(space, lanes, type(transform).__name__) if joint else space
         self.rewards = np.zeros((self.lanes, self.agents))
         spec: FairSpec = self.face.fair_spec
         setting = Setting(
@@ -350,9 +350,17 @@ def layers(env: Any) -> Iterator[Any]:
         env = None if env is innermost else vars(env).get("env", vars(env).get("venv"))
 
 
-def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds) -> Box:
-    """Return the space of one agent that a joint space is made of."""
-    assert isinstance(space, Box)
+def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds, name: str) -> Box:
+    """Return the space of one agent that a joint space is made of.
+
+    Raises:
+        ValueError: It is not made of so many agents' spaces, because of a wrapper below the transform of that name.
+    """
+    if not isinstance(space, Box) or len(space.shape) != 1 or space.shape[0] % lanes.agents:
+        raise ValueError(
+            f"env must show the observations of {lanes.agents} agents one after another to {name}, got {space.shape}: "
+            f"put {name} below wrappers of other libraries that change their shape"
+        )
     shape = lanes.rules.observation_space(lanes.rules.params).shape or ()
     size = space.low.size // lanes.agents
     shape = shape if int(np.prod(shape)) == size else (size,)

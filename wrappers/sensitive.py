@@ -137,10 +137,17 @@ def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]
     """Return the places of features in an agent's observation.
 
     Raises:
-        ValueError: The observation does not show such a feature.
+        ValueError: The observation does not show such a feature, or a wrapper below has changed its shape.
     """
-    rules = setting.rules
-    vector = len(setting.observation_space.shape or ()) == 1  # the entries of a window have no names
+    rules, shape = setting.rules, setting.observation_space.shape
+    own = rules.observation_space(rules.params).shape or ()
+    more = tuple(length + 1 for length in own) if len(own) == 1 else own  # a group or the time can be appended
+    if shape not in (own, more):
+        raise ValueError(
+            f"env must show observations of shape {own}, as {rules.name} does, where features are named, got {shape}: "
+            "put wrappers of other libraries that change their shape above"
+        )
+    vector = len(own) == 1  # the entries of a window have no names
     shown = rules.observed_features(rules.params) if vector else ()
     wanted = rules.sensitive_features if features is None else features
     if isinstance(wanted, str):

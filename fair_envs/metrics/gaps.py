@@ -13,6 +13,7 @@ from fair_envs.interactions import FairSpec
 from fair_envs.metrics import individual
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion, Groups, group_members
 from fair_envs.metrics.individual import INDIVIDUAL
+from fair_envs.parameters import meant
 
 FloatArray = NDArray[np.float64]
 
@@ -55,7 +56,9 @@ def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
     elif isinstance(notion, DecisionNotion):
         return notion
     known = ", ".join(BY_NAME)
-    raise ValueError(f"notions must be objects with check and gap or names ({known}), got {notion!r}")
+    raise ValueError(
+        f"notions must be objects with check and gap or names ({known}), got {notion!r}{meant(notion, BY_NAME)}"
+    )
 
 
 def name_of(notion: DecisionNotion) -> str:

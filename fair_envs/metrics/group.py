@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fair_envs.compilation import Kernel, compile_kernels, rule
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
 from fair_envs.interactions import FairSpec
-from fair_envs.parameters import checked
+from fair_envs.parameters import checked, meant
 
 FloatArray = NDArray[np.float64]
 Criteria = Mapping[str, str | int]
@@ -272,7 +272,9 @@ def _having(spec: FairSpec, criteria: Criteria) -> NDArray[np.bool_]:
 def _values(spec: FairSpec, name: str) -> tuple[str, ...]:
     if name not in spec.sensitive:
         known = ", ".join(spec.sensitive) or "none"
-        raise ValueError(f"groups must be of the sensitive attributes ({known}), got {name!r}")
+        raise ValueError(
+            f"groups must be of the sensitive attributes ({known}), got {name!r}{meant(name, spec.sensitive)}"
+        )
     return spec.sensitive[name]
 
 
@@ -314,8 +316,9 @@ class GroupNotion:
             ("across", ("pairs", "rest")),
             ("undefined", ("nan", "fair", "unfair", "last", "paper")),
         ):
-            if not isinstance(getattr(self, name), str) or getattr(self, name) not in options:
-                raise ValueError(f"{name} must be one of {', '.join(options)}, got {getattr(self, name)!r}")
+            given = getattr(self, name)
+            if not isinstance(given, str) or given not in options:
+                raise ValueError(f"{name} must be one of {', '.join(options)}, got {given!r}{meant(given, options)}")
         object.__setattr__(self, "current_step", checked("current_step", self.current_step, bool))
 
     @property

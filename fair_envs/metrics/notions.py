@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from fair_envs.parameters import meant
+
 Kind = Literal["group", "individual", "welfare", "cost"]
 
 
@@ -236,7 +238,9 @@ def find_notion(name: str) -> Notion:
     for notion in NOTIONS:
         if wanted in map(_plain, (notion.name, *notion.aliases)):
             return notion
-    raise ValueError(f"notion must be one of {', '.join(notion.name for notion in NOTIONS)}, got {name!r}")
+    known = [notion.name for notion in NOTIONS]
+    names = {own: notion.name for notion in NOTIONS for own in (notion.name, *notion.aliases)}
+    raise ValueError(f"notion must be one of {', '.join(known)}, got {name!r}{meant(name, names)}")
 
 
 def notions_table() -> str:

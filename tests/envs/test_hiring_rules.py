@@ -539,6 +539,7 @@ def by_position(age: int, /) -> float:
         ("women", "reward_bias must be one of 'none', 'men', 'belgian_men', a function or .*, got 'women'"),
         ("no_such_module:f", "reward_bias must be one of .* got 'no_such_module:f'"),
         (0.3, "reward_bias must be one of .* got 0.3"),
+        (b"1", "reward_bias must be one of .* got b'1'"),
     ],
 )
 def test_a_bad_bias_is_refused(bias: Any, message: str) -> None:

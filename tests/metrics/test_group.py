@@ -338,6 +338,7 @@ def test_of_the_accepted_alone_notions_that_say_nothing_are_refused(favourable: 
     ("options", "message"),
     [
         ({"name": "XX"}, "name must be one of statistical_parity, .*, got 'XX'"),
+        ({"name": "equalized_odds"}, r"got 'equalized_odds'; did you mean 'equalised_odds'\?"),
         ({"name": ["SP"]}, r"name must be one of statistical_parity, .*, got \['SP'\]"),
         ({"name": "SP", "current_step": "no"}, "current_step must be True or False, got 'no'"),
         ({"name": "SP", "across": "all"}, "across must be one of pairs, rest, got 'all'"),

@@ -42,6 +42,8 @@ def test_notions_are_found_by_any_of_their_names() -> None:
     assert find_notion("Jain's index").name == "jain"
     with pytest.raises(ValueError, match=r"notion must be one of demographic_parity, .*, got 'equality'"):
         find_notion("equality")
+    with pytest.raises(ValueError, match=r"got 'janes index'; did you mean \"jain's index\"\?"):
+        find_notion("janes index")
 
 
 def test_the_table_lists_every_notion_with_its_aliases_and_extremes() -> None:

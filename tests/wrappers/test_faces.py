@@ -571,6 +571,25 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
     assert FairnessPenalty(env, notion=notion, history=SlidingWindow(500)) is not None
 
 
+@pytest.mark.parametrize("wrap", [HideSensitive, SwapSensitive, FairnessPenalty, RecordFairness, SocialReward])
+def test_observations_that_are_not_those_of_the_agents_one_after_another_are_named(wrap: Any) -> None:
+    stacked: Any = gym.wrappers.FrameStackObservation(Env(**SIZE), 3)
+    with pytest.raises(
+        ValueError, match=r"env must show the observations of 6 agents one after .*, got \(3, 60\): put "
+    ):
+        wrap(stacked)
+
+
+def test_an_attribute_is_not_sought_among_entries_that_have_other_places() -> None:
+    for env_id, shape, flat in (("FairHiring-v0", 23, 69), ("FairHarvest-v0", 10, 30)):
+        stacked: Any = gym.wrappers.FlattenObservation(gym.wrappers.FrameStackObservation(gym.make(env_id), 3))
+        for wrap in (HideSensitive, SwapSensitive):
+            with pytest.raises(
+                ValueError, match=rf"env must show observations of shape \({shape},\), .*, got \({flat},\)"
+            ):
+                wrap(stacked)
+
+
 # Copies --------------------------------------------------------------------------------------------------------------
 
 

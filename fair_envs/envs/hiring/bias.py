@@ -20,6 +20,7 @@ from fair_envs.envs.hiring.population import (
     most_experience,
 )
 from fair_envs.imports import imported
+from fair_envs.parameters import shown
 
 Bias = Callable[..., float]
 """Features by name, as many as it needs, to the share of ``reward_bias_size`` that is added to the reward of hiring.
@@ -129,7 +130,7 @@ def find_bias(given: Any) -> Bias:
     try:
         found = imported(given)
     except (AttributeError, ImportError, ValueError) as error:
-        raise ValueError(f"{EXPECTED}, got {given!r}") from error
+        raise ValueError(f"{EXPECTED}, got {shown(given)}") from error
     if not callable(found):
         raise ValueError(f"{EXPECTED}, got {given!r}, which is {found!r}")
     return found  # type: ignore[no-any-return]

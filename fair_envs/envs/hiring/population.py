@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.compilation import rule
+from fair_envs.parameters import meant, shown
 from fair_envs.weights import Floats, cumulative, shares_of
 
 FEATURES = (
@@ -53,6 +54,7 @@ SKEWED: Mapping[str, tuple[tuple[int, int], Targets]] = {
 """Other populations: two traits, and the share that each combination of their values has in place of its own."""
 
 POPULATIONS = ("belgian", *SKEWED)
+EXPECTED = f"population must be one of {', '.join(map(repr, POPULATIONS))}, a table, or the path of a CSV file"
 
 
 class People(NamedTuple):
@@ -112,6 +114,8 @@ def checked_people(table: Any) -> People:
     Raises:
         ValueError: A column is missing, a value is none of its trait's, or the weights are no weights.
     """
+    if not isinstance(table, (str, Path)) and not hasattr(table, "__getitem__"):
+        raise ValueError(f"{EXPECTED}, got {shown(table)}")
     columns = read(table) if isinstance(table, (str, Path)) else table
     found = {name: _column(columns, name) for name in (*TRAITS, "weight")}
     lengths = {name: len(column) for name, column in found.items()}
@@ -133,10 +137,7 @@ def read(path: str | Path) -> dict[str, list[str]]:
         with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets begin files with a mark
             header, *rows = [row for row in csv.reader(file) if row]
     except (OSError, ValueError, csv.Error) as error:
-        options = ", ".join(map(repr, POPULATIONS))
-        raise ValueError(
-            f"population must be one of {options}, a table, or the path of a CSV file, got {str(path)!r}"
-        ) from error
+        raise ValueError(f"{EXPECTED}, got {str(path)!r}{meant(str(path), POPULATIONS)}") from error
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise ValueError(f"population must have {len(header)} entries in each row of {str(path)!r}, "
