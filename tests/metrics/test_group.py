@@ -236,6 +236,19 @@ def test_conditional_parity_is_the_largest_gap_within_a_value_of_the_factor() ->
     assert gap("CSP", people(), groups="origin") == pytest.approx(1 / 2)
 
 
+def test_conditional_parity_compares_within_every_value_of_the_factor() -> None:
+    degrees = replace(SPEC, legitimate={"degree": ("none", "some", "high")})
+    kept = History(Full(), degrees)
+    kept.add_rows(
+        sensitive=[[0], [1]] * 4,
+        legitimate=np.repeat([[0], [1], [2], [2]], 2, axis=0),
+        action=[1, 1, 0, 0, 1, 0, 1, 1],  # the same without and with some degree; with a high one 2 of 2, and 1 of 2
+    )
+    rates = GroupNotion(name="CSP").rates(kept)
+    assert {name: rate[0, :, 0].tolist() for name, rate in rates.items()} == {"no": [1, 0, 1], "yes": [1, 0, 0.5]}
+    assert gap("CSP", kept) == 0.5
+
+
 # ------------------------------------------------------------------------------------------------- what is undefined
 
 
