@@ -31,7 +31,7 @@ class Case:
         wrapper: One of `fair_envs.testing.players.WRAPPERS`, or None.
         lanes: How many lanes are played at once.
         threads: How many threads share them.
-        seed: All chance of the case is a function of it.
+        seed: Everything random in the case depends on it.
         calls: How many steps each lane plays.
     """
 

@@ -152,7 +152,7 @@ def check_facts(spec: FairSpec, info: Mapping[str, NDArray[Any]], *, decided: bo
     Args:
         spec: The static facts.
         info: The record, with or without an axis for lanes.
-        decided: Whether it is of a step, which decides on somebody; else it is of a reset.
+        decided: Whether it comes from a step, which decides on a person, or from a reset.
     """
     _check_range("fair_decided", info["fair_decided"], int(decided), int(decided))
     if not decided:
@@ -163,7 +163,7 @@ def check_facts(spec: FairSpec, info: Mapping[str, NDArray[Any]], *, decided: bo
                 _check_range(f"{name} of a reset", info[name], MISSING, MISSING)
             return
     nobody = np.asarray(info["fair_individual"]) == MISSING
-    least = np.where(nobody, MISSING, 0)  # of a code: nobody need not have any
+    least = np.where(nobody, MISSING, 0)  # of a code: rows without an individual need none
     for kind in ("sensitive", "legitimate"):
         for column, (attribute, names) in enumerate(getattr(spec, kind).items()):
             _check_range(f"fair_{kind} {attribute!r}", info[f"fair_{kind}"][..., column], least, len(names) - 1)
@@ -188,7 +188,7 @@ def _check_range(name: str, values: Any, low: Any, high: int) -> None:
 
 
 def _check_different(individuals: NDArray[np.int64]) -> None:
-    """Fail where two people of one step have the same number; -1 is nobody's."""
+    """Fail where two people of one step have the same number; -1 stands for no one."""
     ordered = np.sort(individuals, axis=-1)
     twice = (ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)
     assert not twice.any(), f"fair_individual must be different people, got {ordered[..., 1:][twice][:1]} twice"

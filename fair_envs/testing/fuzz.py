@@ -76,7 +76,7 @@ def replayed(case: Case) -> Fuzzed:
 
 @contextlib.contextmanager
 def progress(what: str, *, total: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how many steps are done and the time left; yield what is told of more."""
+    """Show on a terminal how many steps are done and the time left; yield a function that adds steps."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(

@@ -1,6 +1,5 @@
-"""Draws cases of an environment until enough steps are played, and reports what does not keep its promises."""
+"""Draws cases of an environment until enough steps are played, and reports every promise that is not kept."""
 
-import importlib
 import time
 import traceback
 from collections import Counter
@@ -8,15 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from fair_envs.core import LARGEST_SEED
 from fair_envs.parameters import Count, Natural, checked
-from fair_envs.registration import TABLE, find
+from fair_envs.registration import TABLE
 from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer, DrawError, Given
-from fair_envs.testing.players import OF_LANES, WRAPPERS, World, interfaces
+from fair_envs.testing.players import OF_LANES, WRAPPERS, World, interfaces, rules_of
 from fair_envs.testing.runs import Run
 
 LANES = (1, 2, 3, 5, 8, 17, 64, 64, 256, 256, 256)
@@ -26,7 +24,7 @@ SLOWEST = 20.0  # seconds of processor time after which a case ends early: a wor
 
 @dataclass(frozen=True)
 class Problem:
-    """What did not keep a promise.
+    """A promise that was not kept.
 
     Attributes:
         case: What was played.
@@ -101,11 +99,11 @@ def fuzz_environment(
         env_id: A registered environment, of this package's rules or any Gymnasium environment whose ``info`` holds the
             record; ``"module:Id"`` imports the module first.
         steps: How many steps of lanes to play, at least.
-        seed: All chance is a function of it.
+        seed: Everything random depends on it.
         layouts: How many layouts of lanes to play, at most: each takes 3 to 10 seconds to compile. The parameters that
             leave the layout as it is vary from case to case.
         most_problems: After so many problems no further case is played.
-        each: Is told after each case how many steps it was.
+        each: Called after each case with its number of steps.
 
     Raises:
         ValueError: There is no such environment, or it has no record; a number out of its range.
@@ -128,7 +126,7 @@ def fuzz_environment(
 
 
 def play(case: Case, *, seconds: float | None = None) -> tuple[Run | None, Problem | None]:
-    """Play one case; return what was played and what did not keep its promise, if anything."""
+    """Play one case; return what was played and the promise that was not kept, if any."""
     run = None
     try:
         run = Run(case)
@@ -142,35 +140,18 @@ def play(case: Case, *, seconds: float | None = None) -> tuple[Run | None, Probl
     return run, None
 
 
-def found(env_id: str) -> type[Any] | None:
-    """Return the class of an environment's rules, or None if it has none.
-
-    Raises:
-        ValueError: There is no such environment.
-    """
-    module, _, name = env_id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    if name in TABLE:
-        rules: type[Any] = importlib.import_module(find(name).module).Env.rules
-        return rules
-    if name not in gym.registry:
-        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))} or registered by its module, got {env_id!r}")
-    return None
-
-
 class Cases:
     """Draws the cases of one environment; each is a function of the seed, its number and how much was played.
 
     Args:
         env_id: The environment.
         steps: How many steps will be played.
-        seed: All chance is a function of it.
+        seed: Everything random depends on it.
         layouts: How many layouts of lanes may be played.
     """
 
     def __init__(self, env_id: str, *, steps: int, seed: int, layouts: int) -> None:
-        rules = found(env_id)
+        rules = rules_of(env_id)
         self._env_id, self._seed = env_id, seed
         variants = [] if rules is None else [None, *rules.variants]
         self._drawers = [Drawer(rules, variant) for variant in variants] if rules else []

@@ -87,7 +87,7 @@ class Drawer:
 
 
 def most_of(base: dict[str, Any], changes: Given, accepted: Callable[[Given], bool]) -> dict[str, Any]:
-    """Return the base with as many of the changes as are accepted: all, or those of each half that are."""
+    """Return the base with the accepted changes: all of them, or the accepted ones of each half."""
     if not changes or accepted({**base, **changes}):
         return {**base, **changes}
     if len(changes) == 1:

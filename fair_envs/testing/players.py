@@ -5,6 +5,7 @@ environment of the lane's seed returns for the same actions.
 """
 
 import copy
+import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -40,7 +41,7 @@ class Event(NamedTuple):
 
     lanes: Flags  # (B,) those that it is about
     observations: Any  # (B, ...), a list where the space is no Box
-    info: Info | None  # (B, ...); None: it is not told
+    info: Info | None  # (B, ...); None: it is not reported
     reward: NDArray[Any] | None = None  # (B,)
     agent_reward: NDArray[Any] | None = None  # (B, agents)
     terminated: Flags | None = None  # (B,); None: an episode begins
@@ -56,14 +57,13 @@ class World:
 
     Attributes:
         rules: The rules, or None for a Gymnasium environment that has none.
-        spec: What is told of the record, with the case's wrapper.
+        spec: The static facts, as the case's wrapper changes them.
         space: The observation space of the single environment.
     """
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        env_id = case.env_id.rpartition(":")[2]
-        self.rules: Rules | None = self.made_rules() if env_id in TABLE else None
+        self.rules: Rules | None = None if rules_of(case.env_id) is None else self.made_rules()
         env = self.single()
         self.spec = fair_spec_of(env)
         self.space, self.action_space = env.observation_space, env.action_space
@@ -85,6 +85,23 @@ class World:
     def wrapped(self, env: Any) -> Any:
         """Return an environment in the case's wrapper."""
         return env if self.case.wrapper is None else WRAPPERS[self.case.wrapper](env)
+
+
+def rules_of(env_id: str) -> type[Rules] | None:
+    """Return the class of an environment's rules, or None if it has none; import its module first if it is named.
+
+    Raises:
+        ValueError: There is no such environment.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    if name in TABLE:
+        rules: type[Rules] = importlib.import_module(find(name).module).Env.rules
+        return rules
+    if name not in gym.registry:
+        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))} or registered by its module, got {env_id!r}")
+    return None
 
 
 def fair_spec_of(env: Any) -> FairSpec:
@@ -112,7 +129,7 @@ class Player:
 
     Attributes:
         env: The environment.
-        reports: Whether a policy's probabilities can be told.
+        reports: Whether a policy's probabilities can be reported.
         resets: Whether lanes can be reset by a mask.
         restores: Whether an environment can go back to a state; else it can be copied.
     """
@@ -145,12 +162,12 @@ class Player:
         return actions
 
     def report(self, probs: NDArray[np.float32]) -> None:
-        """Tell the probabilities of the next decisions, shape (B, M, A)."""
+        """Report the probabilities of the next decisions, shape (B, M, A)."""
         probs = probs[:, 0] if self.world.spec.one_person else probs
         self.env.unwrapped.report_action_probs(probs)
 
     def remember(self, history: History, returned: Any) -> bool:
-        """Tell a history what was returned; return whether it could be told."""
+        """Add what was returned to a history; return whether that was possible."""
         history.add(returned[-1])
         return True
 
@@ -197,7 +214,7 @@ class Single(Player):
         return returned, [Event(self.everyone, one(observation), lifted(info), np.array([reward]), None, *ends)]
 
     def report(self, probs: NDArray[np.float32]) -> None:
-        """Tell the probabilities of the next decision."""
+        """Report the probabilities of the next decision."""
         self.env.unwrapped.report_action_probs(probs[0, 0] if self.world.spec.one_person else probs[0])
 
 
@@ -317,8 +334,6 @@ class Parallel(Player):
 
     def make(self) -> Any:
         """Return the environment."""
-        import importlib
-
         module = importlib.import_module(find(self.world.case.env_id.rpartition(":")[2]).module)
         return getattr(module, self.face)(**self.world.case.parameters)
 
@@ -335,7 +350,7 @@ class Parallel(Player):
         return returned, [self._event(observations, infos, rewards, terminations, truncations)]
 
     def remember(self, history: History, returned: Any) -> bool:
-        """Tell a history of all agents; it cannot be told of those alone that are left."""
+        """Add the agents' infos to a history, which needs those of all agents."""
         told = len(returned[-1]) == self.world.agents
         if told:
             history.add(returned[-1])
@@ -348,7 +363,7 @@ class Parallel(Player):
     def _event(
         self, observations: Info, infos: Info, rewards: Info | None = None, terminations: Any = None, cuts: Any = None
     ) -> Event:
-        """Return what the agents are told as what the lane is; those that have left see and earn 0."""
+        """Return the agents' reports as an event of the lane; agents that have left see and earn 0."""
         names = self.env.possible_agents
         living = np.array([name in infos for name in names])
         self._check_spaces(observations)
@@ -468,7 +483,7 @@ class Rows(Player):
         return returned, [told, Event(self._done, self._lanes(observation), None)]
 
     def remember(self, history: History, returned: Any) -> bool:
-        """Tell a history the records of the last step."""
+        """Add the records of the last step to a history."""
         history.add_facts(self.env.interactions, self.env.action_probs, over=self._done)
         return True
 

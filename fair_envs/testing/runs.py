@@ -1,7 +1,9 @@
 """Plays one case and checks every step of it."""
 
+import contextlib
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -171,19 +173,13 @@ class Run:
             twin.check(event, self._player)
 
 
-class saying:  # noqa: N801 - it reads as what it does
-    """Puts what a comparison shows in front of what it found."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Raise a failure with the words in front."""
-        if isinstance(error, AssertionError):
-            raise AssertionError(f"{self._what}; {error}") from error
+@contextlib.contextmanager
+def saying(what: str) -> Iterator[None]:
+    """Put what a comparison shows in front of what it finds."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{what}; {error}") from error
 
 
 class Twin:
@@ -214,7 +210,7 @@ class Twin:
         if event.info is not None:
             for name in event.info.keys() & info.keys():
                 if not isinstance(event.info[name], np.ndarray):
-                    continue  # what an environment of another library tells beside the record
+                    continue  # further keys of an environment that is not made of rules
                 wanted = np.asarray(info[name])
                 if event.living is not None and name in PERSONAL and self._world.multi_agent:
                     wanted = wanted[event.living]
@@ -244,7 +240,7 @@ class Record:
         if world.spec.actions > 1:
             self._memory = memory(rng)
             self._history = History(self._memory, world.spec, lanes=world.case.lanes)
-        self._counted = np.zeros(world.case.lanes, np.int64)  # decisions that a history was told of
+        self._counted = np.zeros(world.case.lanes, np.int64)  # decisions that were added to the history
 
     def check(self, event: Event) -> None:
         """Fail unless observations, rewards and record are what they are declared to be."""
@@ -262,7 +258,7 @@ class Record:
             check_facts(self._world.spec, rows, decided=event.terminated is not None)
 
     def remember(self, returned: Any, events: list[Event]) -> None:
-        """Tell the history; fail if it refuses what it is told or does not hold as many decisions."""
+        """Add to the history; fail if it refuses the record or does not hold as many decisions."""
         if self._history is None:
             return
         try:
@@ -308,7 +304,7 @@ def memory(rng: np.random.Generator) -> Memory:
 
 
 class Freshness:
-    """Checks that what a call returned is nobody else's memory.
+    """Checks that what a call returned is memory of its own.
 
     Args:
         spoils: Write into what was returned: what comes later must not change, which the comparison shows. Else what

@@ -1,9 +1,12 @@
 """The fuzzer finds each defect that is planted, names it, and says how to see it again; sound toys have none."""
 
 import itertools
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -95,7 +98,7 @@ class FarRules(toys.LongCountdown):
 
 
 class WiseRules(toys.LongCountdown):
-    """The countdown whose correct decision is none of the decisions."""
+    """The countdown whose correct decision is not a valid decision."""
 
     @staticmethod
     def step(lane: Any, action: Any, params: Any, reward: Any, facts: Any) -> Any:
@@ -113,7 +116,7 @@ class UnknownRules(toys.LongCountdown):
 
 
 class LateRules(Ferry):
-    """The ferry that says what would have been right about somebody who was never there."""
+    """The ferry that reports late feedback about a person who was never there."""
 
     @staticmethod
     def step(lane: Any, action: Any, params: Any, reward: Any, facts: Any) -> Any:
@@ -197,6 +200,8 @@ def test_an_environment_without_rules_is_played_and_its_defect_found() -> None:
     assert sorted(sound.interfaces) == ["gym", "vector-disabled", "vector-next-step", "vector-same-step"]
     message = problem_of(f"{DESK}:CarelessDesk-v0", steps=2000).message
     assert message == "fair_individual must be of NumPy's types, got int"
+    with pytest.raises(AssertionError, match=r"replay: python -m fair_envs\.testing\.fuzz .*CarelessDesk-v0 --case"):
+        fuzz_environment(f"{DESK}:CarelessDesk-v0", steps=100).check()
     with pytest.raises(ValueError, match="id must be of an environment with a FairSpec as fair_spec"):
         fuzz_environment(f"{DESK}:BareDesk-v0", steps=10)
 
@@ -328,6 +333,17 @@ def test_the_command_reports_problems_and_replays_them_with_status_1(registered:
 def test_the_command_ends_with_status_0_without_a_problem(registered: Callable[..., str]) -> None:
     done = CliRunner().invoke(app, [registered(), "--steps", "300"])
     assert done.exit_code == 0 and "PROBLEM" not in done.output
+
+
+@uncompiled
+def test_a_case_of_ones_own_module_is_replayed_in_a_new_process(tmp_path: Path) -> None:
+    (tmp_path / "own_toy.py").write_text('import fair_envs\nfair_envs.register("OwnToy-v0", "tests.toys")\n')
+    command = shlex.split(Case(env_id="own_toy:OwnToy-v0", interface="aec", calls=20).command)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, *command[1:]], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0 and "own_toy:OwnToy-v0" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
