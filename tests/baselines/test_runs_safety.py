@@ -1,6 +1,5 @@
 """A run's files: each is replaced whole, in an order that can be read at any moment, and loading them runs no code."""
 
-import io
 import os
 import pickle
 import resource
