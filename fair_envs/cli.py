@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer.core import TyperGroup
 
 from fair_envs.imports import Permissions, permissions, permit, typed_in
-from fair_envs.parameters import value_of
+from fair_envs.parameters import meant, value_of
 from fair_envs.stopping import StoppedError, stoppable
 
 if TYPE_CHECKING:
@@ -339,7 +339,8 @@ def start_training(
         if name not in given:
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
     if given["algorithm"] not in ALGORITHMS.split("|"):
-        raise ValueError(f"algorithm must be one of {ALGORITHMS.replace('|', ', ')}, got {given['algorithm']!r}")
+        known, came = ALGORITHMS.split("|"), given["algorithm"]
+        raise ValueError(f"algorithm must be one of {', '.join(known)}, got {came!r}{meant(came, known)}")
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
     if preset_values is not None and (preset is not None or not resume):
@@ -534,7 +535,10 @@ def evaluate(
         return
     run = Path(what)
     if not (run / "config.json").is_file():
-        raise ValueError(f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, got {what!r}")
+        raise ValueError(
+            f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
+            f"got {what!r}{meant(what, TABLE)}"
+        )
     refuse({**told, "engine": engine, "jobs": jobs}, of="a run")
     folder = new_path(out, stem="evaluation", folder=run)
     evaluation = EVALUATIONS[training_kind([], out=run)]
@@ -917,7 +921,7 @@ def reproduce(
     import importlib
 
     if paper not in papers():
-        raise ValueError(f"paper must be one of {', '.join(papers())}, got {paper!r}")
+        raise ValueError(f"paper must be one of {', '.join(papers())}, got {paper!r}{meant(paper, papers())}")
     folder = out or RUNS / f"{paper}-{scale}"
     again = ["fair-envs", "reproduce", paper, "--scale", scale, "--out", str(folder), "--jobs", str(jobs), "--resume"]
     again += [] if seeds is None else ["--seeds", str(seeds)]

@@ -218,14 +218,22 @@ def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
         ValueError: An unknown variant.
     """
     given = dict(given)
-    variant = given.pop("variant", None)
+    return variant_named(rules, given.pop("variant", None))(**given)
+
+
+def variant_named(rules: type[Rules], variant: Any) -> type[Rules]:
+    """Return a variant of rules by its name; None: the rules themselves.
+
+    Raises:
+        ValueError: An unknown variant.
+    """
     if variant is None:
-        return rules(**given)
+        return rules
     if not isinstance(variant, str) or variant not in rules.variants:
         known = ", ".join(map(repr, rules.variants))
         allowed = f"one of {known} or None" if known else f"None, {rules.name} has no variants"
         raise ValueError(f"variant must be {allowed}, got {variant!r}{meant(variant, rules.variants)}")
-    return rules.variants[variant](**given)
+    return rules.variants[variant]
 
 
 Amendment = Callable[[Rules, NDArray[np.void]], None]

@@ -14,7 +14,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from fair_envs.core import Rules
+from fair_envs.core import Rules, variant_named
 from fair_envs.parameters import Range
 from fair_envs.registration import TABLE, find
 
@@ -26,11 +26,7 @@ def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
         ValueError: An unknown id or variant.
     """
     rules: type[Rules] = importlib.import_module(find(env_id).module).Env.rules
-    if variant is None:
-        return rules
-    if variant not in rules.variants:
-        raise ValueError(f"variant must be one of {', '.join(map(repr, rules.variants))}, got {variant!r}")
-    return rules.variants[variant]
+    return variant_named(rules, variant)
 
 
 # ------------------------------------------------------------------------------------------------- the list

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from fair_envs.imports import imported, module_of
+from fair_envs.parameters import meant
 from fair_envs.wrappers.twin import Policy
 
 TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
@@ -43,7 +44,9 @@ def player_named(name: str, rules: Any) -> tuple[Policy, bool]:
     drivers = drivers_of(rules)
     if name not in drivers:
         known = ", ".join(repr(known) for known in ("random", *drivers))
-        raise ValueError(f"policy must be {known}, a run's folder or module:function, got {name!r}")
+        raise ValueError(
+            f"policy must be {known}, a run's folder or module:function, got {name!r}{meant(name, ('random', *drivers))}"
+        )
     return drivers[name](rules), False
 
 

@@ -123,7 +123,7 @@ def test_an_unknown_id_is_named_with_those_that_exist() -> None:
 
 
 def test_an_unknown_variant_is_named() -> None:
-    assert "variant must be one of 'melting_pot', got 'x'" in mistake("show", ENV_ID, "--variant", "x")
+    assert "variant must be one of 'melting_pot' or None, got 'x'" in mistake("show", ENV_ID, "--variant", "x")
 
 
 @pytest.mark.parametrize(
