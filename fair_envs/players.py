@@ -45,7 +45,8 @@ def player_named(name: str, rules: Any) -> tuple[Policy, bool]:
     if name not in drivers:
         known = ", ".join(repr(known) for known in ("random", *drivers))
         raise ValueError(
-            f"policy must be {known}, a run's folder or module:function, got {name!r}{meant(name, ('random', *drivers))}"
+            f"policy must be {known}, a run's folder or module:function, "
+            f"got {name!r}{meant(name, ('random', *drivers))}"
         )
     return drivers[name](rules), False
 
