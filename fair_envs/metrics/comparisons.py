@@ -65,6 +65,15 @@ They are the same bit for bit with differences and squares; with other powers th
 BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # which axis the places are; else 1
 
 
+class People(NamedTuple):
+    """Columns of a history's rows: apart, so that the code for them is the same however many features they have."""
+
+    features: NDArray[np.float32]  # (B, places, features of the history)
+    action: IntArray  # (B, places)
+    action_probs: NDArray[np.float32]  # (B, places, A)
+    step: IntArray  # (B, places)
+
+
 class Plan(NamedTuple):
     """What is to be computed for the people in the window, as compiled code reads it."""
 
@@ -123,20 +132,20 @@ def compare(lane, plan, place, start, stop, out):  # type: ignore[no-untyped-def
 
 
 @rule
-def settle(lane, plan, row, place):  # type: ignore[no-untyped-def]
+def settle(lane, plan, people, b, row, place):  # type: ignore[no-untyped-def]
     """Write who came at a place."""
     for f in range(plan.columns.shape[0]):
-        lane.features[f, place] = row.features[plan.columns[f]]
+        lane.features[f, place] = people.features[b, row, plan.columns[f]]
     known = 0.0
     for a in range(lane.probs.shape[0]):
-        probability = np.float64(row.action_probs[a])
+        probability = np.float64(people.action_probs[b, row, a])
         lane.probs[a, place] = probability
         lane.roots[a, place] = np.sqrt(probability) if probability >= 0.0 else np.nan
         if probability != 0.0:
             known = 1.0
     lane.known[place] = known
-    lane.action[place] = row.action
-    lane.step[place] = row.step
+    lane.action[place] = people.action[b, row]
+    lane.step[place] = people.step[b, row]
     for form in range(plan.forms.shape[0]):
         lane.late[form, place] = 0.0
 
@@ -316,11 +325,11 @@ def fade(values, factor):  # type: ignore[no-untyped-def]
 
 
 @rule
-def enter(lane, plan, row, number, own, room):  # type: ignore[no-untyped-def]
+def enter(lane, plan, people, b, row, number, own, room):  # type: ignore[no-untyped-def]
     """Compare a newcomer with everybody."""
     places = lane.action.shape[0]
     place, before = number % places, (number - 1) % places
-    settle(lane, plan, row, place)
+    settle(lane, plan, people, b, row, place)
     decay = 1.0
     if plan.factor != 1.0 and number > own[0]:
         decay = plan.factor ** (lane.step[place] - lane.step[before])
@@ -436,7 +445,7 @@ def kernels() -> Mapping[str, Kernel]:
 
     # fmt: off
     def follow(  # type: ignore[no-untyped-def]
-        rows, reach, last, own, room, values,
+        told, acted, reported, when, reach, last, own, room, values,
         features, probs, roots, known, action, step, late, cut, heads, lists, score, given,
         kind, power, root, zero, scaling, rate,
         columns, nominal, forms, bounds, ks, most, keep, factor, published, minimum, delay, discount, threshold,
@@ -448,8 +457,8 @@ def kernels() -> Mapping[str, Kernel]:
             factor, published, minimum, delay, discount, threshold,
         )
         # fmt: on
-        places = rows.shape[1]
-        for b in range(rows.shape[0]):
+        people, places = People(told, acted, reported, when), when.shape[1]
+        for b in range(when.shape[0]):
             lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
             if first >= mine[1]:
                 mine[:] = first
@@ -457,9 +466,9 @@ def kernels() -> Mapping[str, Kernel]:
             while mine[0] < first:
                 leave(lane, plan, mine, room)
             for number in range(mine[1], end):
-                row = rows[b, number % places]
-                enter(lane, plan, row, number, mine, room)
-                if plan.published and (number + 1 == last[b] or rows[b, (number + 1) % places].step != row.step):
+                row = number % places
+                enter(lane, plan, people, b, row, number, mine, room)
+                if plan.published and (number + 1 == last[b] or when[b, (number + 1) % places] != when[b, row]):
                     values[b, 0] = forget_as_published(lane, plan, mine, room)
             mean = values[b, 0]
             conclude(lane, plan, mine, values[b])
@@ -648,9 +657,12 @@ class Comparisons:
 
     def _advance(self, history: History, reach: IntArray, last: IntArray) -> None:
         """Take in who came up to ``reach``, of all who came up to ``last``."""
-        rows = readable(history.ring()[1])
+        rows = history.ring()[1]
+        people = [rows[name] for name in People._fields]
         measure, *plan = self._plan
-        kernels()["follow"](rows, reach, last, self.own, self._room, self._values, *self._pool, *measure, *plan)
+        kernels()["follow"](
+            *people, reach, np.ascontiguousarray(last), self.own, self._room, self._values, *self._pool, *measure, *plan
+        )
 
     def _ask(self, history: History, reach: IntArray) -> None:
         """Ask a distance of one's own about each newcomer and everybody."""

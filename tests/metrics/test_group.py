@@ -312,13 +312,16 @@ def test_gaps_are_fairlearns() -> None:
         "NPV": partial(precision, pos_label=0),
         "OAE": lambda y_true, y_pred: float(np.mean(y_true == y_pred)),
     }
-    for _ in range(1000):
+    for i in range(1000):
         n = int(luck.integers(8, 40))
         group, action, truth = luck.integers(0, 2, (3, n))
         group[:4], truth[:4], action[:4] = (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)  # all rates of both groups exist
         kept = history(list(zip(group, action, truth, strict=True)))
-        frame = fairlearn.MetricFrame(metrics=rates, y_true=truth, y_pred=action, sensitive_features=group)
-        expected = frame.difference().to_dict()
+        of_group = [(truth[group == k], action[group == k]) for k in (0, 1)]
+        expected = {name: abs(rate(*of_group[0]) - rate(*of_group[1])) for name, rate in rates.items()}
+        if i < 20:  # fairlearn's frame takes ten times as long to say the same
+            frame = fairlearn.MetricFrame(metrics=rates, y_true=truth, y_pred=action, sensitive_features=group)
+            assert frame.difference().to_dict() == expected
         expected["EqOdds"] = max(expected["EO"], expected["PE"])  # fairlearn's equalized_odds_difference
         expected["CUAE"] = max(expected["PP"], expected.pop("NPV"))
         assert {name: gap(name, kept) for name in expected} == pytest.approx(expected)

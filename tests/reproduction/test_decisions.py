@@ -1,7 +1,7 @@
 """Policies by what they gave in test episodes, and simple policies tested on tiny episodes."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -35,11 +35,11 @@ def test_halves_are_the_first_and_the_later_episodes() -> None:
     assert (four.half(0).total("R").tolist(), four.half(1).total("R").tolist()) == ([1.5], [4])
 
 
-def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path) -> None:
+def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cast(dict[str, Any], DESIGNED), "fraud", {"never checks": DESIGNED["fraud"]["never checks"]})
     found = read_found(run_cell(DesignedCell(world="fraud", episodes=12), tmp_path)).policies
-    never = list(DESIGNED["fraud"]).index("never checks")
-    assert 720 < found.total("R")[never] < 800  # published: 769, of 834 to 1000 payments
-    assert 930 < found.steps[never].mean() <= 1000
+    assert 720 < found.total("R")[0] < 800  # published: 769, of 834 to 1000 payments
+    assert 930 < found.steps[0].mean() <= 1000
 
 
 def test_policies_are_read_as_they_were_kept() -> None:
