@@ -4,18 +4,27 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-# One thread a process, and no window: the tests run beside one another and on machines without a screen.
-QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg
+# One thread a process, and no window: the tests run beside one another and on machines without a screen. Each of the
+# hundreds of processes that tests start reads the modules' bytecode rather than compile them again.
+QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test fuzz lint format bench clean
+.PHONY: demo test test-uncompiled test-compiled fuzz lint format bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
 
-test: lint
-	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n $(WORKERS)
-	$(QUIETLY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-	$(MAKE) fuzz
+# What needs one core each runs side by side, then the compiled tests on all of them.
+test: $(INSTALLED)
+	$(MAKE) --no-print-directory -j $(WORKERS) lint test-uncompiled fuzz
+	$(MAKE) --no-print-directory test-compiled
+
+test-uncompiled: $(INSTALLED)
+	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit
+
+# A file's tests run in one process, which compiles each layout of its lanes and makes each fixture once. The order is
+# that of the files: those with few tests take as long as others, and would come last.
+test-compiled: $(INSTALLED)
+	$(QUIETLY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # One layout of each environment, so that hardly anything is compiled: about a minute.
 fuzz: $(INSTALLED)

@@ -22,9 +22,6 @@ ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
 
-# One worker runs them all, so the wheel is made and installed once.
-pytestmark = pytest.mark.xdist_group("packaging")
-
 # These stand on Stable-Baselines3; without it they say which command installs it.
 NEED_AN_EXTRA = (
     "fair_envs.assessment",

@@ -19,9 +19,6 @@ from tests.baselines.small import HARVEST, NO_IDLE_TURNS, SMALL, learned, learne
 
 STAY, USE = 0, 5
 
-# One worker runs them all, so what several of them need is trained once.
-pytestmark = pytest.mark.xdist_group("evaluation")
-
 
 @pytest.fixture(scope="module")
 def model() -> Any:

@@ -22,9 +22,6 @@ SMOKE, SMALL, FULL = (SCALES[name] for name in ("smoke", "small", "full"))
 FEW: dict[str, Any] = {"parameters": {"side": 1.5, "horizon": 40, "include_speed": True}, "steps": 600, "lanes": 2}
 FEW |= {"learning_starts": 60, "batch_size": 8, "buffer_size": 200, "actor": (8, 8), "critic": (8, 8)}
 
-# One worker runs them all, so what several of them need is trained once.
-pytestmark = pytest.mark.xdist_group("grupen2022")
-
 
 def training(name: str, *, scale: Any = SMALL) -> TeamTraining:
     """Return a method's first training."""
