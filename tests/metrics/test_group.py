@@ -14,6 +14,7 @@ from fair_envs.history import POSITIVE, Discounted, Full, History, Memory, Slidi
 from fair_envs.interactions import FairSpec, blank_facts
 from fair_envs.metrics.gaps import Gaps
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupNotion, group_members
+from tests.helpers import uncompiled
 
 SPEC = FairSpec(
     individuals=1,
@@ -236,6 +237,7 @@ def test_conditional_parity_is_the_largest_gap_within_a_value_of_the_factor() ->
     assert gap("CSP", people(), groups="origin") == pytest.approx(1 / 2)
 
 
+@uncompiled
 def test_conditional_parity_compares_within_every_value_of_the_factor() -> None:
     degrees = replace(SPEC, legitimate={"degree": ("none", "some", "high")})
     kept = History(Full(), degrees)
