@@ -1,5 +1,7 @@
 """A run's files: each is replaced whole, in an order that can be read at any moment, and loading them runs no code."""
 
+import csv
+import math
 import os
 import pickle
 import resource
@@ -8,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch as th
+from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
 from fair_envs.files import replace_file
@@ -116,3 +120,59 @@ def test_code_in_a_checkpoint_is_refused_and_does_not_run(
     with pytest.raises((ValueError, RuntimeError, pickle.UnpicklingError)):
         loaded(run)
     assert not evil.folder.exists()
+
+
+# ------------------------------------------------------------------------------------------------------ what is logged
+
+
+class Learner:
+    """Logs, and does nothing else."""
+
+    def __init__(self, steps: int = 0) -> None:
+        self.num_timesteps = steps
+        self.logger = Logger(None, [])
+
+    def set_logger(self, logger: Logger) -> None:
+        self.logger = logger
+
+
+def table(run: Run) -> list[dict[str, str]]:
+    """Return a run's metrics.csv."""
+    with (run.folder / "metrics.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_of_metrics_has_every_name_and_leaves_out_what_is_no_number(run: Run) -> None:
+    learner = Learner()
+    with run.log(learner):
+        for step, values in enumerate(({"loss": 0.5}, {"loss": np.float32(0.25), "gap": math.inf, "curve": [1, 2]}), 2):
+            for name, value in values.items():
+                learner.logger.record(name, value)
+            learner.logger.dump(step)
+    assert run.rows == [{"loss": 1.0}, {"loss": 0.5}, {"loss": 0.25, "gap": None}]
+    assert table(run) == [{"loss": "1.0", "gap": ""}, {"loss": "0.5", "gap": ""}, {"loss": "0.25", "gap": ""}]
+    learner.logger.record("loss", 9.0)
+    learner.logger.dump(9)
+    assert len(run.rows) == 3  # the learner logs to the run no more
+
+
+def test_a_resumed_run_goes_on_from_the_rows_and_values_of_its_checkpoint(run: Run) -> None:
+    run.write(state(rows=1, unlogged=[("loss", 0.5), ("gap", None)]))
+    with run.log(Learner()) as logger:
+        logger.dump(2)  # a row that no checkpoint counts
+    assert len(table(run)) == 2
+    opened = Run.open(run.folder)
+    with opened.log(Learner()) as logger:
+        assert table(opened) == [{"loss": "1.0"}]
+        assert logger.name_to_value["loss"] == 0.5 and math.isnan(logger.name_to_value["gap"])
+
+
+def test_tensorboard_forgets_what_came_after_the_step_from_which_a_run_goes_on(run: Run) -> None:
+    events: Any = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for begun, values in ((0, {10: 1.0, 11: 2.0}), (10, {11: 3.0})):
+        with run.log(Learner(begun)) as logger:
+            for step, value in values.items():
+                logger.record("loss", value)
+                logger.dump(step)
+    found = events.EventAccumulator(str(run.folder / "tensorboard")).Reload()
+    assert [(event.step, event.value) for event in found.Scalars("loss")] == [(10, 1.0), (11, 3.0)]
