@@ -21,6 +21,7 @@ from fair_envs.engines import (
     one_thread,
     run_cells,
 )
+from fair_envs.imports import Permissions
 from tests.jobs import Failing, Square
 
 
@@ -73,10 +74,10 @@ def test_the_threads_of_this_process_are_as_before_whether_they_were_set_or_not(
 
 def test_a_machine_answers_with_the_files_of_a_cell_or_with_what_was_raised() -> None:
     cell = Square(number=3)
-    files = files_or_error(cell, cell.key)
+    files = files_or_error(cell, cell.key, Permissions())
     assert isinstance(files, dict) and files.keys() == {"cell.json", "square.txt"}
     assert files["square.txt"] == b"9"
-    assert files_or_error(Failing(), Failing().key) == "ValueError: number must be even, got 3"
+    assert files_or_error(Failing(), Failing().key, Permissions()) == "ValueError: number must be even, got 3"
     with pytest.raises(RuntimeError, match=f"the same version of fair-envs, got cell {cell.key} for other"):
         files_of(cell, "other")
 
