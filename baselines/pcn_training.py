@@ -261,7 +261,7 @@ class Keeper:
 
     def __init__(self, run: Run, model: PCN, logger: Logger, *, names: Sequence[str]) -> None:
         self._run, self._logger, self._names = run, logger, names
-        self._state: tuple[Snapshot, int] | None = None
+        self._state: tuple[Snapshot, dict[str, Any]] | None = None
         if not run.has_checkpoint:
             self._hold(model)
 
@@ -275,13 +275,13 @@ class Keeper:
             self.write()
 
     def _hold(self, model: PCN) -> None:
-        self._state = model.snapshot(), len(self._run.rows)
+        self._state = model.snapshot(), self._run.place()
 
     def write(self) -> None:
         """Write where the training can go on."""
         if self._state is not None:
-            snapshot, rows = self._state
-            self._run.write(serialized({**snapshot.state(), "rows": rows, "unlogged": []}))
+            snapshot, place = self._state
+            self._run.write(serialized({**snapshot.state(), **place, "unlogged": []}))
 
 
 def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:

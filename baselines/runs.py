@@ -16,6 +16,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
@@ -30,7 +31,7 @@ import fair_envs
 from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.files import damaged, read_json, replace_file, said, write_json, writing
-from fair_envs.imports import refuse_stored_paths
+from fair_envs.imports import paths_in, refuse_stored_paths, source_hash
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
@@ -60,14 +61,14 @@ def batch(env: VecEnv | None) -> LanesVecEnv:
     return found
 
 
-def freeze(model: BaseAlgorithm, *, rows: int) -> bytes:
+def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
     """Return all that the rest of a training depends on, at the beginning of a rollout.
 
     It holds tensors and plain data only, so that thawing it runs no code.
 
     Args:
         model: The learner.
-        rows: How many rows of metrics there are.
+        run: Its run.
     """
     name, keys, *place = np.random.get_state()
     state = {
@@ -82,7 +83,7 @@ def freeze(model: BaseAlgorithm, *, rows: int) -> bytes:
             "numpy": [name, th.as_tensor(np.asarray(keys, np.int64)), *place],
             "python": random.getstate(),
         },
-        "rows": rows,
+        **run.place(),
         "unlogged": [(key, number(value)) for key, value in model.logger.name_to_value.items()],
     }
     return serialized(state)
@@ -94,17 +95,22 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     env.reset()
     lanes = np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype)
     env.lanes.restore(lanes)
-    model.set_parameters(state["learner"])
-    for counter, value in state["counters"].items():
-        setattr(model, counter, value)
+    restore_learner(model, state)
     model._last_obs = state["last_obs"].numpy()
     model._last_episode_starts = state["last_episode_starts"].numpy()
-    if isinstance(model, Carrying):
-        model.carry(state.get("carried", []))
     name, keys, *place = state["chance"]["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
     random.setstate(state["chance"]["python"])
     th.set_rng_state(state["chance"]["torch"])
+
+
+def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
+    """Put a model that was made with the same settings where it was, without the episodes that it was playing."""
+    model.set_parameters(dict(state["learner"]))  # of a text, Stable-Baselines3 would open the file of that name
+    for counter in COUNTERS:
+        setattr(model, counter, state["counters"][counter])
+    if isinstance(model, Carrying):
+        model.carry(state.get("carried", []))
 
 
 # -------------------------------------------------------------------------------------------------- stored weights
@@ -184,6 +190,16 @@ class Run:
         self.folder = folder
         self.rows: list[Row] = []
 
+    @cached_property
+    def _made_from(self) -> dict[str, Any]:
+        """What the training depends on besides this package: its settings, and hashes of the functions they name."""
+        settings = self.config()
+        return {"settings": settings, "functions": {path: source_hash(path) for path in sorted(paths_in(settings))}}
+
+    def place(self) -> dict[str, Any]:
+        """Return what a checkpoint says of its run: how many rows of metrics there are, and what it was made from."""
+        return {"rows": len(self.rows), **self._made_from}
+
     @staticmethod
     def check_new(folder: Path) -> None:
         """Raise FileExistsError if there is something already."""
@@ -261,7 +277,22 @@ class Run:
         cls.check_begun(folder)
         run = cls(folder)
         if run.has_checkpoint:
-            run.rows = read_json(folder / "metrics.json", list)[: run.checkpoint()["rows"]]
+            state, kept = run.checkpoint(), run.config()
+            before = state.get("settings", kept)
+            for name in sorted(before.keys() | kept.keys()):
+                if before.get(name) != kept.get(name):
+                    raise damaged(
+                        folder / "config.json",
+                        f"it says {name} {kept.get(name)!r}, but the training was begun with {before.get(name)!r}",
+                    )
+            rows = read_json(folder / "metrics.json", list)
+            if len(rows) < state["rows"] or not all(isinstance(row, dict) for row in rows):
+                raise damaged(
+                    folder / "metrics.json", f"it must hold the {state['rows']} rows that checkpoint.pt counts on"
+                )
+            run.rows = rows[: state["rows"]]
+        elif (folder / "metrics.json").exists():
+            raise damaged(folder, "it has metrics.json, but no checkpoint.pt")
         return run
 
     @property
@@ -295,9 +326,10 @@ class Run:
 
     def settings(self, kind: type[S]) -> S:
         """Return the settings as a record of a kind; what is raised is that of `trusted_config`."""
+        given = self.trusted_config(kind)
         try:
-            return kind(**self.trusted_config(kind))
-        except TypeError as error:
+            return kind(**given)
+        except (TypeError, ValueError) as error:
             raise damaged(self.folder / "config.json", said(error)) from error
 
     def check(self, config: Mapping[str, Any]) -> None:
@@ -329,9 +361,15 @@ class Run:
             ValueError: It is damaged, or the state of another kind of training.
         """
         state = self.checkpoint()
+        for path, before in state.get("functions", {}).items():
+            if source_hash(path) != before:
+                raise ValueError(
+                    f"{path!r} must be the function that the run in {self.folder} was begun with, but the file of its "
+                    "module has changed; restore that file, or begin again in a new folder"
+                )
         try:
             restore(state)
-        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             path = self.folder / "checkpoint.pt"
             raise damaged(
                 path, f"it does not fit the run's settings ({type(error).__name__}: {said(error)})"

@@ -297,7 +297,7 @@ class RareKeeper(Keeper):
     def _on_rollout_start(self) -> None:
         self._collected = self._finished = False
         if time.monotonic() - self._written > KEPT_EVERY:
-            self.run.write(freeze(self.model, rows=len(self.run.rows)))
+            self.run.write(freeze(self.model, self.run))
             self._written = time.monotonic()
 
     def _on_training_end(self) -> None:

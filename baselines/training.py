@@ -21,7 +21,7 @@ from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
-from fair_envs.baselines.runs import Run, batch, freeze, restore, source
+from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
 from fair_envs.registration import find, make_sb3
@@ -320,7 +320,7 @@ def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) 
     config = kept.settings(kind)
     with own_chance(config.threads):
         model = make(config)
-        kept.take_up(lambda state: restore(model, state))
+        kept.take_up(lambda state: restore_learner(model, state))
     return model, config
 
 
@@ -358,7 +358,7 @@ class Keeper(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         self._collected = self._finished = False
-        self._state = freeze(self.model, rows=len(self.run.rows))
+        self._state = freeze(self.model, self.run)
         if self._rollouts % self.every == 0:
             self.run.write(self._state)
         self._rollouts += 1
@@ -375,7 +375,7 @@ class Keeper(BaseCallback):
     def write(self) -> None:
         """Write where the training can go on."""
         if self._finished:
-            self._state = freeze(self.model, rows=len(self.run.rows))
+            self._state = freeze(self.model, self.run)
         if self._state is not None:
             self.run.write(self._state)
 

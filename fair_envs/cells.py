@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.files import damaged, read_json, said
 from fair_envs.metrics.returns import Returns
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
@@ -83,6 +84,27 @@ def run_cell(cell: Job, folder: Path) -> Path:
             record = {"cell": cell.as_dict(), "key": cell.key, "version": fair_envs.__version__, **cell.work(part)}
             (part / RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
     return done
+
+
+def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the record and the arrays in a cell's folder.
+
+    Args:
+        folder: The cell's.
+        arrays: Name of the file of arrays.
+
+    Raises:
+        FileNotFoundError: There is no such cell.
+        ValueError: It is damaged.
+    """
+    record = read_json(folder / RECORD, dict)
+    try:
+        with np.load(folder / arrays, allow_pickle=False) as stored:
+            return record, {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever a damaged archive leads to
+        raise damaged(folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {said(error)})") from error
 
 
 @contextmanager

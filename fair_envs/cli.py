@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
-from fair_envs.imports import Permissions, permissions, permit, typed_in
+from fair_envs.imports import Permissions, paths_in, permissions, permit, typed_in
 from fair_envs.parameters import meant, value_of
 from fair_envs.stopping import StoppedError, stoppable
 
@@ -334,7 +334,7 @@ def start_training(
             raise ValueError("out must name the folder of the run to resume, got none")
         if preset is not None:
             raise ValueError(f"preset must be left out where a run is resumed, it keeps its settings; got {preset!r}")
-        given = Run.open(out).trusted_config(kind) | given
+        given = Run.open(out).settings(kind).as_dict() | given
     for name in ("algorithm", "env_id"):
         if name not in given:
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
@@ -348,9 +348,15 @@ def start_training(
         given = values | given | {name: values[name] for name in ("parameters",) if name in values}
     config = kind(**given)
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
-    with resumable(f"fair-envs train --out {folder} --resume", begun=folder / "config.json"):
+    program = trusting_program(config.as_dict())
+    with resumable(f"{program} train --out {folder} --resume", begun=folder / "config.json"):
         run_training(config, out=folder, resume=resume, progress=progress)
-    typer.echo(f"saved {folder}; measure it with: fair-envs evaluate {folder}")
+    typer.echo(f"saved {folder}; measure it with: {program} evaluate {folder}")
+
+
+def trusting_program(settings: Mapping[str, Any]) -> str:
+    """Return how the command line is called where these settings are read from a file again."""
+    return "fair-envs --trust" if paths_in(settings) else "fair-envs"
 
 
 def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> "TrainingKind":
@@ -829,8 +835,8 @@ def design(
     the original on other seeds.
     """
     from fair_envs.search import report
-    from fair_envs.search.design import begun
     from fair_envs.search.design import design as search_for
+    from fair_envs.search.settings import KEPT
 
     texts = {"policy": policy, "sampler": sampler, "objectives": objective, "flip": flip}
     counts = {"trials": trials, "batch": batch, "episodes": episodes, "least_episodes": least_episodes, "seed": seed}
@@ -846,10 +852,10 @@ def design(
     told = {"--storage": storage and "URL", "--name": name, "--trials": trials, "--price": price, "--choose": choose}
     told |= {"--engine": engine, "--jobs": jobs}
     words = [str(word) for pair in told.items() if pair[1] is not None for word in pair]
-    again = shlex.join(["fair-envs", "design", "--out", str(folder), "--resume", *words])
+    stored = {name: value for name, value in search.as_dict().items() if name != "objectives"}
+    again = f"{trusting_program(stored)} {shlex.join(['design', '--out', str(folder), '--resume', *words])}"
     place: dict[str, Any] = {"storage": storage, "name": name, "engine": engine or PROCESSES, "jobs": jobs}
-    begun(search, out=folder, **place)
-    with resumable(again), progress_bar("trials", total=search.trials + 2, shown=progress) as each:
+    with resumable(again, begun=folder / KEPT), progress_bar("trials", total=search.trials + 2, shown=progress) as each:
         found = search_for(search, out=folder, **place, choose=choose, each=each)
     rows, results = report.compare(found), new_path(None, stem="result", folder=folder)
     report.save(found, rows, results)

@@ -95,7 +95,7 @@ class Processes(Engine):
     def run(self, cells: Sequence[Job], folder: Path) -> Iterator[Done]:
         """Run cells whose results are not there, and yield each when its result is."""
         left, deaths = {cell.key: cell for cell in cells}, Counter[str]()
-        with one_thread():
+        with environment_of_workers():
             while left:
                 # A worker's death ends the others' work too. Who may have been its cause runs alone from then on.
                 fresh = [cell for key, cell in left.items() if not deaths[key]]
@@ -450,10 +450,15 @@ def bar(*, total: int, shown: bool) -> Iterator[Nothing]:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Let processes that begin meanwhile compute on one thread: as many as cores are faster than sharing them."""
-    kept = {name: os.environ.get(name) for name in THREAD_COUNTS}
-    os.environ.update(dict.fromkeys(THREAD_COUNTS, "1"))
+def environment_of_workers() -> Iterator[None]:
+    """Let processes that begin meanwhile compute on one thread, and import nothing from the current folder.
+
+    As many threads as cores are faster than sharing the cores. A worker begins as ``python -c``, for which Python
+    searches the current folder first unless it is told not to (from 3.11 on).
+    """
+    own = {**dict.fromkeys(THREAD_COUNTS, "1"), "PYTHONSAFEPATH": "1"}
+    kept = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
     try:
         yield
     finally:

@@ -87,7 +87,11 @@ def _locked(path: Path) -> Iterator[Any]:
     while True:
         with path.open("a+", encoding="utf-8") as file:
             _lock(file, path)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+            try:
+                same = os.path.samestat(path.stat(), os.fstat(file.fileno()))
+            except FileNotFoundError:
+                same = False
+            if same:
                 yield file
                 return
 

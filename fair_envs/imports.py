@@ -4,12 +4,15 @@ Importing a module runs its code. A path that the caller passes in Python or typ
 path in a stored file, such as the settings of a run, is refused: the file may be somebody else's.
 """
 
+import hashlib
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -109,12 +112,26 @@ def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Itera
     """
     if _permissions.stored:
         return
-    allowed = {name: value for name, value in settings.items() if name not in set(but)}
-    for path in sorted({path for text in _texts(allowed) for path in PATH.findall(text)} - _permissions.typed):
+    for path in sorted(paths_in({name: settings[name] for name in settings.keys() - set(but)}) - _permissions.typed):
         raise ValueError(
-            f"{file} names the function {path!r}, which is not imported from a stored file because importing runs its "
-            "code; if you trust the file's author, pass --trust (in Python: with fair_envs.imports.trusting())"
+            f"{file} names the function {path!r}. It is not imported, because that runs the code of the module "
+            f"{path.partition(':')[0]} that is found on this machine; if you know that module and trust the file, pass "
+            "--trust (in Python: with fair_envs.imports.trusting())"
         )
+
+
+def paths_in(settings: Mapping[str, Any]) -> frozenset[str]:
+    """Return the import paths in plain data."""
+    return typed_in(_texts(settings))
+
+
+def source_hash(path: str) -> str:
+    """Return a hash of the file of a path's module, which is imported; empty if it has none."""
+    try:
+        file = inspect.getsourcefile(module_of(path))
+    except (ImportError, TypeError):
+        return ""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
 
 
 def _texts(value: Any) -> Iterator[str]:

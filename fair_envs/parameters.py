@@ -141,7 +141,10 @@ def shown(value: Any) -> str:
     """Return how a value that was given is told in an error; of an endless integer its size alone."""
     if isinstance(value, int) and abs(value) >= 10**30:
         return f"an integer of {value.bit_length()} bits"
-    return repr(value)
+    try:
+        return repr(value)
+    except ValueError:  # Python refuses to write an endless integer, in a list too
+        return f"a {type(value).__name__} that holds an integer of thousands of digits"
 
 
 def value_of(text: Any, kind: Any) -> Any:

@@ -1,14 +1,13 @@
 """Who plays, by name: chance, a designed driver, a function of one's own, or a run of a training."""
 
 import hashlib
-import inspect
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from fair_envs.imports import imported, module_of
+from fair_envs.imports import imported, source_hash
 from fair_envs.parameters import meant
 from fair_envs.wrappers.twin import Policy
 
@@ -117,12 +116,9 @@ def playing_at_random(rules: Any) -> Policy:
 
 def contents(name: str) -> str:
     """Return a hash of what a named policy consists of besides this package; empty where that is nothing."""
-    path = Path(name)
     if ":" in name:
-        source = inspect.getsourcefile(module_of(name))
-        files = [Path(source)] if source else []
-    else:
-        files = sorted(file for file in path.iterdir() if file.is_file()) if is_run(name) else []
+        return source_hash(name)
+    files = sorted(file for file in Path(name).iterdir() if file.is_file()) if is_run(name) else []
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())

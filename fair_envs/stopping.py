@@ -30,17 +30,16 @@ def stoppable() -> Iterator[None]:
     """
     here = threading.current_thread() is threading.main_thread()
     ours = [number for number in SIGNALS if here and signal.getsignal(number) is signal.SIG_DFL]
+
+    def stop(number: int, frame: Any) -> None:
+        for other in ours:  # cleaning up and writing the last state must not be broken off
+            signal.signal(other, signal.SIG_IGN)
+        raise StoppedError(number)
+
     for number in ours:
-        signal.signal(number, _stop)
+        signal.signal(number, stop)
     try:
         yield
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _stop(number: int, frame: Any) -> None:
-    """Leave what is being done; cleaning up and writing the last state must not be broken off."""
-    for other in SIGNALS:
-        signal.signal(other, signal.SIG_IGN)
-    raise StoppedError(number)

@@ -1,6 +1,5 @@
 """The cell of a system: some episodes of an environment with somebody who plays it, by name."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.cells import RECORD, Job, read_returns, returns_arrays
+from fair_envs.cells import Job, read_cell, read_returns, returns_arrays
 from fair_envs.players import contents, is_run, player_named
 from fair_envs.registration import make_rules
 from fair_envs.systems import Episodes, Flip, play_system
@@ -67,15 +66,13 @@ class SystemCell(Job):
 
 def read_system(folder: Path) -> Episodes:
     """Return the episodes in a cell's folder."""
-    record = json.loads((folder / RECORD).read_text())
-    with np.load(folder / ARRAYS) as stored:
-        arrays = {name: stored[name] for name in stored.files}
+    record, arrays = read_cell(folder, ARRAYS)
     without = {name: read_returns(f"without {name}", arrays) for name in record["without"]}
     decided = {tuple(name.split("/")[1:]): values for name, values in arrays.items() if name.startswith("decided/")}
     return Episodes(
         returns=read_returns("returns", arrays),  # type: ignore[arg-type]
         without=without,  # type: ignore[arg-type]
-        decided=decided,
+        decided=decided,  # type: ignore[arg-type]
         **{name: record[name] for name in ABOUT},
     )
 

@@ -16,9 +16,9 @@ from fair_envs.engines import (
     FailedCellsError,
     answering_address,
     check_answer,
+    environment_of_workers,
     files_of,
     files_or_error,
-    one_thread,
     run_cells,
 )
 from fair_envs.imports import Permissions
@@ -63,7 +63,7 @@ def test_the_threads_of_this_process_are_as_before_whether_they_were_set_or_not(
 ) -> None:
     monkeypatch.setenv(THREAD_COUNTS[0], "7")
     monkeypatch.delenv(THREAD_COUNTS[1], raising=False)
-    with one_thread():
+    with environment_of_workers():
         assert [os.environ[name] for name in THREAD_COUNTS] == ["1"] * len(THREAD_COUNTS)
     assert os.environ[THREAD_COUNTS[0]] == "7"
     assert THREAD_COUNTS[1] not in os.environ

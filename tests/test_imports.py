@@ -98,15 +98,34 @@ def test_a_path_as_a_name_is_refused_too() -> None:
         refuse_stored_paths({"parameters": {"evil:f": 1}}, file="config.json")
 
 
+def started(folder: Path, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a folder; Python itself searches the folder of a program first, which is another one."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "fair-envs").write_text('if __name__ == "__main__":\n    from fair_envs.cli import main\n    main()\n')
+    command = [sys.executable, str(programs / "fair-envs"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
 @pytest.mark.parametrize("name", ["colorama", "cython", "linkify_it", "charset_normalizer"])
 def test_no_command_runs_modules_of_the_current_folder(name: str, tmp_path: Path) -> None:
-    here, programs = tmp_path / "here", tmp_path / "bin"
+    here = tmp_path / "here"
     here.mkdir()
-    programs.mkdir()
     (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    program = programs / "fair-envs"  # Python itself searches the folder of a program first
-    program.write_text("from fair_envs.cli import main\nmain()\n")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    run = subprocess.run([sys.executable, program, "list"], cwd=here, env=environment, capture_output=True, text=True)
+    run = started(here, tmp_path, "list")
     assert run.returncode == 0 and "FairHarvest-v0" in run.stdout, run.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always searches the folder of a worker")
+def test_workers_run_no_modules_of_the_current_folder(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("pickle", "colorama"):
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    town = {"columns": 2, "rows": 3, "street_length": 3, "hospital": "A1", "cars": 4, "horizon": 10}
+    parameters = [word for pair in town.items() for word in ("-p", "=".join(map(str, pair)))]
+    run = started(here, tmp_path, "evaluate", "FairTraffic-v0", *parameters, "--episodes", "2", "--jobs", "2")
+    assert run.returncode == 0, run.stderr
     assert not (tmp_path / "ran").exists()

@@ -34,7 +34,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "baselines": ("fair_envs", "files", "stopping", "wrappers"),
     "systems": ("fair_envs", "wrappers"),
     "testing": ("fair_envs", "wrappers"),
-    "cells": ("fair_envs", "metrics"),
+    "cells": ("fair_envs", "files", "metrics"),
     "engines": ("cells", "imports", "stopping"),
     "players": ("baselines",),
     "system_cells": ("cells", "players", "systems"),

@@ -159,8 +159,8 @@ class Bound:
             name = type(transform).__name__
             raise ValueError(f"env must be an environment of fair_envs for {name}, got {self.face.lanes.rules.name}")
         below = transforms(env)
-        if transform.once and any(type(other.transform) is type(transform) for other in below):
-            raise ValueError(f"env must have no {type(transform).__name__} yet, {transform.once}")
+        if transform.once and any(other.transform.wrapper == transform.wrapper for other in below):
+            raise ValueError(f"env must have no {transform.wrapper} yet, {transform.once}")
         self._maker: Bound | None = _maker(below)
         self.objectives = len(self._maker.transform.objectives) if self._maker else 0
         if self.objectives and transform.changes_reward and not transform.takes_vector:

@@ -189,6 +189,7 @@ class GapPenalty(Transform):
 
     changes_reward = True
     once = "give one FairnessPenalty all notions, with an alpha for each"
+    wrapper = "FairnessPenalty"
 
     def __init__(
         self,
@@ -248,6 +249,7 @@ class ReportedProbs(Transform):
 
     reports = True
     once = "one policy's probabilities can be reported"
+    wrapper = "ReportActionProbs"
 
     def __init__(self, policy: Any) -> None:
         if not callable(policy) and not (isinstance(policy, str) and policy == "uniform"):

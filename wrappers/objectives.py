@@ -78,6 +78,7 @@ class SocialUtility(Transform):
 
     changes_reward = True
     once = "a second SocialReward would take utilities for what agents have: set envy, guilt and angle of one"
+    wrapper = "SocialReward"
 
     def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
         self.envy, self.guilt = checked("envy", envy, Weight), checked("guilt", guilt, Weight)

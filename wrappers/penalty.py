@@ -133,6 +133,7 @@ class Penalty(Transform):
 
     changes_reward = True
     once = "a second FairnessPenalty would count the first one's as disparity: choose alpha instead"
+    wrapper = "FairnessPenalty"
 
     def __init__(
         self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = True

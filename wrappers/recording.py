@@ -40,6 +40,7 @@ class Recorder(Transform):
 
     personal = ("fair_episode_return",)
     once = "RecordFairness tells of one set of rewards"
+    wrapper = "RecordFairness"
 
     def __init__(self, *, sensitive: Group | None = None) -> None:
         self.sensitive = sensitive

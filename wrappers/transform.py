@@ -77,6 +77,7 @@ class Transform:
         takes_vector: Whether it needs a vector reward from below and makes a number of it.
         reports: Whether the policy's probabilities are reported before each step, see `action_probs`.
         once: Why an environment can have one such transform alone; empty: it can have several.
+        wrapper: Where it can have only one, the name of the wrapper that users give it by.
         objectives: Names of the entries of the vector reward; none: the reward stays what it is.
         objectives_at_most: What each of them is at most, if that is known.
         histories: What it remembers of the decisions, if it does.
@@ -88,6 +89,7 @@ class Transform:
     takes_vector: ClassVar[bool] = False
     reports: ClassVar[bool] = False
     once: ClassVar[str] = ""
+    wrapper: ClassVar[str] = ""
     objectives: tuple[str, ...] = ()
     objectives_at_most: tuple[float, ...] = ()
     histories: tuple[History, ...] = ()

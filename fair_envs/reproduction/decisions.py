@@ -1,6 +1,5 @@
 """What the policies of a decision environment gave: episode sums of the reward and of minus each gap, one by one."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from fair_envs.cells import read_cell
 from fair_envs.metrics import Estimate, mean_interval
 
 Floats = NDArray[np.float64]
@@ -100,9 +100,8 @@ class Found:
 
 def read_found(folder: Path) -> Found:
     """Return the result in a cell's folder."""
-    record = json.loads((folder / "cell.json").read_text())
-    with np.load(folder / "arrays.npz") as arrays:
-        policies, misread, sizes = read_policies("policies", arrays), read_policies("misread", arrays), arrays["sizes"]
+    record, arrays = read_cell(folder, "arrays.npz")
+    policies, misread, sizes = read_policies("policies", arrays), read_policies("misread", arrays), arrays["sizes"]
     if policies is None:
         raise FileNotFoundError(f"folder must hold the policies of a cell, got {folder}")
     return Found(cell=record["cell"], policies=policies, misread=misread, sizes=sizes, seconds=float(record["seconds"]))

@@ -1,6 +1,5 @@
 """The cell of a multi-agent training: the training, and its evaluation."""
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import fair_envs
 from fair_envs.baselines.evaluation import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import LearningCurve, Training, make_model, own_chance, train
-from fair_envs.cells import Job, read_returns, returns_arrays
+from fair_envs.cells import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
 
 WEIGHTS = "weights.pt"  # of the trained policy
@@ -111,10 +110,9 @@ def read_result(folder: Path) -> Result:
     Raises:
         FileNotFoundError: There is none.
     """
-    record = json.loads((folder / "cell.json").read_text())
-    with np.load(folder / "arrays.npz") as arrays:
-        read = {name: read_returns(name, arrays) for name in ("ordinary", "none", "everybody", "own", "same")}
-        selected, executed, learning = arrays["selected"], arrays["executed"], arrays["learning"]
+    record, arrays = read_cell(folder, "arrays.npz")
+    read = {name: read_returns(name, arrays) for name in ("ordinary", "none", "everybody", "own", "same")}
+    selected, executed, learning = arrays["selected"], arrays["executed"], arrays["learning"]
     ordinary = read["ordinary"]
     if ordinary is None:
         raise FileNotFoundError(f"folder must hold the returns of a cell, got {folder}")

@@ -1,6 +1,5 @@
 """The cells of the study on long-term fairness: trainings with their tests, and tests of designed agents."""
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from fair_envs.baselines.long_term_training import DisparityCurve, LongTermTrain
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
-from fair_envs.cells import Job
+from fair_envs.cells import Job, read_cell
 from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.processes import Designed, Learned, World, watch
 
@@ -148,12 +147,10 @@ class ProcessResult(NamedTuple):
 
 def read_process(folder: Path) -> ProcessResult:
     """Return the result in a cell's folder."""
-    seconds = json.loads((folder / "cell.json").read_text())["seconds"]
-    with np.load(folder / "arrays.npz") as stored:
-        arrays = {name: stored[name] for name in stored.files}
+    record, arrays = read_cell(folder, "arrays.npz")
     parts = {
         prefix: {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
         for prefix in (BEHIND, LIKELIEST, TRAINING)
     }
     plain = {name: value for name, value in arrays.items() if "/" not in name}
-    return ProcessResult(plain, parts[BEHIND], parts[LIKELIEST], parts[TRAINING], seconds)
+    return ProcessResult(plain, parts[BEHIND], parts[LIKELIEST], parts[TRAINING], record["seconds"])

@@ -1,6 +1,5 @@
 """The cells of the study on team fairness: trainings of teams with their tests, and tests of designed teams."""
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from fair_envs.baselines.pursuit_evaluation import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_evaluation import Plays, play_levels
 from fair_envs.baselines.team_training import TeamRows, TeamTraining, following, train_team
 from fair_envs.baselines.training import own_chance
-from fair_envs.cells import Job
+from fair_envs.cells import Job, read_cell
 from fair_envs.registration import make_rules
 from fair_envs.reproduction.experiment import TEST_SEEDS
 
@@ -114,9 +113,7 @@ class TeamResult(NamedTuple):
 
 def read_team(folder: Path) -> TeamResult:
     """Return the result in a cell's folder."""
-    record = json.loads((folder / "cell.json").read_text())
-    with np.load(folder / "arrays.npz") as stored:
-        arrays = {name: stored[name] for name in stored.files}
+    record, arrays = read_cell(folder, "arrays.npz")
     learning = arrays.pop("learning", np.zeros((0, 0)))
     plays: dict[str, dict[float, TeamPlay]] = {}
     for name in arrays:

@@ -41,6 +41,13 @@ def run(trained: Path, tmp_path: Path) -> Path:
     return folder
 
 
+def changed_checkpoint(run: Path, *, without: str = "", **changes: Any) -> bytes:
+    """Return a run's checkpoint with other entries, and without one, with a right checksum."""
+    state = read_weights(run / "checkpoint.pt") | changes
+    state.pop(without, None)
+    return serialized(state)
+
+
 @pytest.mark.parametrize(
     ("file", "content", "how"),
     [
@@ -55,7 +62,14 @@ def run(trained: Path, tmp_path: Path) -> Path:
         ("config.json", b"[]", "it must hold a dict, got a list"),
         ("config.json", b'{"env_id": "FairHarvest-v0", "speed": 1}', "a Training has no speed"),
         ("config.json", b'{"algorithm": "ppo"}', "missing 1 required keyword-only argument: 'env_id'"),
+        (
+            "config.json",
+            b'{"env_id": "FairHarvest-v0", "lanes": "two"}',
+            "lanes must be an integer at least 1, got 'two'",
+        ),
         ("metrics.json", b"{}", "it must hold a list, got a dict"),
+        ("metrics.json", b"[]", r"it must hold the \d+ rows that checkpoint\.pt counts on"),
+        ("metrics.json", b"[1]", r"it must hold the \d+ rows that checkpoint\.pt counts on"),
         ("metrics.json", b"[{", "it is not JSON"),
     ],
 )
@@ -64,6 +78,8 @@ def test_a_damaged_file_is_named_with_how_it_is_and_what_to_do(
 ) -> None:
     whole = (run / file).read_bytes()
     (run / file).write_bytes(whole[: len(whole) // 2] if content is None else content)
+    if file == "config.json":
+        (run / "checkpoint.pt").write_bytes(changed_checkpoint(run, settings={}, without="settings"))
     with pytest.raises(ValueError, match=rf"{file} is damaged: .*{how}.*; restore it from a copy, or begin again"):
         load(run)
 
@@ -93,10 +109,37 @@ def test_pytorch_reads_files_of_weights_too(tmp_path: Path) -> None:
     assert th.equal(th.load(tmp_path / "weights.pt", weights_only=True)["a"], th.arange(8.0))
 
 
-def test_a_missing_file_is_no_damage(run: Path) -> None:
+def test_a_checkpoint_that_is_missing_beside_metrics_is_damage(run: Path) -> None:
     (run / "checkpoint.pt").unlink()
+    for read in (load, lambda folder: train(config(steps=ROLLOUT), out=folder, resume=True)):
+        with pytest.raises(ValueError, match=r"run is damaged: it has metrics\.json, but no checkpoint\.pt"):
+            read(run)
+    (run / "metrics.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"run must be a folder with checkpoint\.pt"):
         load(run)
+
+
+def test_settings_that_were_edited_are_refused_by_name(run: Path) -> None:
+    settings = json.loads((run / "config.json").read_text()) | {"learning_rate": 0.5}
+    (run / "config.json").write_text(json.dumps(settings))
+    told = r"config\.json is damaged: it says learning_rate 0\.5, but the training was begun with 0\.01"
+    with pytest.raises(ValueError, match=told):
+        load(run)
+    with pytest.raises(ValueError, match=told):
+        train(config(steps=ROLLOUT, learning_rate=0.5), out=run, resume=True)
+
+
+@pytest.mark.parametrize("changes", [{"learner": "/nowhere.zip"}, {"counters": {}}, {"learner": {"policy": {}}}])
+def test_a_forged_checkpoint_is_refused(changes: dict[str, Any], run: Path) -> None:
+    (run / "checkpoint.pt").write_bytes(changed_checkpoint(run, **changes))
+    with pytest.raises(ValueError, match=r"checkpoint\.pt is damaged: it does not fit the run's settings"):
+        load(run)
+
+
+def test_a_checkpoint_sets_its_counters_and_nothing_else(run: Path) -> None:
+    counters = read_weights(run / "checkpoint.pt")["counters"] | {"learn": "boom"}
+    (run / "checkpoint.pt").write_bytes(changed_checkpoint(run, counters=counters))
+    assert callable(load(run)[0].learn)
 
 
 # -------------------------------------------------------------------------------------------------- two writers

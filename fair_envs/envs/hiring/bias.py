@@ -130,7 +130,8 @@ def find_bias(given: Any) -> Bias:
     try:
         found = imported(given)
     except (AttributeError, ImportError, ValueError) as error:
-        raise ValueError(f"{EXPECTED}, got {shown(given)}") from error
+        why = f": {error}" if isinstance(given, str) and ":" in given else ""
+        raise ValueError(f"{EXPECTED}, got {shown(given)}{why}") from error
     if not callable(found):
         raise ValueError(f"{EXPECTED}, got {given!r}, which is {found!r}")
     return found  # type: ignore[no-any-return]

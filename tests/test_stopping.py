@@ -1,0 +1,60 @@
+"""SIGTERM and SIGHUP are handled like Ctrl-C, and nobody else's handlers are touched."""
+
+import os
+import signal
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from fair_envs.stopping import SIGNALS, StoppedError, stoppable
+
+
+@pytest.fixture(autouse=True)
+def default_handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_raised_once_and_cleaning_up_is_left_alone(number: signal.Signals) -> None:
+    cleaned = False
+    with pytest.raises(StoppedError, match=number.name) as stopped, stoppable():
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            for again in SIGNALS:
+                os.kill(os.getpid(), again)
+            cleaned = True
+    assert cleaned and stopped.value.number == number and isinstance(stopped.value, KeyboardInterrupt)
+    assert [signal.getsignal(one) for one in SIGNALS] == [signal.SIG_DFL] * len(SIGNALS)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_a_signal_that_is_ignored_or_handled_already_stays_so(handler: Any) -> None:
+    signal.signal(signal.SIGHUP, handler)
+    with pytest.raises(StoppedError), stoppable():
+        os.kill(os.getpid(), signal.SIGHUP)  # as nohup has it
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGHUP) is handler
+    with stoppable(), stoppable():
+        assert signal.getsignal(signal.SIGHUP) is handler
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_other_threads_change_nothing() -> None:
+    found: list[Any] = []
+
+    def work() -> None:
+        with stoppable():
+            found.extend(map(signal.getsignal, SIGNALS))
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [signal.SIG_DFL] * len(SIGNALS)
