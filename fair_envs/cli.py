@@ -835,8 +835,8 @@ def design(
     the original on other seeds.
     """
     from fair_envs.search import report
+    from fair_envs.search.design import begun
     from fair_envs.search.design import design as search_for
-    from fair_envs.search.settings import KEPT
 
     texts = {"policy": policy, "sampler": sampler, "objectives": objective, "flip": flip}
     counts = {"trials": trials, "batch": batch, "episodes": episodes, "least_episodes": least_episodes, "seed": seed}
@@ -855,7 +855,8 @@ def design(
     stored = {name: value for name, value in search.as_dict().items() if name != "objectives"}
     again = f"{trusting_program(stored)} {shlex.join(['design', '--out', str(folder), '--resume', *words])}"
     place: dict[str, Any] = {"storage": storage, "name": name, "engine": engine or PROCESSES, "jobs": jobs}
-    with resumable(again, begun=folder / KEPT), progress_bar("trials", total=search.trials + 2, shown=progress) as each:
+    begun(search, out=folder, **place)
+    with resumable(again), progress_bar("trials", total=search.trials + 2, shown=progress) as each:
         found = search_for(search, out=folder, **place, choose=choose, each=each)
     rows, results = report.compare(found), new_path(None, stem="result", folder=folder)
     report.save(found, rows, results)

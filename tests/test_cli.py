@@ -118,7 +118,8 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_unknown_id_is_named_with_those_that_exist() -> None:
-    assert mistake("show", "FairWheat-v0") == f"id must be one of {', '.join(sorted(TABLE))}, got 'FairWheat-v0'"
+    told = f"id must be one of {', '.join(sorted(TABLE))}, got 'FairWheat-v0'; did you mean 'FairHarvest-v0'?"
+    assert mistake("show", "FairWheat-v0") == told
     assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0", *BRIEFLY)
 
 
@@ -447,7 +448,7 @@ def test_what_is_no_run_is_neither_evaluated_nor_played(working_directory: Path)
     pytest.importorskip("stable_baselines3")
     ids = ", ".join(TABLE)
     expected = f"RUN|ID must be the folder of a run, with a config.json, or {ids}, got 'FairTrafic-v0'"
-    assert mistake("evaluate", "FairTrafic-v0") == expected
+    assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
     nobody = "policy must be 'random', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
     (working_directory / "empty").mkdir()

@@ -82,7 +82,7 @@ def test_the_current_folder_is_searched_for_a_typed_path_alone(folder: Path) -> 
 
 def test_a_stored_path_is_refused_unless_it_is_typed_or_trusted() -> None:
     settings = {"parameters": {"list": [{"reward_bias": "friend.evil:f"}]}, "objectives": ["parity:human"]}
-    with pytest.raises(ValueError, match=r"here/config\.json names the function 'friend\.evil:f', .* pass --trust"):
+    with pytest.raises(ValueError, match=r"here/config\.json names the function 'friend\.evil:f'\. .* pass --trust"):
         refuse_stored_paths(settings, file="here/config.json", but=["objectives"])
     with pytest.raises(ValueError, match="'parity:human'"):
         refuse_stored_paths({"objectives": settings["objectives"]}, file="config.json")

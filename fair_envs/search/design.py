@@ -9,7 +9,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import optuna
 from numpy.typing import NDArray
 
 from fair_envs.engines import Engine, check_engine, opened, run_cells
-from fair_envs.files import LOCK, write_json, writing
+from fair_envs.files import write_json, writing
 from fair_envs.search.objectives import numbers
 from fair_envs.search.settings import KEPT, Search, check_same, read_record
 from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
@@ -115,13 +115,8 @@ def design(
         ImportError: The engine is not installed.
         FailedCellsError: A policy or an environment failed while it was played; the search can be gone on with.
     """
-    with ExitStack() as stack:
-        if out.is_dir():  # else there is nothing that another process could be writing
-            stack.enter_context(writing(out))
-        trials = begun(search, out=out, storage=storage, name=name, engine=engine, jobs=jobs)
-        if not (out / LOCK).exists():
-            stack.enter_context(writing(out))
-        workers = stack.enter_context(opened(engine, jobs=jobs, here=True))
+    trials = begun(search, out=out, storage=storage, name=name, engine=engine, jobs=jobs)
+    with writing(out), opened(engine, jobs=jobs, here=True) as workers:
         run = _Run(search, trials, workers, out / CELLS, jobs=jobs)
         for first in range(0, search.trials, search.batch):
             run.batch(range(first, min(first + search.batch, search.trials)), each)
@@ -166,6 +161,12 @@ def begun(
         ImportError: The engine is not installed.
     """
     check_engine(engine, jobs)
+    with writing(out) if out.is_dir() else nullcontext():  # what another process is writing is not touched
+        return _begun(search, out=out, storage=storage, name=name)
+
+
+def _begun(search: Search, *, out: Path, storage: str | None, name: str | None) -> Trials:
+    """Return a search's trials, see `begun`."""
     place = Place.of(out, storage=storage, name=name or search.env_id)
     own = f"sqlite:///{(out / DATABASE).resolve()}"
     if (out / KEPT).exists():

@@ -381,9 +381,10 @@ def test_a_search_whose_settings_another_machine_is_about_to_write_is_joined(tmp
 
 def test_a_search_that_another_process_goes_on_with_is_refused(tmp_path: Path) -> None:
     begun(search_for(), out=tmp_path)
+    before = (tmp_path / "search.json").read_bytes()
     with writing(tmp_path), pytest.raises(ValueError, match="out must be a folder that no other process is writing"):
-        design(search_for(), out=tmp_path)
-    assert not (tmp_path / "cells").exists()
+        design(search_for(trials=7), out=tmp_path)
+    assert (tmp_path / "search.json").read_bytes() == before and not (tmp_path / "cells").exists()
 
 
 def test_a_database_of_another_search_is_refused_and_left_as_it_was(found: Found, tmp_path: Path) -> None:
