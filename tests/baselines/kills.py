@@ -104,24 +104,26 @@ class Moment(NamedTuple):
         number: The signal.
         place: Module and name of the function that is called.
         share: At which share of its calls in the undisturbed training.
+        when: What the training does then.
         file: Only calls that have a file of this name as their last argument; empty: all calls.
     """
 
     number: signal.Signals
     place: tuple[str, str]
     share: float
+    when: str
     file: str = ""
 
 
 _STEP, _UPDATE, _REPLACE = ("fair_envs.core", "Lanes.advance"), ("torch.optim", "Adam.step"), ("os", "replace")
 MOMENTS: Mapping[str, Moment] = {
-    "SIGKILL while the folder is set up": Moment(signal.SIGKILL, _REPLACE, 0.0, "versions.json"),
-    "SIGKILL in a step, after checkpoints": Moment(signal.SIGKILL, _STEP, 0.7),
-    "SIGTERM in a step, after checkpoints": Moment(signal.SIGTERM, _STEP, 0.9),
-    "SIGHUP in an update, after checkpoints": Moment(signal.SIGHUP, _UPDATE, 0.6),
-    "SIGKILL between metrics and a later checkpoint": Moment(signal.SIGKILL, _REPLACE, 0.7, "checkpoint.pt"),
+    "setup": Moment(signal.SIGKILL, _REPLACE, 0.0, "while the folder is set up", "versions.json"),
+    "step": Moment(signal.SIGKILL, _STEP, 0.7, "in a step, after a checkpoint"),
+    "late-step": Moment(signal.SIGTERM, _STEP, 0.9, "in a step, after a checkpoint"),
+    "update": Moment(signal.SIGHUP, _UPDATE, 0.6, "in an update, after a checkpoint"),
+    "write": Moment(signal.SIGKILL, _REPLACE, 0.7, "between metrics and a later checkpoint", "checkpoint.pt"),
 }
-AFTER_CHECKPOINT = [name for name in MOMENTS if "checkpoint" in name]
+AFTER_CHECKPOINT = [name for name, moment in MOMENTS.items() if "checkpoint" in moment.when]
 
 
 # ------------------------------------------------------------------------------------------------ in the process
@@ -233,7 +235,7 @@ def main() -> int:
     parser.add_argument("--moment", action="append", choices=MOMENTS, help="Only this one; may be repeated.")
     given = parser.parse_args()
     failed = 0
-    print("| algorithm | moment | files compared | result | seconds |\n|---|---|---|---|---|")
+    print("| algorithm | moment | signal | when | files compared | result | seconds |\n|---|---|---|---|---|---|---|")
     for algorithm in given.algorithm or ALGORITHMS:
         with tempfile.TemporaryDirectory() as place:
             counts = whole(algorithm, Path(place) / "whole")
@@ -244,7 +246,15 @@ def main() -> int:
                 failed += bool(differing)
                 verdict = f"differs in {', '.join(differing)}" if differing else "identical bytes"
                 seconds = time.monotonic() - begun
-                print(f"| {algorithm} | {moment} | {len(results(part))} | {verdict} | {seconds:.0f} |", flush=True)
+                told = (
+                    algorithm,
+                    moment,
+                    MOMENTS[moment].number.name,
+                    MOMENTS[moment].when,
+                    len(results(part)),
+                    verdict,
+                )
+                print(f"| {' | '.join(map(str, told))} | {seconds:.0f} |", flush=True)
     return failed > 0
 
 

@@ -11,9 +11,9 @@ from tests.baselines.kills import AFTER_CHECKPOINT, differences, killed, results
 @pytest.mark.parametrize(
     ("algorithm", "moment"),
     [
-        ("ddpg", "SIGKILL in a step, after checkpoints"),
-        ("fair-er", "SIGKILL between metrics and a later checkpoint"),
-        ("pcn", "SIGTERM in a step, after checkpoints"),
+        ("ddpg", "step"),
+        ("fair-er", "write"),
+        ("pcn", "late-step"),
     ],
 )
 def test_a_killed_training_ends_with_the_same_bytes(algorithm: str, moment: str, tmp_path: Path) -> None:
