@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from fair_envs.cells import Job, appearing, is_done, run_cell
 from fair_envs.imports import Permissions, permissions, permit
-from fair_envs.stopping import SIGNALS, stoppable
+from fair_envs.stopping import SIGNALS, disregard, stoppable
 
 EngineName = Literal["processes", "ray"]
 Nothing = Callable[[], object]
@@ -242,7 +242,7 @@ def interrupted(*_: object) -> None:
         InterruptedCellError: Always.
     """
     for number in (signal.SIGINT, *SIGNALS):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, disregard)
     raise InterruptedCellError(1)
 
 

@@ -21,6 +21,10 @@ class StoppedError(KeyboardInterrupt):
         self.number = number
 
 
+def disregard(number: int, frame: Any) -> None:
+    """Do nothing. Python complains of signals that are on their way when SIG_IGN is set, and processes inherit it."""
+
+
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Raise `StoppedError`, a KeyboardInterrupt, when SIGTERM or SIGHUP arrives; the next ones are ignored.
@@ -33,7 +37,7 @@ def stoppable() -> Iterator[None]:
 
     def stop(number: int, frame: Any) -> None:
         for other in ours:  # cleaning up and writing the last state must not be broken off
-            signal.signal(other, signal.SIG_IGN)
+            signal.signal(other, disregard)
         raise StoppedError(number)
 
     for number in ours:
