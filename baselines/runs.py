@@ -361,10 +361,12 @@ class Run:
             ValueError: It is damaged, or the state of another kind of training.
         """
         state = self.checkpoint()
-        for path, before in state.get("functions", {}).items():
-            if source_hash(path) != before:
+        for function in sorted(
+            paths_in(self.config())
+        ):  # which are trusted; what else a checkpoint names is not imported
+            if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
-                    f"{path!r} must be the function that the run in {self.folder} was begun with, but the file of its "
+                    f"{function!r} must be the function that the run in {self.folder} was begun with, but the file of its "
                     "module has changed; restore that file, or begin again in a new folder"
                 )
         try:

@@ -130,6 +130,28 @@ def test_a_checkpoint_that_would_run_code_is_refused(tmp_path: Path, marker: Pat
     assert not marker.exists()
 
 
+def test_a_function_that_only_a_checkpoint_names_is_not_imported(tmp_path: Path, marker: Path) -> None:
+    run = Run.create(tmp_path / "run", config().as_dict())
+    state = {"rows": 0, "functions": {"friend.evil:f": ""}, "learner": {}}
+    (run.folder / "checkpoint.pt").write_bytes(serialized(state))
+    (run.folder / "metrics.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"checkpoint\.pt is damaged: it does not fit"):
+        load(run.folder)
+    assert not marker.exists()
+
+
+def test_a_function_that_was_changed_since_the_checkpoint_is_refused(tmp_path: Path, marker: Path) -> None:
+    run = run_of(tmp_path / "run", **RUNS["pcn"])
+    state = {"rows": 0, "functions": {"friend.evil:f": "another file"}}
+    (run / "checkpoint.pt").write_bytes(serialized(state))
+    (run / "metrics.json").write_text("[]")
+    with (
+        trusting(),
+        pytest.raises(ValueError, match=r"'friend\.evil:f' must be the function that the run"),
+    ):
+        load_pcn(run)
+
+
 def test_a_plain_pickle_is_no_checkpoint(tmp_path: Path, marker: Path) -> None:
     (tmp_path / "model.pt").write_bytes(pickle.dumps(Payload(marker)))
     with pytest.raises(ValueError, match=r"model\.pt is damaged: its checksum is wrong or missing"):
