@@ -366,7 +366,7 @@ class Run:
         ):  # which are trusted; what else a checkpoint names is not imported
             if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
-                    f"{function!r} must be the function that the run in {self.folder} was begun with, but the file of its "
+        for function in sorted(paths_in(self.config())):  # trusted; what only a checkpoint names is not imported
                     "module has changed; restore that file, or begin again in a new folder"
                 )
         try:
