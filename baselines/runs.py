@@ -361,13 +361,11 @@ class Run:
             ValueError: It is damaged, or the state of another kind of training.
         """
         state = self.checkpoint()
-        for function in sorted(
-            paths_in(self.config())
-        ):  # which are trusted; what else a checkpoint names is not imported
+        for function in sorted(paths_in(self.config())):  # trusted; what only a checkpoint names is not imported
             if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
-        for function in sorted(paths_in(self.config())):  # trusted; what only a checkpoint names is not imported
-                    "module has changed; restore that file, or begin again in a new folder"
+                    f"{function!r} must be the function that {self.folder} was begun with, but its module's file has "
+                    "changed; restore that file, or begin again in a new folder"
                 )
         try:
             restore(state)
