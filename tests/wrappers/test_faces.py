@@ -537,9 +537,9 @@ def test_nothing_changes_rewards_above_a_vector(make: Callable[..., Any]) -> Non
 @pytest.mark.parametrize("make", [Env, Vector, Parallel])
 def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> None:
     for wrap, why in (
-        (FairnessPenalty, "env must have no Penalty yet, a second FairnessPenalty would count"),
-        (SocialReward, "env must have no SocialUtility yet, a second SocialReward would take utilities"),
-        (RecordFairness, "env must have no Recorder yet, RecordFairness tells of one set of rewards"),
+        (FairnessPenalty, "env must have no FairnessPenalty yet, a second FairnessPenalty would count"),
+        (SocialReward, "env must have no SocialReward yet, a second SocialReward would take utilities"),
+        (RecordFairness, "env must have no RecordFairness yet, RecordFairness tells of one set of rewards"),
     ):
         env: Any = HideSensitive(wrap(make(**SIZE)))
         with pytest.raises(ValueError, match=why):
@@ -548,10 +548,12 @@ def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> N
 
 
 def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
-    env: Any = FairnessPenalty(FairnessPenalty(Env(**SIZE)), notion="SP", history=SlidingWindow(9))
-    with pytest.raises(ValueError, match="env must have no GapPenalty yet, give one FairnessPenalty all notions"):
-        FairnessPenalty(env, notion="consistency", history=SlidingWindow(9))
-    with pytest.raises(ValueError, match="env must have no ReportedProbs yet, one policy's probabilities"):
+    refused = "env must have no FairnessPenalty yet, give one FairnessPenalty all notions"
+    for below in ({}, {"notion": "SP", "history": SlidingWindow(9)}):
+        env: Any = FairnessPenalty(Env(**SIZE), **below)
+        with pytest.raises(ValueError, match=refused):
+            FairnessPenalty(env, notion="consistency", history=SlidingWindow(9))
+    with pytest.raises(ValueError, match="env must have no ReportActionProbs yet, one policy's probabilities"):
         ReportActionProbs(ReportActionProbs(Env(**SIZE), "uniform"), "uniform")
 
 
