@@ -549,7 +549,8 @@ def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> N
 
 def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
     refused = "env must have no FairnessPenalty yet, give one FairnessPenalty all notions"
-    for below in ({}, {"notion": "SP", "history": SlidingWindow(9)}):
+    kinds: list[dict[str, Any]] = [{}, {"notion": "SP", "history": SlidingWindow(9)}]
+    for below in kinds:
         env: Any = FairnessPenalty(Env(**SIZE), **below)
         with pytest.raises(ValueError, match=refused):
             FairnessPenalty(env, notion="consistency", history=SlidingWindow(9))
