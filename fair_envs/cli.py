@@ -354,9 +354,9 @@ def start_training(
     typer.echo(f"saved {folder}; measure it with: {program} evaluate {folder}")
 
 
-def trusting_program(settings: Mapping[str, Any]) -> str:
-    """Return how the command line is called where these settings are read from a file again."""
-    return "fair-envs --trust" if paths_in(settings) else "fair-envs"
+def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) -> str:
+    """Return how the command line is called where these settings are read from a file again; see `paths_in`."""
+    return "fair-envs --trust" if paths_in(settings, but=but) else "fair-envs"
 
 
 def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> "TrainingKind":
@@ -837,6 +837,7 @@ def design(
     from fair_envs.search import report
     from fair_envs.search.design import begun
     from fair_envs.search.design import design as search_for
+    from fair_envs.search.settings import NEVER_IMPORTED
 
     texts = {"policy": policy, "sampler": sampler, "objectives": objective, "flip": flip}
     counts = {"trials": trials, "batch": batch, "episodes": episodes, "least_episodes": least_episodes, "seed": seed}
@@ -852,8 +853,8 @@ def design(
     told = {"--storage": storage and "URL", "--name": name, "--trials": trials, "--price": price, "--choose": choose}
     told |= {"--engine": engine, "--jobs": jobs}
     words = [str(word) for pair in told.items() if pair[1] is not None for word in pair]
-    stored = {name: value for name, value in search.as_dict().items() if name != "objectives"}
-    again = f"{trusting_program(stored)} {shlex.join(['design', '--out', str(folder), '--resume', *words])}"
+    again = shlex.join(["design", "--out", str(folder), "--resume", *words])
+    again = f"{trusting_program(search.as_dict(), but=NEVER_IMPORTED)} {again}"
     place: dict[str, Any] = {"storage": storage, "name": name, "engine": engine or PROCESSES, "jobs": jobs}
     begun(search, out=folder, **place)
     with resumable(again), progress_bar("trials", total=search.trials + 2, shown=progress) as each:

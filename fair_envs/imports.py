@@ -112,7 +112,7 @@ def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Itera
     """
     if _permissions.stored:
         return
-    for path in sorted(paths_in({name: settings[name] for name in settings.keys() - set(but)}) - _permissions.typed):
+    for path in sorted(paths_in(settings, but=but) - _permissions.typed):
         raise ValueError(
             f"{file} names the function {path!r}. It is not imported, because that runs the code of the module "
             f"{path.partition(':')[0]} that is found on this machine; if you know that module and trust the file, pass "
@@ -120,9 +120,9 @@ def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Itera
         )
 
 
-def paths_in(settings: Mapping[str, Any]) -> frozenset[str]:
-    """Return the import paths in plain data."""
-    return typed_in(_texts(settings))
+def paths_in(settings: Mapping[str, Any], *, but: Iterable[str] = ()) -> frozenset[str]:
+    """Return the import paths in plain data; ``but`` names entries whose texts are never imported."""
+    return typed_in(_texts({name: settings[name] for name in settings.keys() - set(but)}))
 
 
 def source_hash(path: str) -> str:
