@@ -13,13 +13,11 @@ import io
 import math
 import platform
 import random
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
-from uuid import uuid4
 
 import numpy as np
 import torch as th
@@ -30,7 +28,7 @@ from stable_baselines3.common.vec_env import VecEnv
 import fair_envs
 from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
-from fair_envs.files import damaged, read_json, replace_file, said, write_json, writing
+from fair_envs.files import appearing, check_new, damaged, read_json, replace_file, said, write_json, writing
 from fair_envs.imports import paths_in, refuse_stored_paths, source_hash
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
@@ -184,11 +182,14 @@ class Run:
     Attributes:
         folder: Where it is.
         rows: The metrics, one row for each rollout.
+        unlogged: What the learner had recorded, but not yet written as a row, when the checkpoint was written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rows: list[Row] = []
+        self.unlogged: Mapping[str, Any] = {}
+        self._state: dict[str, Any] | None = None  # of the checkpoint with which the run was opened, until it is used
 
     @cached_property
     def _made_from(self) -> dict[str, Any]:
@@ -199,12 +200,6 @@ class Run:
     def place(self) -> dict[str, Any]:
         """Return what a checkpoint says of its run: how many rows of metrics there are, and what it was made from."""
         return {"rows": len(self.rows), **self._made_from}
-
-    @staticmethod
-    def check_new(folder: Path) -> None:
-        """Raise FileExistsError if there is something already."""
-        if folder.exists():
-            raise FileExistsError(f"out must be a new folder, or one to resume, got {folder}, which exists")
 
     @staticmethod
     def check_begun(folder: Path) -> None:
@@ -232,7 +227,7 @@ class Run:
             ValueError: The run has other settings, is damaged, or is being written by another process.
         """
         if not resume:
-            cls.check_new(folder)
+            check_new(folder)
             need_tensorboard()
             model = make()  # before the folder is made: bad parameters leave nothing behind
             run = cls.create(folder, config)
@@ -255,16 +250,9 @@ class Run:
         Raises:
             FileExistsError: Another run was faster.
         """
-        part = folder.with_name(f".{folder.name}-{uuid4().hex}")
-        part.mkdir(parents=True)
-        write_json(part / "config.json", config)
-        write_json(part / "versions.json", versions())
-        try:
-            part.rename(folder)
-        except OSError:
-            shutil.rmtree(part)
-            cls.check_new(folder)
-            raise
+        with appearing(folder, new=True) as part:
+            write_json(part / "config.json", config)
+            write_json(part / "versions.json", versions())
         return cls(folder)
 
     @classmethod
@@ -290,7 +278,7 @@ class Run:
                 raise damaged(
                     folder / "metrics.json", f"it must hold the {state['rows']} rows that checkpoint.pt counts on"
                 )
-            run.rows = rows[: state["rows"]]
+            run.rows, run.unlogged, run._state = rows[: state["rows"]], state["unlogged"], state
         elif (folder / "metrics.json").exists():
             raise damaged(folder, "it has metrics.json, but no checkpoint.pt")
         return run
@@ -348,19 +336,24 @@ class Run:
         """
         if not self.has_checkpoint:
             raise FileNotFoundError(f"run must be a folder with checkpoint.pt, got {self.folder}")
-        state = read_weights(self.folder / "checkpoint.pt")
+        path = self.folder / "checkpoint.pt"
+        state = read_weights(path)
         if not isinstance(state.get("rows"), int):
-            raise damaged(self.folder / "checkpoint.pt", "it does not say how many rows of metrics belong to it")
+            raise damaged(path, "it does not say how many rows of metrics belong to it")
+        try:
+            state["unlogged"] = dict(state["unlogged"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(path, "it does not say which values were recorded for the next row") from error
         return state
 
     def take_up(self, restore: Callable[[Mapping[str, Any]], object]) -> None:
-        """Hand the state that was written last to what restores it.
+        """Pass the checkpoint with which the run was opened to a function that restores it, and forget it.
 
         Raises:
-            FileNotFoundError: None was written.
+            FileNotFoundError: There was no checkpoint.
             ValueError: It is damaged, or the state of another kind of training.
         """
-        state = self.checkpoint()
+        state, self._state = self._state or self.checkpoint(), None
         for function in sorted(paths_in(self.config())):  # trusted; what only a checkpoint names is not imported
             if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
@@ -390,7 +383,7 @@ class Run:
         """
         board = Board(self.folder / "tensorboard", step=model.num_timesteps)
         logger = RunLogger(str(self.folder), [Metrics(self), board], iterations=iterations)
-        for name, value in self.checkpoint()["unlogged"] if self.has_checkpoint else ():
+        for name, value in self.unlogged.items():
             logger.record(name, math.nan if value is None else value)
         model.set_logger(logger)
         try:

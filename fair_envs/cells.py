@@ -8,18 +8,16 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.files import damaged, read_json, said
+from fair_envs.files import appearing, damaged, read_json, said
 from fair_envs.metrics.returns import Returns
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
@@ -105,28 +103,6 @@ def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDAr
         raise
     except Exception as error:  # whatever a damaged archive leads to
         raise damaged(folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {said(error)})") from error
-
-
-@contextmanager
-def appearing(done: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``done`` in the end, unless that has appeared meanwhile or an error came."""
-    done.parent.mkdir(parents=True, exist_ok=True)
-    part = done.parent / f".{done.name}-{uuid4().hex}"
-    part.mkdir()  # not tempfile.mkdtemp: colleagues may read results where they may read other files
-    try:
-        yield part
-        move(part, done)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def move(part: Path, done: Path) -> None:
-    """Rename a folder; leave it where it is if there is one of that name, even since a moment ago."""
-    try:
-        os.replace(part, done)
-    except OSError:
-        if not done.exists():
-            raise
 
 
 def merge(sources: Sequence[Path], folder: Path) -> int:

@@ -24,7 +24,8 @@ from threading import Thread
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from fair_envs.cells import Job, appearing, is_done, run_cell
+from fair_envs.cells import Job, is_done, run_cell
+from fair_envs.files import appearing
 from fair_envs.imports import Permissions, permissions, permit
 from fair_envs.stopping import SIGNALS, disregard, stoppable
 

@@ -4,12 +4,14 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 LOCK = "writing.lock"
 T = TypeVar("T")
@@ -56,6 +58,39 @@ def damaged(path: Path, how: str) -> ValueError:
 def said(error: BaseException) -> str:
     """Return the first line of what an error says."""
     return str(error).partition("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def appearing(folder: Path, *, new: bool = False) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``folder`` in the end, whole or not at all.
+
+    Args:
+        folder: What it becomes, unless an error comes or there is one of that name, even since a moment ago.
+        new: Whether it is an error if there is one.
+
+    Raises:
+        FileExistsError: There is one.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = folder.with_name(f".{folder.name}-{uuid4().hex}")
+    part.mkdir()  # not tempfile.mkdtemp: colleagues may read results where they may read other files
+    try:
+        yield part
+        try:
+            os.replace(part, folder)
+        except OSError:
+            if new:
+                check_new(folder)
+            if not folder.exists():
+                raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def check_new(folder: Path) -> None:
+    """Raise FileExistsError if there is something of that name already."""
+    if folder.exists():
+        raise FileExistsError(f"out must be a new folder, or one to resume, got {folder}, which exists")
 
 
 # One writer at a time -----------------------------------------------------------------------------------------------

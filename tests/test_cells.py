@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fair_envs import cells
-from fair_envs.cells import appearing, merge, read_returns, returns_arrays, run_cell, sources
+from fair_envs.cells import merge, read_returns, returns_arrays, run_cell, sources
+from fair_envs.files import appearing
 from fair_envs.metrics.returns import Returns
 from tests.jobs import Failing, Square
 

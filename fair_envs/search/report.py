@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import fair_envs
-from fair_envs.cells import appearing
+from fair_envs.files import appearing
 from fair_envs.metrics import Estimate
 from fair_envs.search.design import Found, defined, distinct
 from fair_envs.search.objectives import Objective, numbers

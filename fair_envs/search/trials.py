@@ -18,6 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from fair_envs.files import said
 from fair_envs.search.settings import Search, check_same
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ class Trials:
                 )
             self._study.set_user_attr(SETTINGS, search.as_dict())
         except (SQLAlchemyError, ImportError, StorageInternalError) as error:
-            raise ValueError(f"storage must be the URL of a database, got {self._url!r}: {said(error, url)}") from None
+            raise ValueError(f"storage must be the URL of a database, got {self._url!r}: {_said(error, url)}") from None
 
     # ------------------------------------------------------------------------------------------------ what is done
 
@@ -162,7 +163,7 @@ class Trials:
         except Exception as error:
             raise ValueError(
                 f"storage must hold a search as fair-envs writes it, got {self._url}, which is damaged "
-                f"({type(error).__name__}: {said(error, self._url)}); restore it from a copy, or begin again elsewhere"
+                f"({type(error).__name__}: {_said(error, self._url)}); restore it from a copy, or begin again elsewhere"
             ) from error
 
     def _all(self) -> list[FrozenTrial]:
@@ -320,14 +321,13 @@ def shown(url: str) -> str:
         return url
 
 
-def said(error: BaseException, url: str) -> str:
+def _said(error: BaseException, url: str) -> str:
     """Return what an error says, without the database's password."""
     try:
         password = make_url(url).password
     except (SQLAlchemyError, ValueError):
         password = None
-    text = str(error).split("\n")[0]
-    return text.replace(str(password), "***") if password else text
+    return said(error).replace(str(password), "***") if password else said(error)
 
 
 def _lists(series: Mapping[str, Floats]) -> dict[str, list[float]]:
