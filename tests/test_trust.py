@@ -132,7 +132,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(tmp_path: Path, marker: Pat
 
 def test_a_function_that_only_a_checkpoint_names_is_not_imported(tmp_path: Path, marker: Path) -> None:
     run = Run.create(tmp_path / "run", config().as_dict())
-    state = {"rows": 0, "functions": {"friend.evil:f": ""}, "learner": {}}
+    state = {"rows": 0, "unlogged": [], "functions": {"friend.evil:f": ""}, "learner": {}}
     (run.folder / "checkpoint.pt").write_bytes(serialized(state))
     (run.folder / "metrics.json").write_text("[]")
     with pytest.raises(ValueError, match=r"checkpoint\.pt is damaged: it does not fit"):
@@ -142,7 +142,7 @@ def test_a_function_that_only_a_checkpoint_names_is_not_imported(tmp_path: Path,
 
 def test_a_function_that_was_changed_since_the_checkpoint_is_refused(tmp_path: Path, marker: Path) -> None:
     run = run_of(tmp_path / "run", **RUNS["pcn"])
-    state = {"rows": 0, "functions": {"friend.evil:f": "another file"}}
+    state = {"rows": 0, "unlogged": [], "functions": {"friend.evil:f": "another file"}}
     (run / "checkpoint.pt").write_bytes(serialized(state))
     (run / "metrics.json").write_text("[]")
     with (

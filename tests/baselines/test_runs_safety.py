@@ -167,6 +167,13 @@ def test_a_resumed_run_goes_on_from_the_rows_and_values_of_its_checkpoint(run: R
         assert logger.name_to_value["loss"] == 0.5 and math.isnan(logger.name_to_value["gap"])
 
 
+def test_a_checkpoint_without_what_every_checkpoint_says_is_damaged(run: Run) -> None:
+    for lacking in ({"rows": None}, {"unlogged": None}, {"unlogged": [1]}):
+        run.write(state(**lacking))
+        with pytest.raises(ValueError, match=r"checkpoint\.pt is damaged: it does not say"):
+            Run.open(run.folder)
+
+
 def test_tensorboard_forgets_what_came_after_the_step_from_which_a_run_goes_on(run: Run) -> None:
     events: Any = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     for begun, values in ((0, {10: 1.0, 11: 2.0}), (10, {11: 3.0})):
