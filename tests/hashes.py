@@ -170,9 +170,7 @@ def main() -> int:
     """Write or compare; the exit code is 1 if something differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write tests/hashes.json anew")
-    parser.add_argument(
-        "--only", default="", metavar="TEXT", help="those with this in their name"
-    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="those with this in their name")
     given = parser.parse_args()
     if given.write:
         parameters = {env_id: parameter_sets(env_id) for env_id in TABLE}

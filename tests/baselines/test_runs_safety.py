@@ -1,12 +1,16 @@
 """A run's files: each is replaced whole, in an order that can be read at any moment, and loading them runs no code."""
 
 import csv
+import hashlib
+import json
 import math
 import os
 import pickle
 import resource
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ import torch as th
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
-from fair_envs.files import replace_file
+from fair_envs.files import replace_file, write_json
 
 
 def state(**entries: Any) -> bytes:
@@ -165,6 +169,45 @@ def test_a_resumed_run_goes_on_from_the_rows_and_values_of_its_checkpoint(run: R
     with opened.log(Learner()) as logger:
         assert table(opened) == [{"loss": "1.0"}]
         assert logger.name_to_value["loss"] == 0.5 and math.isnan(logger.name_to_value["gap"])
+
+
+def test_a_run_is_made_once(run: Run) -> None:
+    before = run.config()
+    with pytest.raises(FileExistsError, match=r"out must be a new folder, or one to resume, got .*run, which exists"):
+        Run.create(run.folder, {"seed": 1})
+    assert run.config() == before and [path.name for path in run.folder.parent.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("rows", [[], [1.0]], ids=["too few", "no rows"])
+def test_metrics_that_are_not_those_of_the_checkpoint_are_damaged(rows: list[Any], run: Run) -> None:
+    (run.folder / "metrics.json").write_text(json.dumps(rows))
+    with pytest.raises(ValueError, match=r"metrics\.json is damaged: it must hold the 1 rows that checkpoint\.pt"):
+        Run.open(run.folder)
+
+
+def test_settings_that_a_record_does_not_take_are_named(run: Run) -> None:
+    @dataclass
+    class Settings:
+        seed: int
+        steps: int
+
+        def __post_init__(self) -> None:
+            if self.steps < 1:
+                raise ValueError(f"steps must be at least 1, got {self.steps}")
+
+    for given, how in (({"seed": 0}, "'steps'"), ({"seed": 0, "steps": 0}, "steps must be at least 1, got 0")):
+        write_json(run.folder / "config.json", given)
+        with pytest.raises(ValueError, match=rf"config\.json is damaged: .*{how}"):
+            run.settings(Settings)
+
+
+def test_the_checksum_is_the_archives_comment(run: Run) -> None:
+    path = run.folder / "checkpoint.pt"
+    with zipfile.ZipFile(path) as archive:
+        comment = archive.comment
+    unsealed = path.read_bytes().removesuffix(comment)[:-2] + bytes(2)
+    assert comment == b"sha256:" + hashlib.sha256(unsealed).hexdigest().encode()
+    assert th.load(path, weights_only=True)["mark"] == "first"  # PyTorch reads it as any other
 
 
 def test_a_checkpoint_without_what_every_checkpoint_says_is_damaged(run: Run) -> None:
