@@ -284,6 +284,16 @@ def test_free_units_report_after_each_incident_in_ml_fairness_gym() -> None:
     assert play(1, 0, extra_probability=1.0, extras="per_incident")["false_alarms"][0, 0] == 0
 
 
+@uncompiled
+def test_no_more_reports_are_shown_than_the_space_has_room_for() -> None:
+    lanes = town(miss_probability=1.0, extra_probability=1.0, extras="per_incident", observation="authors")
+    let(lanes, incidents=[6_000, 0, 0, 0, 0])
+    step = send(lanes, [0] * 6)
+    assert lanes.records["false_alarms"][0, 0] == 6 * 6_000
+    space = lanes.rules.observation_space(lanes.rules.params)
+    assert step.observation.max() == 2**15 - 1 == space.high.max()
+
+
 def test_a_certain_search_is_the_short_way() -> None:
     for incidents in (0, 3, 9):
         short, long = play(50, incidents), play(50, incidents, extra_probability=1e-12)

@@ -150,6 +150,12 @@ def search(lane, params, k):
     lane.false_alarms[k] = made_up
 
 
+@rule
+def seen(lane, k):
+    """Return how many incidents the units report, false ones too, up to the most that an observation shows."""
+    return min(LARGEST_COUNT, lane.found[k] + lane.false_alarms[k])
+
+
 # ----------------------------------------------------------------------------------------------- a step
 
 
@@ -176,7 +182,7 @@ def count(lane, params):
     """Add the step to the sums over the window, in place of the oldest one, and over the episode."""
     oldest, sums = lane.past[lane.oldest], lane.sums
     for k in range(params.locations):
-        put(oldest, sums, SEEN, k, min(LARGEST_COUNT, lane.found[k] + lane.false_alarms[k]))
+        put(oldest, sums, SEEN, k, seen(lane, k))
         put(oldest, sums, OCCURRED, k, lane.incidents[k])
         if params.share_penalty > 0:
             put(oldest, sums, SENT, k, lane.units[k])
@@ -265,7 +271,7 @@ def write_counts(lane, params, row, again):
     """Write discovered, occurred, units and ratio of all locations, as they are."""
     locations = params.locations
     for k in range(locations):
-        tell(row, again, k, lane.found[k] + lane.false_alarms[k])
+        tell(row, again, k, seen(lane, k))
         tell(row, again, locations + k, lane.incidents[k])
         tell(row, again, 2 * locations + k, lane.units[k])
         tell(row, again, 3 * locations + k, ratio(lane, k))
@@ -277,7 +283,7 @@ def write_scaled(lane, params, row, again):
     locations, units = params.locations, params.units
     for k in range(locations):
         place = k
-        tell(row, again, place, scaled(lane.found[k] + lane.false_alarms[k], units))
+        tell(row, again, place, scaled(seen(lane, k), units))
         place += locations
         if params.told == ALL:
             tell(row, again, place, scaled(lane.incidents[k], units))
