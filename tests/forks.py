@@ -81,7 +81,8 @@ class Forks:
         self._server.stdin.flush()
         status = int(self._server.stdout.readline())
         done = CompletedProcess(["python", *arguments], status, out.read_text(), err.read_text())
-        out.unlink(), err.unlink()
+        for file in (out, err):
+            file.unlink()
         return done
 
     def close(self) -> None:

@@ -218,9 +218,7 @@ def test_pettingzoo_seed_tests(kind: Kind) -> None:
 @pytest.mark.nojit
 def test_pettingzoo_max_cycles_test(kind: Kind) -> None:
     if (kind.env_id == "FairAttention-v0") is COMPILED:
-        pytest.skip(
-            "attention has another layout in four steps: it runs with NUMBA_DISABLE_JIT=1, and all others without"
-        )
+        pytest.skip("a layout of its own runs with NUMBA_DISABLE_JIT=1, and all others without")
     if ends_early(kind) or fair_envs.make_rules(kind.env_id, **kind.keywords).leaving_field is not None:
         pytest.skip("its episodes can end before the horizon")
     made = kind.module
@@ -654,9 +652,7 @@ def test_spaces_are_the_same_objects_at_every_call(kind: Kind) -> None:
 
 @each
 def test_observations_lie_in_their_spaces(kind: Kind) -> None:
-    layout = (
-        {"window": HORIZON} if kind.env_id == "FairAttention-v0" else {}
-    )  # that of the other tests, not of 60 steps
+    layout = {"window": HORIZON} if kind.env_id == "FairAttention-v0" else {}  # that of the other tests
     env = single(kind, horizon=60, **layout)
     for played in play_single(env, seed=3, steps=120):
         check_observations([played[0]], env.observation_space)

@@ -15,9 +15,9 @@ from tests.forks import Forks
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "adding-an-environment.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What PyTorch imports for its first optimizer takes as long as all the rest.
-LIBRARIES = ("gymnasium", "moocore", "numba", "pettingzoo.test", "pygame", "scipy.stats", "stable_baselines3")
-LIBRARIES += ("torch._dynamo",)
+# The last of them is what PyTorch imports for the first optimizer, which takes as long as all the rest.
+LIBRARIES = ["gymnasium", "moocore", "numba", "pettingzoo.test", "pygame", "scipy.stats", "stable_baselines3"]
+LIBRARIES += ["torch._dynamo"]
 FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
