@@ -11,14 +11,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.files import appearing, damaged, read_json, said
-from fair_envs.metrics.returns import Returns
+
+if TYPE_CHECKING:
+    from fair_envs.metrics.returns import Returns
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
 SHOWING = {
@@ -125,16 +127,18 @@ def merge(sources: Sequence[Path], folder: Path) -> int:
 # Returns in a cell's arrays -------------------------------------------------------------------------------------------
 
 
-def returns_arrays(name: str, returns: Returns) -> dict[str, NDArray[Any]]:
+def returns_arrays(name: str, returns: "Returns") -> dict[str, NDArray[Any]]:
     """Return the arrays of returns under flat names that begin with ``name``, for `read_returns`."""
     attributes = {f"{name}/{key}": np.asarray(codes) for key, codes in returns.attributes.items()}
     return {f"{name}/values": np.asarray(returns.values), **attributes}
 
 
-def read_returns(name: str, arrays: Mapping[str, NDArray[Any]]) -> Returns | None:
+def read_returns(name: str, arrays: Mapping[str, NDArray[Any]]) -> "Returns | None":
     """Return what `returns_arrays` kept under a name; None if there is nothing."""
     if f"{name}/values" not in arrays:
         return None
     prefix = f"{name}/"
     attributes = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
+    from fair_envs.metrics.returns import Returns  # Numba with it, which a worker need not wait for
+
     return Returns(attributes.pop("values"), attributes=attributes)

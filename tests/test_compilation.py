@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from numba import njit
 import fair_envs
 from fair_envs import compilation
 from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
+from tests.forks import Forks
 
 PACKAGE = Path(fair_envs.__file__).parent
 
@@ -103,6 +104,7 @@ def play(rules):
         lanes.advance(np.zeros((1, 1), np.int64))
     return int(lanes.records["position"][0])
 '''
+POSITION = 991
 PLAY = "from walk import *\nprint(play(Walk()))\n"
 COUNT_HITS = """
 from fair_envs.core import kernels
@@ -114,26 +116,60 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 """
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    """Return a folder with a copy of the package, a toy environment outside it, and an empty cache."""
-    ignored = shutil.ignore_patterns("__pycache__", "wrappers", "baselines", "metrics", "reproduction")
-    shutil.copytree(PACKAGE, tmp_path / "fair_envs", ignore=ignored)
-    (tmp_path / "walk.py").write_text(RULES)
-    (tmp_path / "constants.py").write_text(CONSTANTS)
-    (tmp_path / "elsewhere").mkdir(exist_ok=True)
-    (tmp_path / "elsewhere" / "deep.py").write_text(ELSEWHERE)
-    return tmp_path
+Run = Callable[..., str]
 
 
-def run(world: Path, program: str = PLAY, **environment: str) -> str:
-    """Return what a program prints in a process of its own."""
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Yield a process that has imported what the package needs, but nothing of the package."""
+    found = Forks("numba", "gymnasium", "pettingzoo", "scipy.special", options=("-W", "error"))
+    yield found
+    found.close()
+
+
+def environment_of(world: Path, **changes: str) -> dict[str, str]:
+    """Return the environment of programs that use a folder's copy of the package."""
     known = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     settings = {"PYTHONPATH": str(world), "PYTHONDONTWRITEBYTECODE": "1", "FAIR_ENVS_CACHE": str(world / "cache")}
-    command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, env={**known, **settings, **environment}, cwd=world, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return {**known, **settings, **changes}
+
+
+def runner(world: Path, forks: Forks) -> Run:
+    """Return a function that returns what a program prints in a process of its own, with changes of the environment."""
+
+    def run(program: str = PLAY, *arguments: str, **changes: str) -> str:
+        done = forks.run(program, *arguments, folder=world, environment=environment_of(world, **changes))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def played(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a copy of the package, a toy environment outside it, and a cache of what it compiled."""
+    world = tmp_path_factory.mktemp("played") / "world"
+    ignored = shutil.ignore_patterns("__pycache__", "wrappers", "baselines", "metrics", "reproduction")
+    shutil.copytree(PACKAGE, world / "fair_envs", ignore=ignored)
+    (world / "walk.py").write_text(RULES)
+    (world / "constants.py").write_text(CONSTANTS)
+    (world / "elsewhere").mkdir()
+    (world / "elsewhere" / "deep.py").write_text(ELSEWHERE)
+    runner(world, forks)()
+    assert len(kept(world)) == 3  # one of each loop
+    return world
+
+
+@pytest.fixture
+def world(played: Path, tmp_path: Path) -> Path:
+    """Return a copy of that folder."""
+    return Path(shutil.copytree(played, tmp_path / "world"))
+
+
+@pytest.fixture
+def run(world: Path, forks: Forks) -> Run:
+    """Return a function that runs programs in the copy."""
+    return runner(world, forks)
 
 
 def kept(world: Path) -> dict[str, int]:
@@ -149,10 +185,12 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
-    first = run(world)
+    """A fresh process, in which texts have other hashes than in the first."""
     files = kept(world)
-    assert len(files) == 3  # one of each loop
-    assert run(world, PLAY + COUNT_HITS).split() == [first, "3"]
+    command = [sys.executable, "-W", "error", "-c", PLAY + COUNT_HITS]
+    done = subprocess.run(command, env=environment_of(world), cwd=world, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(POSITION), "3"]
     assert kept(world) == files
 
 
@@ -166,15 +204,15 @@ def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
     ],
     ids=["in the package", "in the rules", "in a file beside the rules", "in another package"],
 )
-def test_an_edit_is_seen(world: Path, file: str, old: str, new: str) -> None:
-    before = run(world)
+def test_an_edit_is_seen(world: Path, run: Run, file: str, old: str, new: str) -> None:
+    assert run() == str(POSITION)
     edit(world / file, old, new)
-    after = run(world)
-    assert before != after
-    assert after == run(world, NUMBA_DISABLE_JIT="1")
+    after = run()
+    assert after != str(POSITION)
+    assert after == run(NUMBA_DISABLE_JIT="1")
 
 
-def test_rules_of_one_name_are_not_mixed_up(world: Path) -> None:
+def test_rules_of_one_name_are_not_mixed_up(world: Path, run: Run) -> None:
     """Two classes that a function makes have one name and one source, yet other rules."""
     program = """
 from walk import *
@@ -191,30 +229,30 @@ def faster(factor):
     Faster.step = staticmethod(step)
     return Faster
 
-print(play(faster({0})()), play(faster({1})()))
+print(*(play(faster(factor)()) for factor in map(int, sys.argv[1:])))
 """
-    (world / "programs.py").write_text(program.format(5, 7))
-    assert run(world, "import programs") == "10 14"
-    assert run(world, "import programs") == "10 14"
+    (world / "programs.py").write_text(program)
+    assert run("import programs", "5") == "10"
+    assert run("import programs", "7", "5") == "14 10"
 
 
-def test_rules_without_a_file_work(world: Path) -> None:
+def test_rules_without_a_file_work(run: Run) -> None:
     """As in a notebook."""
     program = PLAY + "class Here(Walk):\n    pass\nprint(play(Here()))"
-    here, there = run(world, program).split()
+    here, there = run(program).split()
     assert here == there
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(world: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_done_without(world: Path, run: Run) -> None:
     (world / "file").write_text("no folder")
-    assert run(world, FAIR_ENVS_CACHE=str(world / "file" / "cache")) == run(world)
+    assert run(FAIR_ENVS_CACHE=str(world / "file" / "cache")) == str(POSITION)
 
 
-def test_a_full_disk_is_no_error(world: Path) -> None:
+def test_a_full_disk_is_no_error(world: Path, run: Run) -> None:
     """The size of a file is limited here instead."""
-    first = run(world, FILL_THE_DISK + PLAY)
+    shutil.rmtree(world / "cache")
+    assert run(FILL_THE_DISK + PLAY) == str(POSITION)
     assert not kept(world)
-    assert first == run(world)
 
 
 class Store:
@@ -444,9 +482,9 @@ def test_a_private_group_is_named_as_its_only_member(
     assert compilation._is_private(1000) is private
 
 
-def test_uncompiled_rules_give_the_same(world: Path) -> None:
-    assert run(world, NUMBA_DISABLE_JIT="1") == run(world)
-    assert not any(str(path).endswith(".kernel") for path in kept(world)) or COMPILED
+def test_uncompiled_rules_give_the_same(world: Path, run: Run) -> None:
+    assert run(NUMBA_DISABLE_JIT="1", FAIR_ENVS_CACHE=str(world / "empty")) == run() == str(POSITION)
+    assert not (world / "empty").exists()
 
 
 @pytest.mark.skipif(not COMPILED, reason="there is nothing but Python")
@@ -526,32 +564,54 @@ def test_the_cache_is_where_the_user_says(monkeypatch: Any, tmp_path: Path) -> N
     assert cache_folder() == tmp_path / "own"
 
 
+TRAIL = '''
+from walk import *
+
+
+class TrailParams(NamedTuple):
+    horizon: int = 5
+    length: int = 1
+
+
+@rule
+def mark(lane, first, end):
+    """Calls itself twice, so that its machine code stays a function of its own."""
+    if end - first > 1:
+        mark(lane, first, (first + end) // 2)
+        mark(lane, (first + end) // 2, end)
+    else:
+        lane.trail[first] = 10 * len(lane.trail) + first
+
+
+@rule
+def start(lane, params):
+    mark(lane, 0, len(lane.trail))
+
+
+class Trail(Walk):
+    name, Params = "trail", TrailParams
+    start = staticmethod(start)
+
+    def lane(self, params):
+        return [("position", np.int64), ("trail", np.int64, (params.length,)), ("last", np.int64)]
+'''
 LAYOUTS = """
-import hashlib
-import sys
+from fair_envs.core import kernels
+from trail import *
 
-from fair_envs.core import Lanes
-from fair_envs.envs.harvest.rules import Harvest
-
-for agents in map(int, sys.argv[1:]):
-    lanes = Lanes(Harvest(agents=agents, width=6, height=5, red_bushes=3, blue_bushes=3, lifespan=10, horizon=9), 2)
+for length in map(int, sys.argv[1:]):
+    lanes = Lanes(Trail(length=length), 2)
     lanes.seed(0)
     lanes.restart()
-    print(hashlib.sha256(lanes.records.tobytes()).hexdigest())
+    print(*lanes.records["trail"][1], lanes.records["last"][1])
+print(sum(kernels(Trail)["begin"].stats.cache_hits.values()), "loaded")
 """
 
 
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
-def test_layouts_that_other_processes_compiled_do_not_mix(tmp_path: Path) -> None:
+def test_layouts_that_other_processes_compiled_do_not_mix(world: Path, run: Run) -> None:
     """Each first process gives its layout the same number; symbols named by it would meet in the third."""
-
-    def digests(*agents: int) -> list[str]:
-        environment = {**os.environ, "FAIR_ENVS_CACHE": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
-        done = subprocess.run(
-            [sys.executable, "-c", LAYOUTS, *map(str, agents)], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout.split()
-
-    alone = digests(3) + digests(2)
-    assert digests(3, 2) == alone
+    (world / "trail.py").write_text(TRAIL)
+    assert run(LAYOUTS, "3").splitlines() == ["30 31 32 0", "0 loaded"]
+    assert run(LAYOUTS, "2").splitlines() == ["20 21 0", "0 loaded"]
+    assert run(LAYOUTS, "3", "2").splitlines() == ["30 31 32 0", "20 21 0", "2 loaded"]

@@ -3,15 +3,21 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+
+from tests.forks import Forks
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "adding-an-environment.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# The last of them is what PyTorch imports for the first optimizer, which takes as long as all the rest.
+LIBRARIES = ["gymnasium", "moocore", "numba", "pettingzoo.test", "pygame", "scipy.stats", "stable_baselines3"]
+LIBRARIES += ["torch._dynamo"]
 FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,40 +51,43 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def run(checkout: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=540)
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Yield a process that has imported what the documents' programs need, but nothing of the package."""
+    options = ("-W", "error::DeprecationWarning:__main__")
+    found = Forks(*(name for name in LIBRARIES if find_spec(name.partition(".")[0])), options=options)
+    yield found
+    found.close()
 
 
-def test_the_tutorials_environment_passes_the_contract_test(checkout: Path) -> None:
-    done = run(
-        checkout,
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests/test_contract.py",
-        "-k",
-        "FairWell",
-    )
+def run(forks: Forks, program: str, *, folder: Path, package: Path) -> CompletedProcess[str]:
+    """Return what a program does in a folder, in a process of its own that imports the package from another."""
+    drawing = {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg"}
+    return forks.run(program, folder=folder, environment={**os.environ, **drawing, "PYTHONPATH": str(package)})
+
+
+def test_the_tutorials_environment_passes_the_contract_test(checkout: Path, forks: Forks) -> None:
+    program = """
+import sys, pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "tests/test_contract.py", "-k", "FairWell"]))
+"""
+    done = run(forks, program, folder=checkout, package=checkout)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert re.search(r"\d\d+ passed", done.stdout), done.stdout[-500:]
 
 
-def test_the_tutorials_environment_reports_who_lives_far_away(checkout: Path) -> None:
+def test_the_tutorials_environment_reports_who_lives_far_away(checkout: Path, forks: Forks) -> None:
     program = """
 import gymnasium, fair_envs
 env = gymnasium.make("FairWell-v0")
 env.reset(seed=0)
 print(env.step([1] * 4)[4]["fair_action"])
 """
-    done = run(checkout, sys.executable, "-c", program)
+    done = run(forks, program, folder=checkout, package=checkout)
     assert done.stdout.strip() == "[1 0 1 0]", done.stdout + done.stderr
 
 
-def test_the_tutorials_environment_has_twins_and_can_hide_who_lives_far_away(checkout: Path) -> None:
+def test_the_tutorials_environment_has_twins_and_can_hide_who_lives_far_away(checkout: Path, forks: Forks) -> None:
     program = """
 import gymnasium, numpy, fair_envs
 from fair_envs.wrappers import HideSensitive, Twins, from_probabilities
@@ -87,26 +96,16 @@ played = Twins(fair_envs.make_rules("FairWell-v0", capacity=200)).run(draw, epis
 print(played.factual.values[0].tolist(), played.counterfactual.values[0].tolist())
 print(HideSensitive(gymnasium.make("FairWell-v0")).reset(seed=0)[0].tolist())
 """
-    done = run(checkout, sys.executable, "-c", program)
+    done = run(forks, program, folder=checkout, package=checkout)
     returns, seen = done.stdout.splitlines()
     assert returns == "[50.0, 25.0, 50.0, 25.0] [50.0, 50.0, 50.0, 50.0]", done.stderr
     assert seen == "[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md", "docs/long-term.md"])
-def test_every_python_block_of_a_page_runs(page: str, tmp_path: Path) -> None:
+def test_every_python_block_of_a_page_runs(page: str, forks: Forks, tmp_path: Path) -> None:
     blocks = [text for kind, text in BLOCK.findall((ROOT / page).read_text()) if kind == "python"]
     assert blocks
     for text in blocks:
-        program = tmp_path / "block.py"
-        program.write_text(text)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg"}
-        done = subprocess.run(
-            [sys.executable, "-W", "error::DeprecationWarning:__main__", str(program)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = run(forks, text, folder=tmp_path, package=ROOT)
         assert done.returncode == 0, text + done.stdout[-1000:] + done.stderr[-3000:]

@@ -26,6 +26,7 @@ from fair_envs.players import loaded_player
 from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
 from tests.baselines.test_training import config
 from tests.test_cli import Said, mistake
+from tests.test_imports import TOWN
 
 HIRING = "FairHiring-v0"
 BIAS = {"horizon": 20, "reward_bias": "friend.evil:f"}
@@ -179,9 +180,6 @@ def test_no_code_of_this_package_reads_models_of_stable_baselines3() -> None:
 
 
 # --------------------------------------------------------------------------------------------------- searches
-
-
-TOWN = {"columns": 2, "rows": 3, "street_length": 3, "hospital": "A1", "cars": 4, "roadworks_share": 0.0, "horizon": 10}
 
 
 def kept_search(folder: Path, **settings: Any) -> Path:

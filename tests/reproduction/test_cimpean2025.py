@@ -14,6 +14,7 @@ from fair_envs.reproduction.decisions import Found, Policies
 from fair_envs.reproduction.farel import MEASURES, Setting, World, tables
 from fair_envs.reproduction.figures import TradeOffs, trade_off_radar
 from fair_envs.reproduction.papers import cimpean2025 as paper
+from tests.jobs import run_here
 
 NAMES = (*MEASURES, PUBLISHED_IF)
 SCALE = paper.Scale(
@@ -216,6 +217,7 @@ def test_the_whole_study_runs_at_a_tiny_scale_and_goes_on(tmp_path: Path, monkey
         parameters={"horizon": 20},
     )
     monkeypatch.setitem(paper.SCALES, "smoke", tiny)
+    monkeypatch.setattr("fair_envs.reproduction.study.run_cells", run_here)
     path = paper.main(scale="smoke", out=tmp_path / "study", jobs=1, progress=False)
     text = path.read_text()
     for words in ("not upper bounds", "### Table 5", "### Table 11", "| HEOM | ours |", "always hires"):

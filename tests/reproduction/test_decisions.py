@@ -92,7 +92,7 @@ def test_a_simple_fraud_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) 
 
 @pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
 def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(algorithm: Any, tmp_path: Path) -> None:
-    cell = SingleCell(world="hiring", algorithm=algorithm, seed=0, steps=20_000, episodes=4, parameters=TINY)
+    cell = SingleCell(world="hiring", algorithm=algorithm, seed=0, steps=5000, episodes=4, parameters=TINY)
     found = read_found(run_cell(cell, tmp_path))
     simple = read_found(run_cell(DesignedCell(world="hiring", episodes=4, parameters=TINY), tmp_path)).policies
     assert found.policies.names == simple.names

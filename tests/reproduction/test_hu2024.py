@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fair_envs.baselines.long_term_training import LongTermTraining
-from fair_envs.engines import run_cells
+from fair_envs.cells import run_cell
 from fair_envs.reproduction.hu import PLOTTED
 from fair_envs.reproduction.papers import hu2024
 from fair_envs.reproduction.papers.hu2024 import SCALES, SHIELDED, SUMMARIES, WORLDS, Arm, Report, cells, summarised
@@ -84,14 +84,13 @@ def test_the_full_scale_has_the_published_networks_and_step_sizes() -> None:
 @pytest.mark.parametrize("world", WORLDS)
 def test_cells_run_and_are_read(world: World, tmp_path: Path) -> None:
     small = LongTermTraining(
-        env_id=ENV_IDS[world], parameters={"horizon": 20}, steps=128, lanes=4, n_steps=16, batch_size=32
+        env_id=ENV_IDS[world], parameters={"horizon": 40}, steps=128, lanes=4, n_steps=16, batch_size=32
     )
-    shared: dict[str, Any] = {"world": world, "episodes": 3, "steps": 10}
+    shared: dict[str, Any] = {"world": world, "episodes": 3, "steps": 40}  # one layout with the other tests
     name = next(iter(AGENTS[world]))
     learned = LearnedCell(training=small, likeliest=True, **shared)
     designed = DesignedCell(name=name, seed=1, **shared)
-    folders = run_cells([learned, designed], tmp_path, progress=False)
-    trained, told = read_process(folders[learned.key]), read_process(folders[designed.key])
+    trained, told = (read_process(run_cell(cell, tmp_path)) for cell in (learned, designed))
     assert trained.seconds > 0 and trained.training["steps"].tolist() == [64, 128]
     assert trained.training["altered"].shape == (2,)
     assert not told.shielded and not told.training and told.seconds == 0

@@ -13,6 +13,7 @@ from fair_envs.reproduction import claims
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers import lamalfa2025 as paper
+from tests.jobs import run_here
 from tests.reproduction.test_experiment import TINY
 from tests.reproduction.test_measures import HORIZON, result
 
@@ -203,6 +204,7 @@ def test_the_study_runs_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         parameters={name: value for name, value in TINY.items() if name != "horizon"},
     )
     monkeypatch.setitem(paper.SCALES, "smoke", tiny)
+    monkeypatch.setattr("fair_envs.reproduction.study.run_cells", run_here)
     report = paper.main(scale="smoke", out=tmp_path / "out", jobs=1, progress=False)
     text = report.read_text()
     assert "| cf | (1, 1) | -38 % / -42 %, 0.25 |" in text

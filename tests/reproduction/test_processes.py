@@ -109,7 +109,7 @@ def test_vaccines_without_effect_count_in_the_published_gap_alone() -> None:
 
 @pytest.mark.parametrize("world", SUMMARIES)
 def test_every_column_of_the_tables_is_measured(world: World) -> None:
-    names = set(series(world, watched(world, next(iter(AGENTS[world])), episodes=2, steps=12)))
+    names = set(series(world, watched(world, next(iter(AGENTS[world])), episodes=2, steps=40)))
     assert {summary.series for summary in SUMMARIES[world].values()} <= names
 
 
