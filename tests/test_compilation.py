@@ -20,7 +20,7 @@ from numba import njit
 import fair_envs
 from fair_envs import compilation
 from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
-from tests.forks import Forks
+from tests.forks import Forks, forks
 
 PACKAGE = Path(fair_envs.__file__).parent
 
@@ -119,12 +119,11 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 Run = Callable[..., str]
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    """Yield a process that has imported what the package needs, but nothing of the package."""
-    found = Forks("numba", "gymnasium", "pettingzoo", "scipy.special", options=("-W", "error"))
-    yield found
-    found.close()
+@pytest.fixture(scope="module", name="forks")
+def ready() -> Iterator[Forks]:
+    """Yield processes that have imported what the package needs, but nothing of the package."""
+    with forks("numba", "gymnasium", "pettingzoo", "scipy.special", options=("-W", "error")) as found:
+        yield found
 
 
 def environment_of(world: Path, **changes: str) -> dict[str, str]:

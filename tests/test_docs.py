@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.forks import Forks
+from tests.forks import Forks, forks
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "adding-an-environment.md").read_text()
@@ -51,13 +51,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    """Yield a process that has imported what the documents' programs need, but nothing of the package."""
-    options = ("-W", "error::DeprecationWarning:__main__")
-    found = Forks(*(name for name in LIBRARIES if find_spec(name.partition(".")[0])), options=options)
-    yield found
-    found.close()
+@pytest.fixture(scope="module", name="forks")
+def ready() -> Iterator[Forks]:
+    """Yield processes that have imported what the documents' programs need, but nothing of the package."""
+    libraries = [name for name in LIBRARIES if find_spec(name.partition(".")[0])]
+    with forks(*libraries, options=("-W", "error::DeprecationWarning:__main__")) as found:
+        yield found
 
 
 def run(forks: Forks, program: str, *, folder: Path, package: Path) -> CompletedProcess[str]:
