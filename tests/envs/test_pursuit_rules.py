@@ -519,6 +519,7 @@ def test_headings_can_be_chosen_from_a_few() -> None:
     assert lanes.rules.action_space(lanes.rules.params) == gym.spaces.Discrete(4)
 
 
+@uncompiled
 def test_pursuers_may_be_of_different_speeds_which_are_classes() -> None:
     rules = Pursuit(speeds=[0.5, 1, 0.5, 0.8])
     assert rules.params.pursuers == 4
