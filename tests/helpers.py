@@ -85,7 +85,7 @@ def play_single(env: gym.Env[Any, Any], *, seed: int, steps: int) -> list[Any]:
 STILL = {"red_bushes": 3, "blue_bushes": 0, "growth_interval": 0, "lifespan": 0}
 """No bush grows or dies, and there is room for three."""
 
-NARROW = {"width": 4, "height": 3, "red_bushes": 10}
+NARROW: Mapping[str, Any] = {"width": 4, "height": 3, "red_bushes": 10}
 """With two agents, the layout of tests/test_core.py: scenes of many lanes are compiled, and share it."""
 
 LITTLE: Mapping[str, Any] = {
