@@ -429,8 +429,7 @@ class History:
         who, what = (_integers(*given) for given in (("individual", individual), ("feedback", feedback)))
         if who.shape != what.shape or who.ndim != 1:
             raise ValueError(f"feedback must have the shape of individual, {who.shape}, got {what.shape}")
-        shape = (self.lanes, who.size)
-        late = np.broadcast_to(who, shape), np.broadcast_to(what, shape), np.full(self.lanes, who.size)
+        late = np.tile(who, (self.lanes, 1)), np.tile(what, (self.lanes, 1)), np.full(self.lanes, who.size)
         mask = np.arange(self.lanes) == lane
         self._check_late(mask, *late)
         self._take_late(mask, *late)
@@ -609,7 +608,7 @@ def _column(name: str, value: NDArray[Any], kind: Any, shape: tuple[int, ...]) -
         raise ValueError(f"outcome must hold finite numbers, got {value.tolist()}")
     if kind is np.int64 and not (np.isfinite(value).all() and (value == value.astype(kind)).all()):
         raise ValueError(f"{name} must hold integers, got {value.dtype} values")
-    return value.astype(kind)
+    return value.astype(kind, order="C")  # as a single environment tells it: another order is compiled anew
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[np.int64]:

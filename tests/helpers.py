@@ -1,7 +1,7 @@
 """What several tests need: every environment there is, comparison of whatever a face returns, scenes set by hand."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -83,7 +83,21 @@ def play_single(env: gym.Env[Any, Any], *, seed: int, steps: int) -> list[Any]:
 # ------------------------------------------------------------------------------------------- scenes of the harvest
 
 STILL = {"red_bushes": 3, "blue_bushes": 0, "growth_interval": 0, "lifespan": 0}
-"""No bush grows or dies, and there is room for three: few layouts, so few compilations."""
+"""No bush grows or dies, and there is room for three."""
+
+NARROW: Mapping[str, Any] = {"width": 4, "height": 3, "red_bushes": 10}
+"""With two agents, the layout of tests/test_core.py: scenes of many lanes are compiled, and share it."""
+
+LITTLE: Mapping[str, Any] = {
+    "agents": 8,
+    "width": 7,
+    "height": 5,
+    "red_bushes": 4,
+    "blue_bushes": 4,
+    "lifespan": 20,
+    "horizon": 12,
+}
+"""A small harvest in which agents meet; it has the layout of tests/baselines/small.py."""
 
 
 class Agent(NamedTuple):
@@ -148,5 +162,5 @@ def place(batch: Lanes, agent: int = 0) -> tuple[int, int]:
     return int(batch.records["x"][0, agent]), int(batch.records["y"][0, agent])
 
 
-__all__ = ["BLUE", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in", "assert_same", "bush_state"]
-__all__ += ["digest", "kinds", "place", "play_single", "scene"]
+__all__ = ["BLUE", "LITTLE", "NARROW", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in"]
+__all__ += ["assert_same", "bush_state", "digest", "kinds", "place", "play_single", "scene"]

@@ -1,5 +1,6 @@
 """Chance is a pure function of key, time, site and index, and looks like chance."""
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -215,15 +216,20 @@ DRAWS = 1_000_000
 
 def drawn(function: Callable[..., Any], *parameters: float, site: int = 3) -> NDArray[np.int64]:
     """Return a million draws at different indices below 2 ** 16, times and keys."""
+    numbers = np.empty(DRAWS, np.int64)
+    filling(function)(numbers, site, parameters)
+    return numbers
 
-    def fill(out: NDArray[np.int64]) -> None:
+
+@functools.cache
+def filling(function: Callable[..., Any]) -> Any:
+    """Return the loop over the places, compiled once for all parameters."""
+
+    def fill(out: NDArray[np.int64], site: int, parameters: tuple[float, ...]) -> None:
         for i in range(out.shape[0]):
             out[i] = function(np.uint64(11 + i // 50_000), i % 1000, site, i % 50_000, *parameters)
 
-    numbers = np.empty(DRAWS, np.int64)
-    filling: Any = njit(fill)
-    filling(numbers)
-    return numbers
+    return njit(fill)
 
 
 def chi_square_p(numbers: NDArray[np.int64], distribution: Any) -> float:

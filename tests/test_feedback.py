@@ -7,6 +7,7 @@ import pytest
 
 from fair_envs.history import Full, History
 from tests.ferry import BOARD, REFUSE, Env, Ferry
+from tests.helpers import uncompiled
 
 
 def crossing(actions: list[int], **parameters: Any) -> tuple[list[dict[str, Any]], list[int]]:
@@ -53,6 +54,7 @@ def test_delayed_feedback_comes_so_many_steps_later(delay: int) -> None:
     assert [int(info["fair_late_count"]) for info in infos] == [0] * delay + [1] * (len(ACTIONS) - delay)
 
 
+@uncompiled
 def test_feedback_later_than_the_horizon_never_comes_and_takes_no_room() -> None:
     infos, _ = crossing(ACTIONS[:5], feedback="delayed", delay=1000, horizon=5)
     assert [int(info["fair_late_count"]) for info in infos] == [0] * 5

@@ -514,7 +514,8 @@ def info_of(lanes: int, **told: Any) -> dict[str, Any]:
     facts["decided"] = facts["action"] = 1
     facts["sensitive"] = facts["individual"] = 1
     facts["legitimate"] = 0
-    return {**columns(SPEC, facts, None), **{f"fair_{name}": np.asarray(value) for name, value in told.items()}}
+    info = {**columns(SPEC, facts, None), **{f"fair_{name}": np.asarray(value) for name, value in told.items()}}
+    return {name: np.ascontiguousarray(value) for name, value in info.items()}
 
 
 def test_an_info_of_which_one_part_does_not_fit_changes_nothing() -> None:

@@ -31,7 +31,7 @@ from fair_envs.systems import (
     total_return,
 )
 from fair_envs.wrappers.twin import Twins, choose
-from tests.helpers import uncompiled
+from tests.helpers import LITTLE, uncompiled
 from tests.leavers import Leavers
 from tests.leavers import env as leavers_in_turn
 from tests.leavers import parallel_env as leavers
@@ -46,7 +46,7 @@ def random_moves(observation: Any, uniforms: Any) -> Any:
 
 
 def harvest() -> Any:
-    return make_rules("FairHarvest-v0", agents=4, horizon=30)
+    return make_rules("FairHarvest-v0", **{**LITTLE, "horizon": 30})
 
 
 def found(episodes: Episodes, **options: Any) -> dict[tuple[str, str, str], float]:

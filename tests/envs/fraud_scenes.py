@@ -37,6 +37,12 @@ def scene(
     batch = Lanes(Fraud(**parameters), lanes)
     batch.seed(0)
     batch.restart()
+    ask(batch, fraud=fraud, transaction=transaction)
+    return batch
+
+
+def ask(batch: Lanes, *, fraud: bool = False, transaction: dict[str, Any] | None = None) -> None:
+    """Let the first customer or fraudster of all lanes wait for a decision on this transaction."""
     agent = FRAUDSTER if fraud else CUSTOMER
     take_from_lists(batch.records, agent)
     batch.records["agent"], batch.records["fraud"], batch.records["waiting"] = agent, fraud, 1
@@ -45,7 +51,6 @@ def scene(
             batch.records[name][:, agent] = value
         else:
             batch.records[name] = value
-    return batch
 
 
 def take_from_lists(records: NDArray[np.void], agent: int) -> None:

@@ -76,7 +76,7 @@ def admitted(lanes: Lanes) -> list[float]:
 # ------------------------------------------------------------------------------------------- who manipulates
 
 
-@pytest.mark.nojit
+@uncompiled
 def test_whoever_falls_short_raises_the_score_to_the_threshold_if_it_is_worth_it() -> None:
     """With costs of 3 and 4 a gain of 1 is worth 0.33 and 0.25 points, as in the published test."""
     lanes = college(advantaged_cost=3.0, disadvantaged_cost=4.0)
@@ -233,6 +233,7 @@ def test_the_published_juries_lose_as_much_by_an_error_as_they_gain_otherwise() 
     assert publish(lanes, 0.65, 0.0).reward[0, 0] == pytest.approx((5 - 1) / 6)
 
 
+@uncompiled
 def test_levels_are_evenly_spaced_thresholds() -> None:
     for level, threshold in ((0, 0.0), (3, 0.75), (4, 1.0)):
         lanes = college(action="levels", levels=5)

@@ -17,7 +17,7 @@ from fair_envs.envs.fraud import parallel_env
 from fair_envs.envs.fraud.people import PERSON, hourly_rate
 from fair_envs.envs.fraud.rules import Fraud, find_victim, hours_ahead, largest_population, take_card
 from fair_envs.envs.fraud.tables import calendar, offset
-from tests.envs.fraud_scenes import CUSTOMER, EU, FRAUDSTER, NA, decide, play, scene, take_from_lists
+from tests.envs.fraud_scenes import CUSTOMER, EU, FRAUDSTER, NA, ask, decide, play, scene, take_from_lists
 from tests.helpers import assert_same, uncompiled
 
 IGNORE, AUTHENTICATE = 0, 1
@@ -106,8 +106,9 @@ def test_the_published_bias_is_the_same_for_every_decision() -> None:
 
 def test_authentication_weighs_patience_and_the_amount() -> None:
     """With patience 0 a customer succeeds in a fifth of the payments of the largest amount; 69 at merchant 0."""
+    batch = scene(lanes=4000)
     for amount, expected in ((69.0, 0.2), (34.5, 0.1)):
-        batch = scene(lanes=4000, transaction={"merchant_now": 0, "amount_now": amount, **HOPELESS})
+        ask(batch, transaction={"merchant_now": 0, "amount_now": amount, **HOPELESS})
         passed = decide(batch, AUTHENTICATE).facts["outcome"].mean()
         assert passed == pytest.approx(expected, abs=0.02)
 

@@ -200,18 +200,21 @@ def with_thieves_in_france(*, heights: list[float] | None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("heights", "euros_are_stolen"), [(None, False), ([0.0] * 20, False), ([0.0] * 19 + [1.0], True)]
 )
+@uncompiled
 def test_no_card_is_stolen_that_a_thief_could_not_pay_with(heights: Any, euros_are_stolen: bool) -> None:
-    """Drawing from merchants or amounts without weights would lead into the memory behind them."""
+    """Drawing from merchants or amounts without weights would lead behind them, an IndexError without compilation."""
     rules = Fraud(tables=with_thieves_in_france(heights=heights))
     assert can_be_stolen(rules.tables).tolist() == [[1, euros_are_stolen], [1, euros_are_stolen]]
     given: dict[str, Any] = {"first_day": 100, "steal_probability": 1.0, "profile": "authors", "horizon": 100_000}
+    given["hours"] = 48
     frauds = []
 
     def look(records: Any, going: Any) -> None:
         for lane in records[going & (records["fraud"] == 1)]:
             frauds.append((int(lane["currency_now"]), float(lane["amount_now"])))
 
-    play("never", lanes=2, tables=with_thieves_in_france(heights=heights), each=look, **given)
+    play("never", lanes=1, tables=with_thieves_in_france(heights=heights), each=look, **given)
+    assert len(frauds) > 1000
     assert {currency for currency, _ in frauds} == {0, *[1] * euros_are_stolen}
     assert all(0 <= amount < 10 and (currency == 0 or amount >= 9.5) for currency, amount in frauds)
 

@@ -1,7 +1,7 @@
 """Oracle cases of the harvest: worked by hand, and most of them run against the published code.
 
-``authors`` are the rules of that code, ``recommended`` those of this package. The world is 25 x 15 and nothing grows or
-dies, except where it is said.
+``authors`` are the rules of that code, ``recommended`` those of this package. The world is 25 x 15 (4 x 3 in scenes of
+many lanes, see `NARROW`) and nothing grows or dies, except where it is said.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,11 @@ from fair_envs.envs.harvest.rules import (
     USE,
     Harvest,
 )
-from tests.helpers import Agent, Bush, act, arrange, bush_state, place, scene
+from tests.helpers import NARROW, Agent, Bush, act, arrange, bush_state, place, scene, uncompiled
 
 BOTH = pytest.mark.parametrize("profile", ["authors", "recommended"])
 RED_AGENT = Agent(5, 5)
+BYSTANDER = Agent(3, 2)  # with nothing beside it
 BELOW, ON_THE_RIGHT, ABOVE, ON_THE_LEFT = (5, 6), (6, 5), (5, 4), (4, 5)
 
 
@@ -48,6 +49,7 @@ def ripe_after_each(batch: Lanes, action: int, times: int) -> tuple[list[float],
 
 
 @BOTH
+@uncompiled
 def test_1_an_observation(profile: str) -> None:
     agents = [Agent(3, 4), Agent(10, 4, BLUE, sensitive=1)]
     batch = scene(agents, [Bush(5, 4), Bush(3, 10), Bush(0, 0, BLUE)], profile=profile, scaled=False)
@@ -55,6 +57,7 @@ def test_1_an_observation(profile: str) -> None:
 
 
 @BOTH
+@uncompiled
 def test_2_what_is_not_there_is_at_distance_40(profile: str) -> None:
     batch = scene([Agent(3, 4)], [Bush(5, 4)], profile=profile, scaled=False)
     assert batch.observe()[0].tolist() == [[3, 4, 0, 0, 1, 1, 0, 2, 40, 40]]
@@ -64,18 +67,21 @@ def test_2_what_is_not_there_is_at_distance_40(profile: str) -> None:
 
 
 @BOTH
+@uncompiled
 def test_3_ripening_and_eating_the_preferred_colour(profile: str) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW)], profile=profile)
     assert ripe_after_each(batch, USE, 4) == ([3, 5, 3, 5], [1, 0, 1, 0])
 
 
 @BOTH
+@uncompiled
 def test_4_ripening_and_eating_the_other_colour(profile: str) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW, BLUE)], profile=profile)
     assert ripe_after_each(batch, USE, 4) == ([1, 1, 1, 1], [1, 0, 1, 0])
 
 
 @pytest.mark.parametrize(("profile", "reward", "ripe"), [("authors", 5, [1, 1, 0]), ("recommended", 1, [1, 0, 1])])
+@uncompiled
 def test_5_several_bushes(profile: str, reward: float, ripe: list[int]) -> None:
     bushes = [Bush(*BELOW, BLUE), Bush(*ON_THE_RIGHT), Bush(*ABOVE, ripe=1)]
     batch = scene([RED_AGENT], bushes, profile=profile)
@@ -84,6 +90,7 @@ def test_5_several_bushes(profile: str, reward: float, ripe: list[int]) -> None:
 
 
 @BOTH
+@uncompiled
 def test_6_a_ripe_bush_that_comes_first(profile: str) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW, BLUE, ripe=1), Bush(*ON_THE_RIGHT)], profile=profile)
     assert act(batch, USE) == [1]
@@ -91,6 +98,7 @@ def test_6_a_ripe_bush_that_comes_first(profile: str) -> None:
 
 
 @BOTH
+@uncompiled
 def test_7_recolouring(profile: str) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW), Bush(*ON_THE_RIGHT, BLUE, ripe=1)], profile=profile)
     assert act(batch, RECOLOUR) == [5]
@@ -111,6 +119,7 @@ OPPOSED = [Agent(5, 5, RED), Agent(5, 6, BLUE)]
         ("recommended", [[3, 0], [0, 3], [0, 3], [0, 0], [3, 0]]),
     ],
 )
+@uncompiled
 def test_8_obstructing_an_opposed_agent(profile: str, rewards: list[list[float]]) -> None:
     batch = scene(OPPOSED, profile=profile)
     joint = [(7, 7), (0, 7), (0, 7), (7, 0), (7, 0)]
@@ -118,6 +127,7 @@ def test_8_obstructing_an_opposed_agent(profile: str, rewards: list[list[float]]
 
 
 @BOTH
+@uncompiled
 def test_10_obstructing_an_agent_of_the_same_preference(profile: str) -> None:
     batch = scene([Agent(5, 5), Agent(5, 6)], profile=profile)
     assert act(batch, OBSTRUCT, OBSTRUCT) == [0, 0]
@@ -125,6 +135,7 @@ def test_10_obstructing_an_agent_of_the_same_preference(profile: str) -> None:
 
 
 @BOTH
+@uncompiled
 def test_11_a_sensitive_agent_has_every_second_turn(profile: str) -> None:
     batch = scene([Agent(5, 5, sensitive=1)], [Bush(*BELOW)], profile=profile)
     assert ripe_after_each(batch, USE, 8)[0] == [0, 3, 0, 5, 0, 3, 0, 5]
@@ -133,6 +144,7 @@ def test_11_a_sensitive_agent_has_every_second_turn(profile: str) -> None:
 # ------------------------------------------------------------------------------------------------ 12: movement
 
 
+@uncompiled
 def test_12_moving_under_the_recommended_rules() -> None:
     batch = scene([Agent(0, 0)])
     seen = []
@@ -143,10 +155,10 @@ def test_12_moving_under_the_recommended_rules() -> None:
 
 
 def test_12_moving_under_the_authors_rules() -> None:
-    batch = scene([Agent(0, 0)], profile="authors", lanes=50)
+    batch = scene([Agent(0, 0), BYSTANDER], profile="authors", lanes=50, **NARROW)
     for action in (RIGHT, UP, DOWN, LEFT) * 5:
-        act(batch, action)
-    assert (batch.records["x"] == 0).all() and (batch.records["y"] == 0).all()
+        act(batch, action, STAY)
+    assert (batch.records["x"][:, 0] == 0).all() and (batch.records["y"][:, 0] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -164,6 +176,7 @@ def test_12_moving_under_the_authors_rules() -> None:
         "the one ahead goes first",
     ],
 )
+@uncompiled
 def test_12_two_agents_moving(
     start: list[tuple[int, int]], actions: tuple[int, int], end: list[tuple[int, int]]
 ) -> None:
@@ -172,6 +185,7 @@ def test_12_two_agents_moving(
     assert [place(batch, 0), place(batch, 1)] == end
 
 
+@uncompiled
 def test_12_a_bush_blocks_its_cell() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW)])
     assert act(batch, DOWN) == [0]
@@ -183,6 +197,7 @@ def test_12_a_bush_blocks_its_cell() -> None:
 
 @BOTH
 @pytest.mark.parametrize("action", [STAY, USE, RECOLOUR])
+@uncompiled
 def test_13_a_bush_lives_for_120_steps_whatever_is_done_to_it(profile: str, action: int) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW, BLUE)], profile=profile, lifespan=120)
     for _ in range(119):  # t = 0 to 118
@@ -227,6 +242,7 @@ def test_15_a_lost_colour_does_not_come_back_by_itself(law: str, reds: int, blue
 
 
 @BOTH
+@uncompiled
 def test_15_a_bush_without_a_colour(profile: str) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW, NO_COLOUR)], profile=profile)
     assert ripe_after_each(batch, USE, 2) == ([1, 0], [1, 0])
@@ -248,29 +264,29 @@ def test_21_each_preference_and_attribute_has_ten_agents(indices: str) -> None:
 
 # ------------------------------------------------------------------------------------------ 22: the retries
 
-BUSH, PARTNER = Bush(*ON_THE_RIGHT, BLUE), Agent(5, 4)
+CHOOSER, BUSH, PARTNER = Agent(1, 1), Bush(2, 1, BLUE), Agent(1, 0)
 
 
 @pytest.mark.parametrize(
     ("agents", "bushes", "chosen", "shares"),
     [
-        ([RED_AGENT], [BUSH], UP, {USE: 13 / 42, RECOLOUR: 13 / 42, STAY: 8 / 21}),
-        ([RED_AGENT], [BUSH], OBSTRUCT, {USE: 31 / 105, RECOLOUR: 31 / 105, STAY: 5 / 21 + 6 / 35}),
+        ([CHOOSER, BYSTANDER], [BUSH], UP, {USE: 13 / 42, RECOLOUR: 13 / 42, STAY: 8 / 21}),
+        ([CHOOSER, BYSTANDER], [BUSH], OBSTRUCT, {USE: 31 / 105, RECOLOUR: 31 / 105, STAY: 5 / 21 + 6 / 35}),
         (
-            [RED_AGENT, PARTNER],
+            [CHOOSER, PARTNER],
             [BUSH],
             LEFT,
             {USE: 17 / 70, RECOLOUR: 17 / 70, OBSTRUCT: 17 / 70, STAY: 3 / 14 + 2 / 35},
         ),
-        ([RED_AGENT, PARTNER], [], RIGHT, {OBSTRUCT: 17 / 42, STAY: 47 / 140 + 109 / 420}),
+        ([CHOOSER, PARTNER], [], RIGHT, {OBSTRUCT: 17 / 42, STAY: 47 / 140 + 109 / 420}),
     ],
     ids=["a bush", "a bush, obstructing", "a bush and an agent", "an agent"],
 )
 def test_22_what_replaces_an_impossible_action(
     agents: Sequence[Agent], bushes: Sequence[Bush], chosen: int, shares: dict[int, float]
 ) -> None:
-    batch = scene(agents, bushes, lanes=20_000, profile="authors")
-    actions = np.full((20_000, len(agents)), STAY)
+    batch = scene(agents, bushes, lanes=20_000, profile="authors", **NARROW)
+    actions = np.full((20_000, 2), STAY)
     actions[:, 0] = chosen
     executed = batch.advance(actions).facts["action"][:, 0]
     assert set(executed.tolist()) == set(shares)
@@ -279,8 +295,8 @@ def test_22_what_replaces_an_impossible_action(
 
 
 def test_22_the_retries_of_one_episode_differ_from_step_to_step() -> None:
-    batch = scene([RED_AGENT], [BUSH], lanes=100, profile="authors")
-    actions = np.full((100, 1), UP)
+    batch = scene([CHOOSER, BYSTANDER], [BUSH], lanes=100, profile="authors", **NARROW)
+    actions = np.tile([UP, STAY], (100, 1))
     executed = np.array([batch.advance(actions).facts["action"][:, 0] for _ in range(200)])
     assert (executed == USE).mean() == pytest.approx(13 / 42, abs=0.015)
     again = (executed[1:] == executed[:-1]).mean()

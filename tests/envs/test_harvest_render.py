@@ -28,6 +28,7 @@ pygame = pytest.importorskip("pygame")
 
 ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {"width": 5, "height": 3, "agents": 4, "red_bushes": 2, "blue_bushes": 1, "horizon": 6}
+PLAYED: dict[str, Any] = {**SMALL, "width": 4, "agents": 2}  # the layout of tests/test_core.py
 HUES = [render.RED_HUE, render.BLUE_HUE, render.GREEN_HUE, render.NO_HUE]
 SIZES = [40, 24, 8]  # pixels of a cell; the last one leaves detail out
 Picture = NDArray[np.uint8]
@@ -84,8 +85,9 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+@functools.cache
 def run(program: str, **variables: str) -> str:
-    """Return what a program prints in a process of its own, which knows of no screen."""
+    """Return what a program prints in a process of its own, which knows of no screen; each runs once."""
     known = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
     known.pop("SDL_VIDEODRIVER", None)
     process = [sys.executable, "-W", "error", "-c", program]
@@ -398,32 +400,46 @@ renderer, lane = rules.renderer(), np.zeros(1, rules.dtype)[0]
 """
 
 
+PICTURE = DRAW.format(
+    before="import zlib", after="frame = renderer.frame(lane); print(*frame.shape, zlib.crc32(frame))"
+)
+
+
 def test_frames_need_no_screen() -> None:
-    assert run(DRAW.format(before="", after="print(renderer.frame(lane).shape)")) == "(464, 624, 3)"
+    assert run(PICTURE).split()[:3] == ["464", "624", "3"]
 
 
 def test_frames_are_the_same_with_a_dummy_screen_and_without_one() -> None:
-    program = DRAW.format(before="", after="import zlib; print(zlib.crc32(renderer.frame(lane)))")
-    assert run(program) == run(program, SDL_VIDEODRIVER="dummy")
+    assert run(PICTURE) == run(PICTURE, SDL_VIDEODRIVER="dummy")
+
+
+WITHOUT_PYGAME = DRAW.format(
+    before="sys.modules['pygame'] = None",
+    after="""
+print(len(renderer.text(lane)) > 100)
+try:
+    renderer.frame(lane)
+except ImportError as error:
+    print(error)
+""",
+)
 
 
 def test_text_needs_no_pygame() -> None:
-    program = DRAW.format(before="sys.modules['pygame'] = None", after="print(len(renderer.text(lane)) > 100)")
-    assert run(program) == "True"
+    assert run(WITHOUT_PYGAME).splitlines()[0] == "True"
 
 
 def test_frames_without_pygame_say_how_to_install_it() -> None:
-    after = "try:\n    renderer.frame(lane)\nexcept ImportError as error:\n    print(error)"
-    program = DRAW.format(before="sys.modules['pygame'] = None", after=after)
-    assert run(program) == "rendering needs pygame; install it with: pip install 'fair-envs[render]'"
+    wanted = "rendering needs pygame; install it with: pip install 'fair-envs[render]'"
+    assert run(WITHOUT_PYGAME).splitlines()[1:] == [wanted]
 
 
 # ------------------------------------------------------------------------------------------------------ faces
 
 
 def make(render_mode: str) -> gym.Env[Any, Any]:
-    """Return the environment on the small grid."""
-    return gym.make("FairHarvest-v0", render_mode=render_mode, **SMALL)
+    """Return the environment on the grid that is played on."""
+    return gym.make("FairHarvest-v0", render_mode=render_mode, **PLAYED)
 
 
 @uncompiled
@@ -435,7 +451,7 @@ def test_gym_make_draws_in_every_mode() -> None:
         picture: Any = env.render()
         env.close()
         if mode == "rgb_array":
-            assert picture.shape == (464, 688, 3)
+            assert picture.shape == (464, 624, 3)
         else:
             assert ("FairHarvest" in picture) if mode == "ansi" else picture is None
 
@@ -450,10 +466,10 @@ def test_copies_of_an_environment_draw_the_same_picture() -> None:
 
 
 def test_a_vector_environment_draws_each_lane() -> None:
-    envs = gym.make_vec("FairHarvest-v0", num_envs=3, render_mode="rgb_array", **SMALL)
+    envs = gym.make_vec("FairHarvest-v0", num_envs=3, render_mode="rgb_array", **PLAYED)
     envs.reset(seed=0)
     pictures: Any = envs.render()
-    assert isinstance(pictures, tuple) and [p.shape for p in pictures] == [(464, 688, 3)] * 3
+    assert isinstance(pictures, tuple) and [p.shape for p in pictures] == [(464, 624, 3)] * 3
     assert (pictures[0] != pictures[1]).any()
     envs.close()
 
@@ -464,7 +480,7 @@ def test_record_video_writes_a_video(tmp_path: Path) -> None:
     folder = str(tmp_path / "videos")
     recorded: gym.Env[Any, Any] = gym.wrappers.RecordVideo(make("rgb_array"), folder, disable_logger=True)
     recorded.reset(seed=0)
-    for _ in range(SMALL["horizon"]):
+    for _ in range(PLAYED["horizon"]):
         recorded.step(recorded.action_space.sample())
     recorded.close()
     assert [path.suffix for path in (tmp_path / "videos").iterdir() if path.stat().st_size > 1000] == [".mp4"]
@@ -481,10 +497,10 @@ def test_human_rendering_shows_frames_and_can_be_opened_again() -> None:
 def test_pettingzoos_render_test_passes() -> None:
     from pettingzoo.test.render_test import render_test
 
-    render_test(functools.partial(env, **SMALL))
-    parallel = Parallel(render_mode="rgb_array", **SMALL)
+    render_test(functools.partial(env, **PLAYED))
+    parallel = Parallel(render_mode="rgb_array", **PLAYED)
     parallel.reset(seed=0)
-    assert parallel.render().shape == (464, 688, 3)
+    assert parallel.render().shape == (464, 624, 3)
 
 
 def test_stable_baselines3_records_a_video_of_the_lanes(tmp_path: Path) -> None:
@@ -492,7 +508,7 @@ def test_stable_baselines3_records_a_video_of_the_lanes(tmp_path: Path) -> None:
     pytest.importorskip("moviepy")
     from stable_baselines3.common.vec_env import VecVideoRecorder
 
-    envs = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows="lanes", seed=0, render_mode="rgb_array", **SMALL)
+    envs = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows="lanes", seed=0, render_mode="rgb_array", **PLAYED)
     envs = VecVideoRecorder(envs, str(tmp_path), record_video_trigger=lambda step: step == 0, video_length=3)
     envs.reset()
     for _ in range(4):

@@ -31,7 +31,7 @@ from fair_envs.envs.harvest.rules import (
     Harvest,
     falls_on,
 )
-from tests.helpers import Agent, Bush, act, arrange, bush_state, digest, place, scene, uncompiled
+from tests.helpers import NARROW, Agent, Bush, act, arrange, bush_state, digest, place, scene, uncompiled
 
 RED_AGENT, SLOW_AGENT = Agent(5, 5), Agent(5, 5, sensitive=1)
 BELOW, ON_THE_RIGHT, ABOVE, ON_THE_LEFT = (5, 6), (6, 5), (5, 4), (4, 5)
@@ -168,6 +168,7 @@ def test_the_actions_are_these() -> None:
         (OBSTRUCT, [Bush(*ON_THE_RIGHT)], STAY),
     ],
 )
+@uncompiled
 def test_an_impossible_action_changes_nothing_and_is_reported_as_staying(
     action: int, bushes: Sequence[Bush], reported: int
 ) -> None:
@@ -179,6 +180,7 @@ def test_an_impossible_action_changes_nothing_and_is_reported_as_staying(
             assert (batch.records[name] == before[name]).all(), name
 
 
+@uncompiled
 def test_an_agent_without_a_turn_did_nothing_and_is_reported_so() -> None:
     batch = scene([Agent(5, 5), Agent(5, 6, BLUE, sensitive=1)])
     assert executed(batch, STAY, STAY) == [STAY, NO_TURN]
@@ -187,6 +189,7 @@ def test_an_agent_without_a_turn_did_nothing_and_is_reported_so() -> None:
     assert executed(batch, STAY, STAY) == [STAY, STAY]
 
 
+@uncompiled
 def test_neighbours_are_scanned_down_right_up_left() -> None:
     around = [ABOVE, ON_THE_LEFT, ON_THE_RIGHT, BELOW]
     batch = scene([RED_AGENT], [Bush(*cell, BLUE) for cell in around[:3]])
@@ -216,6 +219,7 @@ def spare() -> list[Agent]:
 
 
 @pytest.mark.parametrize("corner", [(0, 0), (24, 0), (0, 14), (24, 14)])
+@uncompiled
 def test_the_world_ends_at_its_edge(corner: tuple[int, int]) -> None:
     batch = scene([Agent(*corner), Agent(12, 7)])
     for action in range(8):
@@ -230,6 +234,7 @@ def test_the_world_ends_at_its_edge(corner: tuple[int, int]) -> None:
 # ------------------------------------------------------------------------------------------------ the handicap
 
 
+@uncompiled
 def test_a_handicap_of_movement_leaves_everything_else() -> None:
     batch = scene([SLOW_AGENT], [Bush(*BELOW)], handicap="movement")
     assert rewards(batch, USE, USE, USE) == [3, 5, 3]
@@ -240,6 +245,7 @@ def test_a_handicap_of_movement_leaves_everything_else() -> None:
     assert place(batch) == (5, 3)
 
 
+@uncompiled
 def test_a_handicap_of_turns_takes_everything() -> None:
     batch = scene([SLOW_AGENT], [Bush(*BELOW)])
     assert [executed(batch, action) for action in (UP, USE, UP, UP)] == [[NO_TURN], [USE], [NO_TURN], [UP]]
@@ -248,11 +254,13 @@ def test_a_handicap_of_turns_takes_everything() -> None:
 @pytest.mark.parametrize(
     ("period", "granted"), [(1, [1, 1, 1, 1, 1, 1]), (2, [0, 1, 0, 1, 0, 1]), (3, [0, 0, 1, 0, 0, 1]), (7, [0] * 6)]
 )
+@uncompiled
 def test_handicap_period(period: int, granted: list[int]) -> None:
     batch = scene([SLOW_AGENT], [Bush(*BELOW, BLUE)], handicap_period=period)
     assert rewards(batch, *[USE] * 6) == granted
 
 
+@uncompiled
 def test_a_freeze_is_absorbed_by_a_turn_that_would_have_been_skipped() -> None:
     batch = scene([Agent(5, 5), Agent(5, 6, BLUE, sensitive=1)], [Bush(5, 7, BLUE)])
     assert [act(batch, *joint)[1] for joint in [(7, 5), (0, 5), (0, 5), (0, 5)]] == [0, 3, 0, 5]
@@ -275,11 +283,11 @@ def first_to_come(batch: Lanes, steps: int) -> NDArray[np.bool_]:
 
 
 def test_in_index_order_the_lower_index_comes_first() -> None:
-    assert first_to_come(scene([Agent(1, 1), Agent(3, 1)], lanes=5), 5).all()
+    assert first_to_come(scene([Agent(1, 1), Agent(3, 1)], lanes=5, **NARROW), 5).all()
 
 
 def test_in_random_order_each_comes_first_half_of_the_time() -> None:
-    first = first_to_come(scene([Agent(1, 1), Agent(3, 1)], lanes=200, turn_order="random"), 100)
+    first = first_to_come(scene([Agent(1, 1), Agent(3, 1)], lanes=200, turn_order="random", **NARROW), 100)
     assert first.mean() == pytest.approx(0.5, abs=0.02)
     assert (first[1:] == first[:-1]).mean() == pytest.approx(0.5, abs=0.02)
     assert (first[:, 1:] == first[:, :-1]).mean() == pytest.approx(0.5, abs=0.02)
@@ -295,18 +303,21 @@ def test_in_random_order_every_agent_has_one_turn() -> None:
     ("turns", "lost"),
     [(0, [0, 0, 0, 0, 0]), (1, [1, 0, 0, 0, 0]), (2, [1, 1, 0, 0, 0]), (4, [1, 1, 1, 1, 0]), (-1, [1, 1, 1, 1, 1])],
 )
+@uncompiled
 def test_freeze_turns(turns: int, lost: list[int]) -> None:
     batch = scene([Agent(5, 5), Agent(5, 6)], freeze_turns=turns)
     actions = [executed(batch, OBSTRUCT if time == 0 else STAY, STAY)[1] for time in range(5)]
     assert [int(action == NO_TURN) for action in actions] == lost
 
 
+@uncompiled
 def test_freezes_do_not_add_up() -> None:
     batch = scene([Agent(5, 5), Agent(5, 6)], freeze_turns=3)
     actions = [executed(batch, OBSTRUCT if time < 2 else STAY, STAY)[1] for time in range(6)]
     assert [int(action == NO_TURN) for action in actions] == [1, 1, 1, 1, 0, 0]
 
 
+@uncompiled
 def test_a_permanent_freeze_ends_with_the_episode() -> None:
     batch = scene([Agent(5, 5), Agent(5, 6)], freeze_turns=-1)
     act(batch, OBSTRUCT, STAY)
@@ -315,6 +326,7 @@ def test_a_permanent_freeze_ends_with_the_episode() -> None:
     assert batch.records["frozen"][0].tolist() == [0, 0]
 
 
+@uncompiled
 def test_an_agent_that_is_hit_after_its_turn_loses_the_next() -> None:
     batch = scene([Agent(5, 5), Agent(5, 6)])
     assert [executed(batch, STAY, action)[0] for action in (OBSTRUCT, STAY, STAY)] == [STAY, NO_TURN, STAY]
@@ -324,6 +336,7 @@ def test_an_agent_that_is_hit_after_its_turn_loses_the_next() -> None:
     ("moves_succeed", "at"),
     [(True, (5, 4)), (False, (5, 5))],
 )
+@uncompiled
 def test_moves_succeed(moves_succeed: bool, at: tuple[int, int]) -> None:
     batch = scene([RED_AGENT], moves_succeed=moves_succeed)
     assert executed(batch, UP) == [UP if moves_succeed else STAY]
@@ -339,6 +352,7 @@ def test_moves_succeed(moves_succeed: bool, at: tuple[int, int]) -> None:
         ([Bush(*BELOW, ripe=1), Bush(*ON_THE_RIGHT)], 5, [0, 0]),
     ],
 )
+@uncompiled
 def test_touch_until_eaten_pays_for_the_last_bush(bushes: Sequence[Bush], reward: float, ripe: list[int]) -> None:
     batch = scene([RED_AGENT], bushes, touch="until_eaten")
     assert rewards(batch, USE) == [reward]
@@ -346,6 +360,7 @@ def test_touch_until_eaten_pays_for_the_last_bush(bushes: Sequence[Bush], reward
 
 
 @pytest.mark.parametrize("touch", ["first", "until_eaten"])
+@uncompiled
 def test_with_separate_ripening_one_action_eats_and_a_ninth_ripens(touch: str) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW), Bush(*ON_THE_RIGHT, ripe=1)], separate_ripening=True, touch=touch)
     assert batch.rules.action_space(batch.rules.params).n == 9  # type: ignore[attr-defined]
@@ -360,16 +375,18 @@ def test_without_separate_ripening_there_are_eight_actions() -> None:
 
 
 def test_with_nine_actions_ripening_can_replace_an_impossible_one() -> None:
-    actions = np.full((4000, 1), UP)
-    batch = scene([RED_AGENT], [Bush(*BELOW)], lanes=4000, separate_ripening=True, profile="authors")
+    actions = np.tile([UP, STAY], (4000, 1))
+    given: dict[str, Any] = {"separate_ripening": True, "profile": "authors", **NARROW}
+    batch = scene([Agent(1, 1), Agent(3, 2)], [Bush(1, 2)], lanes=4000, **given)
     assert set(batch.advance(actions).facts["action"][:, 0].tolist()) == {USE, RECOLOUR, RIPEN, STAY}
 
 
 def test_a_move_that_the_handicap_forbids_is_replaced_too() -> None:
-    batch = scene([SLOW_AGENT], lanes=2000, handicap="movement", invalid_action="resample")
-    first = batch.advance(np.full((2000, 1), UP)).facts["action"]
+    slow_agents = [Agent(1, 1, sensitive=1), Agent(3, 2, sensitive=1)]
+    batch = scene(slow_agents, lanes=2000, handicap="movement", invalid_action="resample", **NARROW)
+    first = batch.advance(np.full((2000, 2), UP)).facts["action"]
     assert set(first.ravel().tolist()) == {STAY}  # no move is granted and nothing is adjacent
-    second = batch.advance(np.full((2000, 1), UP)).facts["action"]
+    second = batch.advance(np.full((2000, 2), UP)).facts["action"]
     assert set(second.ravel().tolist()) == {UP}
 
 
@@ -388,6 +405,7 @@ def test_a_move_that_the_handicap_forbids_is_replaced_too() -> None:
         ("obstruct_same", [Agent(5, 5, BLUE), Agent(5, 4, BLUE)], [], OBSTRUCT),
     ],
 )
+@uncompiled
 def test_each_reward_is_a_parameter(name: str, agents: Sequence[Agent], bushes: Sequence[Bush], action: int) -> None:
     changed: dict[str, Any] = {name: -7.25}
     batch = scene(agents, bushes, **changed)
@@ -399,6 +417,7 @@ def test_each_reward_is_a_parameter(name: str, agents: Sequence[Agent], bushes: 
 
 
 @pytest.mark.parametrize(("pay_frozen", "paid"), [(True, [3, 3, 3, 3]), (False, [3, 0, 0, 3])])
+@uncompiled
 def test_pay_frozen(pay_frozen: bool, paid: list[float]) -> None:
     batch = scene([Agent(5, 6), Agent(5, 5, BLUE)], pay_frozen=pay_frozen, freeze_turns=3)
     found = rewards(batch, OBSTRUCT, OBSTRUCT, OBSTRUCT)
@@ -407,6 +426,7 @@ def test_pay_frozen(pay_frozen: bool, paid: list[float]) -> None:
     assert found + rewards(batch, OBSTRUCT) == paid
 
 
+@uncompiled
 def test_a_skilled_agents_rewards_are_multiplied() -> None:
     agents = [Agent(5, 5, skilled=1), Agent(10, 5)]
     batch = scene(agents, [Bush(*BELOW), Bush(10, 6)], skill_reward=1.5)
@@ -418,12 +438,14 @@ def test_a_skilled_agents_rewards_are_multiplied() -> None:
     ("legitimate", "names", "codes"),
     [("preference", ("red", "blue"), [0, 1]), ("skill", ("unskilled", "skilled"), [1, 0])],
 )
+@uncompiled
 def test_the_legitimate_factor(legitimate: str, names: tuple[str, str], codes: list[int]) -> None:
     batch = scene([Agent(5, 5, skilled=1), Agent(5, 6, BLUE)], legitimate=legitimate)
     assert batch.rules.spec.legitimate == {legitimate: names}
     assert batch.show().facts["legitimate"][0, :, 0].tolist() == codes
 
 
+@uncompiled
 def test_the_eating_only_profile_pays_for_eating_alone() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW), Bush(*ON_THE_RIGHT, BLUE)], profile="eating_only")
     assert rewards(batch, USE, USE, RECOLOUR) == [0, 2, 0]
@@ -452,12 +474,14 @@ def population(batch: Lanes, steps: int) -> list[int]:
     return counts
 
 
+@uncompiled
 def test_without_a_lifespan_bushes_are_immortal() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW)], horizon=2**31 - 2)
     batch.records["age"] = 32_700  # as after so many steps
     assert population(batch, 200) == [1] * 200
 
 
+@uncompiled
 def test_immortal_bushes_go_on_ripening_by_themselves() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW)], ripening="share", ripening_rate=0.0, horizon=2**31 - 2)
     batch.records["unripe_for"] = 32_760
@@ -510,6 +534,7 @@ def test_a_new_bush_is_unripe_and_young_on_any_empty_cell() -> None:
     assert 260 < ((cells - 8) ** 2 / 8).sum() < 500  # 374 degrees of freedom
 
 
+@uncompiled
 def test_bushes_that_die_together_leave_the_others_as_they_are() -> None:
     bushes = [Bush(1, 1), Bush(2, 2, BLUE, ripe=1), Bush(3, 3, NO_COLOUR)]
     for old in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
@@ -528,12 +553,14 @@ def test_bushes_that_die_together_leave_the_others_as_they_are() -> None:
 # ------------------------------------------------------------------------------------------- ripening by itself
 
 
+@uncompiled
 def test_bushes_ripen_by_themselves_only_if_asked() -> None:
     batch = scene([Agent(9, 9)], [Bush(1, 1)])
     population(batch, 50)
     assert bush_state(batch, "ripe") == [0]
 
 
+@uncompiled
 def test_the_timer_ripens_three_updates_after_a_bush_became_unripe() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW)], ripening="timer")
     ripe = []
@@ -543,6 +570,7 @@ def test_the_timer_ripens_three_updates_after_a_bush_became_unripe() -> None:
     assert ripe == [0, 0, 1, 1, 0, 0, 1, 1]
 
 
+@uncompiled
 def test_the_timer_starts_anew_when_a_bush_is_recoloured() -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW, BLUE)], ripening="timer", ripening_wait=2)
     ripe = []
@@ -553,6 +581,7 @@ def test_the_timer_starts_anew_when_a_bush_is_recoloured() -> None:
 
 
 @pytest.mark.parametrize("wait", [0, 1, 10])
+@uncompiled
 def test_by_share_no_bush_ripens_before_its_wait_is_over(wait: int) -> None:
     batch = scene([Agent(9, 9)], [Bush(1, 1)], ripening="share", ripening_rate=1.0, ripening_wait=wait)
     ripe = []
@@ -563,15 +592,17 @@ def test_by_share_no_bush_ripens_before_its_wait_is_over(wait: int) -> None:
 
 
 def test_by_share_a_bush_ripens_with_a_chance_for_each_bush_of_its_colour() -> None:
-    bushes = [Bush(1, 1), Bush(2, 2), Bush(3, 3, BLUE)]
-    batch = scene([Agent(9, 9)], bushes, lanes=20_000, ripening="share", ripening_rate=0.1, ripening_wait=1)
-    batch.advance(np.zeros((20_000, 1), np.int64))
-    assert batch.records["ripe"].mean(axis=0) == pytest.approx([0.2, 0.2, 0.1], abs=0.01)
-    both = batch.records["ripe"][:, :2].all(axis=1).mean()
+    agents, bushes = [Agent(3, 0), Agent(3, 2)], [Bush(0, 0), Bush(1, 1), Bush(2, 2, BLUE)]
+    given: dict[str, Any] = {"ripening": "share", "ripening_rate": 0.1, "ripening_wait": 1, **NARROW}
+    batch = scene(agents, bushes, lanes=20_000, **given)
+    batch.advance(np.zeros((20_000, 2), np.int64))
+    ripe = batch.records["ripe"][:, :3]
+    assert ripe.mean(axis=0) == pytest.approx([0.2, 0.2, 0.1], abs=0.01)
+    both = ripe[:, :2].all(axis=1).mean()
     assert both == pytest.approx(0.04, abs=0.006)
-    before = batch.records["ripe"].copy()
-    batch.advance(np.zeros((20_000, 1), np.int64))
-    later = (batch.records["ripe"] & ~before.astype(bool)).sum(axis=0) / (before == 0).sum(axis=0)
+    before = ripe.copy()
+    batch.advance(np.zeros((20_000, 2), np.int64))
+    later = (ripe & ~before.astype(bool)).sum(axis=0) / (before == 0).sum(axis=0)
     assert later == pytest.approx([0.2, 0.2, 0.1], abs=0.01)  # ripe bushes count too
 
 
@@ -673,6 +704,7 @@ def surroundings(batch: Lanes, agent: int = 0) -> list[list[str]]:
     return [[names[k] for k in np.flatnonzero(row)] for row in seen]
 
 
+@uncompiled
 def test_the_extended_observation_shows_the_surroundings() -> None:
     extended: dict[str, Any] = {"observation": "extended"}
     batch = scene([RED_AGENT], [Bush(*BELOW), Bush(*ON_THE_RIGHT, ripe=1), Bush(*ABOVE, BLUE)], **extended)
@@ -688,11 +720,13 @@ def test_the_extended_observation_shows_the_surroundings() -> None:
 
 
 @pytest.mark.parametrize("near", [RED, BLUE])
+@uncompiled
 def test_the_distance_to_one_colour_does_not_look_at_the_other(near: int) -> None:
     batch = scene([RED_AGENT], [Bush(*BELOW, near), Bush(9, 9, RED + BLUE - near)], scaled=False)
     assert batch.observe()[0, 0, 7:9].tolist() == ([1, 8] if near == RED else [8, 1])
 
 
+@uncompiled
 def test_the_reward_of_the_last_step_is_seen_and_no_older_one() -> None:
     batch = scene([SLOW_AGENT], [Bush(*BELOW)], scaled=False)
     assert [batch.advance(np.array([[action]])).observation[0, 0, 3] for action in (USE, USE, USE, STAY)] == [
@@ -703,12 +737,14 @@ def test_the_reward_of_the_last_step_is_seen_and_no_older_one() -> None:
     ]
 
 
+@uncompiled
 def test_the_extended_observation_begins_with_the_ten_numbers() -> None:
     bushes = [Bush(*BELOW), Bush(*ABOVE, BLUE)]
     short, long = (scene([RED_AGENT], bushes, observation=kind) for kind in ("ten", "extended"))
     assert short.observe().tolist() == long.observe()[..., :10].tolist()
 
 
+@uncompiled
 def test_the_extended_observation_ends_with_freeze_turn_and_time() -> None:
     batch = scene([Agent(5, 5), Agent(5, 6, BLUE, sensitive=1)], observation="extended", horizon=4, freeze_turns=2)
     assert batch.observe()[0, :, 42:].tolist() == [[0, 1, 0], [0, 0, 0]]

@@ -64,6 +64,7 @@ def test_the_frame_shows_the_team_and_changes_with_it() -> None:
     assert np.array_equal(frame, renderer.frame(lane))
 
 
+@uncompiled
 def test_everybody_in_the_team_has_a_seat_and_the_other_seats_are_empty() -> None:
     renderer, lane = played()
     figures = dict(renderer.figures(lane))

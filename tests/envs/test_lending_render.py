@@ -13,7 +13,7 @@ from fair_envs.envs.drawing import BLUE, PAPER, WHITE, Stock, mixed
 from fair_envs.envs.lending import render
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED
 from fair_envs.envs.lending.rules import ACCEPT, Lending
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -78,6 +78,7 @@ def test_the_facts_are_those_of_the_lane() -> None:
         assert own.means[0] == pytest.approx((3.6, 2.6)[own.group])
 
 
+@uncompiled
 def test_the_window_of_the_picture_is_that_of_the_bank() -> None:
     renderer, lane = played(60, window=11)
     assert sum(own.would_repay for own in renderer.groups(lane)) <= 11 < lane["tally"][:, 1].sum()

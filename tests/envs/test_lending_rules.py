@@ -15,7 +15,7 @@ from fair_envs.envs.lending import parallel_env
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending, draw
 from fair_envs.wrappers import from_probabilities, twin_decisions
-from tests.helpers import assert_same
+from tests.helpers import assert_same, uncompiled
 
 FIRST = np.array(DISTRIBUTIONS["delayed_impact"])
 REPAY = np.array(REPAYMENTS["delayed_impact"])
@@ -353,7 +353,7 @@ def test_what_cannot_be_assigned_is_refused(attribute: str, code: int, message: 
 # ------------------------------------------------------------------------------------------------- own tables
 
 
-@pytest.mark.nojit
+@uncompiled
 def test_a_world_of_ones_own_has_any_number_of_scores() -> None:
     lanes = bank(**OWN)
     assert lanes.records["chances"][0].tolist() == [[0, 0, 1], [0.5, 0.25, 0.25]]

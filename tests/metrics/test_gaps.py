@@ -16,6 +16,7 @@ from fair_envs.interactions import FairSpec
 from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
 from fair_envs.metrics.gaps import BY_NAME, decision_notion
 from fair_envs.metrics.group import DEFINITIONS
+from tests.helpers import uncompiled
 
 SPEC = FairSpec(
     individuals=1,
@@ -130,6 +131,7 @@ def test_the_class_of_a_notion_is_no_notion(notion: Any) -> None:
         gaps([notion], History(Full(), SPEC))
 
 
+@uncompiled
 def test_a_history_of_another_environment_is_told_apart() -> None:
     other = FairSpec(individuals=1, actions=2, features=(), sensitive={"s": ("a", "b", "c")}, groups=("a", "b", "c"))
     notion = GroupNotion(name="SP")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec, facts_dtype
+from fair_envs.interactions import FairSpec, columns, facts_dtype
 from fair_envs.metrics.distances import RAW, Distance
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.individual import (
@@ -226,7 +226,8 @@ def test_the_same_people_treated_the_same_are_fair_and_the_published_form_says_m
 
 
 def test_neighbours_by_a_similarity_are_the_farthest() -> None:  # I6
-    history = told(SlidingWindow(10), [[0], [0.1], [0.2], [10], [10.1], [10.2]], [1, 1, 1, 0, 0, 0])
+    features = [(0, 0), (0.1, 0), (0.2, 0), (10, 0), (10.1, 0), (10.2, 0)]
+    history = told(SlidingWindow(10), features, [1, 1, 1, 0, 0, 0])
     for distance, expected in (
         (Minkowski(1, **SIMILARITY), -1),
         (Minkowski(1), 0),
@@ -274,15 +275,15 @@ def step_of(history: History, features: Any, action: Any, probs: Any, *, first: 
 
 
 def test_individual_fairness_of_the_current_step() -> None:  # I9
-    history = History(SlidingWindow(10), spec_of(1, people=3))
+    history = History(SlidingWindow(10), spec_of(2, people=3))
     now = IndividualFairness(distance=lambda u, v: 0.25, form="paper", current_step=True)
-    step_of(history, np.ones((3, 1)), [0, 0, 0], [(1, 0)] * 3)
-    step_of(history, np.zeros((3, 1)), [1, 0, 1], PROBS[:3])
+    step_of(history, np.ones((3, 2)), [0, 0, 0], [(1, 0)] * 3)
+    step_of(history, np.zeros((3, 2)), [1, 0, 1], PROBS[:3])
     assert -now.gap(history) == pytest.approx(-1.444130733430798, abs=1e-12)
     assert Consistency(k=5, distance=BrayCurtis(), current_step=True).gap(history) == pytest.approx(2 / 3)
     history.begin()
     assert np.isnan(now.gap(history))
-    step_of(history, np.zeros((3, 1)), [1, -1, -1], PROBS[:3])
+    step_of(history, np.zeros((3, 2)), [1, -1, -1], PROBS[:3])
     assert np.isnan(now.gap(history))
     assert IndividualFairness(form="paper", undefined="paper", current_step=True).gap(history) == 0
 
@@ -318,9 +319,9 @@ def test_the_numbers_of_the_discount_stand_in_the_studys_order() -> None:
     ],
 )
 def test_the_published_discount_forgets_what_changes_little(memory: Memory, expected: list[int]) -> None:  # H3
-    history, sizes = told(memory, np.zeros((0, 1)), []), []
+    history, sizes = told(memory, np.zeros((0, 2)), []), []
     for _ in range(8):
-        add(history, [[1]], [1], [(0, 1)])
+        add(history, [[1, 0]], [1], [(0, 1)])
         sizes.append(fairness(form="paper").sizes(history)[0])
     assert sizes == expected
 
@@ -641,7 +642,8 @@ def test_lanes_are_compared_each_for_itself() -> None:
         facts["decided"] = 1, rng.integers(0, 2)
         facts["features"], facts["action"] = rng.random((2, 1, 3)), rng.integers(0, 2, (2, 1))
         p = rng.random((2, 1, 1))
-        history.add_facts(facts, np.concatenate([1 - p, p], -1))
+        info = columns(history.spec, facts, np.concatenate([1 - p, p], -1).astype(np.float32))
+        history.add({name: np.ascontiguousarray(value) for name, value in info.items()})
         same_as_anew(history, HEOM())
 
 
@@ -673,7 +675,10 @@ def test_a_distance_of_ones_own() -> None:
 
 
 def test_neighbours_of_the_first_kind_count_by_their_weights_too() -> None:
-    features, action = [[0.0], [0.1], [0.4], [0.9]], [0, 1, 1, 0]  # no ties: both kinds are the same
+    features, action = (
+        [(0.0, 0.0), (0.1, 0.0), (0.4, 0.0), (0.9, 0.0)],
+        [0, 1, 1, 0],
+    )  # no ties: both kinds are the same
     history = told(Discounted(0.5, threshold=0), features, action)
     first, shared = (Consistency(k=1, ties=ties).gap(history)[0] for ties in ("first", "shared"))
     assert first == pytest.approx(shared) == pytest.approx((0.125 * 1 + 0.25 * 1 + 0.5 * 0 + 1 * 1) / 1.875)
@@ -746,8 +751,8 @@ ODD: Any = "odd"
 )
 @pytest.mark.parametrize("kind", [IndividualFairness, Consistency])
 def test_the_people_of_a_step_must_have_room_in_the_history(kind: Any, memory: Memory, fits: bool) -> None:
-    history = History(memory, spec_of(1, people=3))
-    step_of(history, [[0.0], [0.1], [0.2]], [1, 0, 1], [(0.5, 0.5)] * 3)
+    history = History(memory, spec_of(2, people=3))
+    step_of(history, [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0]], [1, 0, 1], [(0.5, 0.5)] * 3)
     now = kind(current_step=True)
     if fits:
         assert now.sizes(history) == 3

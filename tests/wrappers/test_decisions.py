@@ -31,6 +31,7 @@ from fair_envs.wrappers import (
 from tests import toys
 from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
 from tests.ferry import env as by_turns
+from tests.helpers import uncompiled
 
 SIZE: dict[str, Any] = {"seats": 4, "horizon": 12}
 SEED = 3
@@ -179,6 +180,7 @@ class Regional(Ferry):
         return replace(super().fair_spec(params), sensitive={"dialect": ("local", "foreign", "rare")})
 
 
+@uncompiled
 def test_with_more_than_two_values_the_largest_gap_counts() -> None:
     def policy(observation: NDArray[Any]) -> NDArray[Any]:
         return boards(np.array([0.5, 0.4, 0.9])[np.minimum(observation[..., 1], 2).astype(int)])

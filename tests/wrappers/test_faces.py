@@ -41,17 +41,10 @@ from fair_envs.wrappers import (
     adapt,
     wrapper,
 )
+from tests.helpers import LITTLE
 
-SIZE: dict[str, Any] = {
-    "agents": 6,
-    "width": 7,
-    "height": 5,
-    "red_bushes": 4,
-    "blue_bushes": 4,
-    "lifespan": 20,
-    "horizon": 12,
-}
-LANES, AGENTS, DECISIONS, SEED = 3, 6, 30, 5
+SIZE: dict[str, Any] = {**LITTLE}
+LANES, AGENTS, DECISIONS, SEED = 3, 8, 30, 5
 OFFSETS = (0, 5, 9)  # steps that the lanes' first episodes are shortened by, so that they end at different times
 ACTIONS = np.random.default_rng(0).integers(0, 8, (DECISIONS, LANES, AGENTS))
 
@@ -578,7 +571,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
 def test_observations_that_are_not_those_of_the_agents_one_after_another_are_named(wrap: Any) -> None:
     stacked: Any = gym.wrappers.FrameStackObservation(Env(**SIZE), 3)
     with pytest.raises(
-        ValueError, match=r"env must show the observations of 6 agents one after .*, got \(3, 60\): put "
+        ValueError, match=r"env must show the observations of 8 agents one after .*, got \(3, 80\): put "
     ):
         wrap(stacked)
 
@@ -672,7 +665,7 @@ def test_stable_baselines3s_own_wrappers_go_above() -> None:
     env: Any = VecMonitor(wrapped(fair_envs.make_sb3("FairHarvest-v0", n_envs=2, seed=0, **SIZE), [PENALTY, RECORD]))
     env.reset()
     for _ in range(12):
-        _, _, done, infos = env.step(np.zeros(12, int))
+        _, _, done, infos = env.step(np.zeros(16, int))
     assert done.all()
     assert env.interactions["decided"].tolist() == [1, 1]
     assert infos[3]["episode"]["l"] == infos[3]["fair_episode_length"] == 12
@@ -685,7 +678,7 @@ def test_rows_scaled_for_the_learner_stay_scaled() -> None:
     )
     hidden: Any = HideSensitive(env)
     shown = hidden.reset()
-    assert shown.shape == (12, 11)
+    assert shown.shape == (16, 11)
     assert not shown[:, 2].any() and shown[:, 10].any()  # the group, by which the network is chosen, stays
     _, reward, _, _ = hidden.step(ACTIONS[0, :2].reshape(-1))
     assert np.array_equal(reward, (0.25 * env.agent_reward).astype(np.float32).reshape(-1))

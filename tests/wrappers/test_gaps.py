@@ -34,7 +34,7 @@ from fair_envs.wrappers import (
 )
 from tests import toys
 from tests.ferry import BOARD, REFUSE, Env, Ferry, Parallel, Vector
-from tests.helpers import uncompiled
+from tests.helpers import LITTLE, uncompiled
 
 SIZE: dict[str, Any] = {"seats": 3, "horizon": 7}  # some episodes end with a full ferry, others with the time
 LANES, DECISIONS, SEED = 3, 40, 11
@@ -525,7 +525,7 @@ def test_what_stands_above_the_vector_is_told_the_agents_rewards_on_every_face(w
 
 
 def test_the_performance_under_focal_control_is_the_focal_agents_reward() -> None:
-    focal: dict[str, Any] = {"agents": 3, "horizon": 30, "control": "focal", "focal": "agent_1"}
+    focal: dict[str, Any] = {**LITTLE, "horizon": 30, "control": "focal", "focal": "agent_1"}
     plain: Any = harvest.Env(**focal)
     env: Any = FairnessObjectives(harvest.Env(**focal), ["SP"], Full())
     plain.reset(seed=2), env.reset(seed=2)
