@@ -314,6 +314,7 @@ def test_each_person_can_be_infected_first_by_chance() -> None:
     assert infected.sum(axis=1).std() == pytest.approx((34 * 0.1 * 0.9) ** 0.5, rel=0.1)
 
 
+@uncompiled
 def test_those_infected_first_can_be_given() -> None:
     assert who(world(initial=[4, 2, 4]), INFECTED) == [2, 4]
     assert who(world(initial=[]), INFECTED) == []

@@ -74,6 +74,7 @@ def test_everybody_in_the_team_has_a_seat_and_the_other_seats_are_empty() -> Non
     assert len(seated) == lane["employees"] == 6
 
 
+@uncompiled
 def test_the_text_says_who_is_at_the_door_and_how_each_group_fared() -> None:
     renderer, lane = played()
     text = plain(renderer.text(lane))
@@ -87,6 +88,7 @@ def test_the_text_says_who_is_at_the_door_and_how_each_group_fared() -> None:
         assert [int(word) for word in line.split()[-4:]] == numbers
 
 
+@uncompiled
 def test_the_words_describe_the_applicant() -> None:
     _, lane = played(0)
     lane["applicant"] = [41, 1, 1, 0, 1, 1, 20, 1, 0, 0, 1]

@@ -437,6 +437,7 @@ def test_sums_over_the_window_do_not_drift() -> None:
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"]
 )
+@uncompiled
 def test_a_world_of_ones_own_works_in_every_face(make: Callable[[], Any], duplicate: Any) -> None:
     env = make()
     env.reset(seed=0)

@@ -16,6 +16,7 @@ from fair_envs.wrappers import FairnessObjectives, FairnessPenalty, RecordFairne
 from fair_envs.wrappers.scalarise import chebyshev, generalised_gini, linear, smallest
 from tests import toys
 from tests.ferry import BOARD, Env, Ferry, Parallel, Vector
+from tests.helpers import LITTLE
 
 SIZE: dict[str, Any] = {"seats": 3, "horizon": 7}
 LANES, SEED = 3, 11
@@ -101,14 +102,14 @@ def test_gymnasiums_check_passes() -> None:
 
 
 def test_agents_rewards_become_one_number_for_all() -> None:
-    env: Any = RecordFairness(Scalarise(VectorReward(Harvest(agents=3, horizon=5)), "maximin"))
+    env: Any = RecordFairness(Scalarise(VectorReward(Harvest(**{**LITTLE, "horizon": 5})), "maximin"))
     env.reset(seed=1)
     total = 0.0
     for _ in range(5):
-        _, reward, _, _, info = env.step([0, 1, 2])
-        assert info["agent_reward"].tolist() == [reward] * 3
+        _, reward, _, _, info = env.step(list(range(8)))
+        assert info["agent_reward"].tolist() == [reward] * 8
         total += reward
-    assert info["fair_episode_return"].tolist() == [total] * 3
+    assert info["fair_episode_return"].tolist() == [total] * 8
 
 
 def test_a_penalty_can_stand_above_the_number() -> None:
