@@ -53,7 +53,7 @@ def changed_checkpoint(run: Path, *, without: str = "", **changes: Any) -> bytes
     [
         ("checkpoint.pt", b"", "its checksum is wrong or missing"),
         ("checkpoint.pt", None, "its checksum is wrong or missing"),  # truncated
-        ("checkpoint.pt", serialized({"rows": 0}), r"it does not fit the run's settings \(KeyError"),
+        ("checkpoint.pt", serialized({"rows": 0, "unlogged": {}}), r"it does not fit the run's settings \(KeyError"),
         ("checkpoint.pt", serialized([1, 2]), "it must hold names and values"),
         ("config.json", b"", "it is not JSON"),
         ("config.json", b"{", "it is not JSON"),
