@@ -9,18 +9,19 @@ import importlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from fair_envs.imports import imported
+from tests.forks import Forks, forks
 
-ROOT = Path(__file__).parents[2]
 HARVEST = {
     "env_id": "FairHarvest-v0",
     "parameters": {"agents": 8, "width": 7, "height": 5, "red_bushes": 4, "blue_bushes": 4, "horizon": 12},
@@ -51,8 +52,10 @@ PCN = {
     "objectives": ["R", "SP"],
     "window": 20,
     "lanes": 2,
+    "first_episodes": 20,
+    "updates": 10,
     "test_episodes": 2,
-    "steps": 2_000,
+    "steps": 700,
 }
 LENDING = {
     "env_id": "FairLending-v0",
@@ -129,8 +132,8 @@ AFTER_CHECKPOINT = [name for name, moment in MOMENTS.items() if "checkpoint" in 
 # ------------------------------------------------------------------------------------------------ in the process
 
 
-def train(algorithm: str, out: str, resume: str, moment: str, call: str) -> None:
-    """Train in this process, and send it the signal of a moment at a call; print how often moments' places were called.
+def train(algorithm: str, out: str, resume: str, moment: str, call: int) -> dict[str, int]:
+    """Train in this process and send it a moment's signal at a call; return how often the moments' places were called.
 
     Args:
         algorithm: One of `ALGORITHMS`.
@@ -141,17 +144,19 @@ def train(algorithm: str, out: str, resume: str, moment: str, call: str) -> None
     """
     from fair_envs.baselines import team_training
 
-    team_training.KEPT_EVERY = 0.0  # a checkpoint of a team in each rollout, where it is one a minute otherwise
     counts = dict.fromkeys(MOMENTS, 0)
-    for name, one in MOMENTS.items():
-        watch(name, one, counts, at=int(call) if name == moment else -1)
-    settings, begin, values = ALGORITHMS[algorithm]
-    imported(begin)(imported(settings)(**values), out=out, resume=resume == "resume")
-    print(json.dumps(counts))
+    with ExitStack() as patches:
+        # A checkpoint of a team in each rollout, where it is one a minute otherwise.
+        patches.enter_context(patch.object(team_training, "KEPT_EVERY", 0.0))
+        for name, one in MOMENTS.items():
+            patches.enter_context(watched(name, one, counts, at=call if name == moment else -1))
+        settings, begin, values = ALGORITHMS[algorithm]
+        imported(begin)(imported(settings)(**values), out=out, resume=resume == "resume")
+    return counts
 
 
-def watch(name: str, moment: Moment, counts: dict[str, int], *, at: int) -> None:
-    """Count the calls of a moment's place, and send this process its signal at one of them."""
+def watched(name: str, moment: Moment, counts: dict[str, int], *, at: int) -> AbstractContextManager[Any]:
+    """Return a context in which calls of a moment's place are counted; one of them sends this process its signal."""
     module, path = moment.place
     *owners, function = path.split(".")
     owner = importlib.import_module(module)
@@ -159,53 +164,40 @@ def watch(name: str, moment: Moment, counts: dict[str, int], *, at: int) -> None
         owner = getattr(owner, part)
     original = getattr(owner, function)
 
-    def watched(*arguments: Any, **keywords: Any) -> Any:
+    def counted(*arguments: Any, **keywords: Any) -> Any:
         if not moment.file or Path(arguments[-1]).name == moment.file:
             counts[name] += 1
             if counts[name] == at:
                 os.kill(os.getpid(), moment.number)
         return original(*arguments, **keywords)
 
-    setattr(owner, function, watched)
+    return patch.object(owner, function, counted)
 
 
 # ---------------------------------------------------------------------------------------------------- from outside
 
 
-def started(algorithm: str, out: Path, *, resume: bool = False, moment: str = "", call: int = -1) -> tuple[int, str]:
-    """Run a training in a process of its own; return its exit code and what it printed."""
-    program = "import sys; from tests.baselines.kills import train; train(*sys.argv[1:])"
-    words = [algorithm, str(out), "resume" if resume else "new", moment, str(call)]
-    run = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    return run.returncode, run.stdout if run.returncode == 0 else run.stderr
+def processes() -> AbstractContextManager[Forks]:
+    """Return processes that begin with what trainings import."""
+    return forks(*sorted({place.split(":")[0] for training in ALGORITHMS.values() for place in training[:2]}))
 
 
 def whole(algorithm: str, folder: Path) -> dict[str, int]:
-    """Train without a disturbance; return how often the places of the moments were called."""
-    code, said = started(algorithm, folder)
-    if code:
-        raise RuntimeError(said)
-    counts: dict[str, int] = json.loads(said.splitlines()[-1])
-    return counts
+    """Train without a disturbance, in this process; return how often the places of the moments were called."""
+    return train(algorithm, str(folder), "new", "", -1)
 
 
-def killed(algorithm: str, moment: str, folder: Path, counts: Mapping[str, int]) -> None:
-    """Kill a training at a moment and resume it to its end; begin again where it had no folder yet."""
+def killed(algorithm: str, moment: str, folder: Path, counts: Mapping[str, int], *, within: Forks) -> None:
+    """Kill a training in its own process at a moment; resume it here to its end, or begin it if it had no folder."""
     number = MOMENTS[moment].number
-    code, said = started(algorithm, folder, moment=moment, call=max(1, ceil(MOMENTS[moment].share * counts[moment])))
+    call = max(1, ceil(MOMENTS[moment].share * counts[moment]))
+    within.begin("tests.baselines.kills:train", algorithm, str(folder), "new", moment, call)
+    code = within.wait()
     if code == 0 or (number == signal.SIGKILL and code != -number):
-        raise RuntimeError(f"{algorithm} was not stopped by {number.name}: {code} {said}")
+        raise RuntimeError(f"{algorithm} was not stopped by {number.name}: it ended with code {code}")
     if moment in AFTER_CHECKPOINT and not (folder / "checkpoint.pt").exists():
         raise RuntimeError(f"{algorithm} had no checkpoint when it was stopped")
-    code, said = started(algorithm, folder, resume=folder.exists())
-    if code:
-        raise RuntimeError(said)
+    train(algorithm, str(folder), "resume" if folder.exists() else "new", "", -1)
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -237,11 +229,11 @@ def main() -> int:
     failed = 0
     print("| algorithm | moment | signal | when | files compared | result | seconds |\n|---|---|---|---|---|---|---|")
     for algorithm in given.algorithm or ALGORITHMS:
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as place, processes() as within:
             counts = whole(algorithm, Path(place) / "whole")
             for k, moment in enumerate(given.moment or MOMENTS):
                 begun, part = time.monotonic(), Path(place) / f"part-{k}"
-                killed(algorithm, moment, part, counts)
+                killed(algorithm, moment, part, counts, within=within)
                 differing = differences(algorithm, Path(place) / "whole", part)
                 failed += bool(differing)
                 verdict = f"differs in {', '.join(differing)}" if differing else "identical bytes"
