@@ -156,7 +156,7 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(algorithm: Any, t
 
 @pytest.mark.parametrize("env_id", ["FairLending-v0", "FairAttention-v0", "FairEpidemic-v0"])
 def test_a_studys_own_measures_are_resumed_within_episodes(env_id: str, tmp_path: Path) -> None:
-    own = {"FairLending-v0": {"horizon": 130, "window": 60}, "FairAttention-v0": {"horizon": 20, "window": 6}}
+    own = {"FairLending-v0": {"horizon": 130, "window": 60}, "FairAttention-v0": {"horizon": 20, "window": 7}}
     n_steps = 48 if env_id == "FairLending-v0" else 8  # a bank tells rates of ten people at least
     rollout = {"n_steps": n_steps, "batch_size": 16, "steps": n_steps * 32, "massaging_pace": 200}
     parameters = own.get(env_id, {"horizon": 20})  # no multiple of a rollout's steps
