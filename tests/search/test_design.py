@@ -26,16 +26,9 @@ from fair_envs.search.report import compare, price, save, trials_table
 from fair_envs.search.settings import HELD_OUT_SEEDS, SEARCH_SEEDS, SEEDS_EACH, Search, read_toml
 from fair_envs.search.trials import SETTINGS, Trials
 from fair_envs.systems import play_system
+from tests.envs.traffic_scenes import SIZES
 
-TOWN: dict[str, Any] = {
-    "columns": 2,
-    "rows": 3,
-    "street_length": 3,
-    "hospital": "A1",
-    "cars": 4,
-    "roadworks_share": 0.0,
-    "horizon": 10,
-}
+TOWN: dict[str, Any] = {**SIZES, "hospital": "B2", "roadworks_share": 0.0, "horizon": 20}
 RANGES = {"signal_period": "4:12", "human_dawdling": "0:0.6", "human_lanes": "|all"}
 
 
@@ -238,7 +231,7 @@ def test_a_trial_that_another_machine_plays_is_left_until_it_is_silent(
 
 
 SPARSE: dict[str, Any] = {"objectives": ["total_return"], "trials": 1, "batch": 1, "finalists": 1, "held_out": 2}
-SPARSE |= {"episodes": 16, "least_episodes": 4, "precision": 0.0}
+SPARSE |= {"episodes": 16, "least_episodes": 4, "precision": 0.0, "parameters": {**TOWN, "horizon": 10}}
 
 
 @pytest.mark.parametrize(
@@ -258,9 +251,9 @@ def test_what_is_hopeless_or_precise_gets_fewer_episodes(
 
 
 def test_a_configuration_without_a_world_is_told_and_passed_over(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"ranges": {"human_lanes": "A1-A2|C1-C2"}, "trials": 4, "batch": 4, "sampler": "random"}
+    changes: dict[str, Any] = {"ranges": {"human_lanes": "A1-A2|E1-E2"}, "trials": 4, "batch": 4, "sampler": "random"}
     found = design(search_for(**changes), out=tmp_path / "out")
-    nowhere = [trial for trial in found.trials if trial.parameters["human_lanes"] == ("C1-C2",)]
+    nowhere = [trial for trial in found.trials if trial.parameters["human_lanes"] == ("E1-E2",)]
     assert nowhere and all(trial.stopped.startswith("no such world: ") and not trial.series for trial in nowhere)
     save(found, compare(found), tmp_path / "out" / "result")
 
