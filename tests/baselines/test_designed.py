@@ -137,7 +137,7 @@ def test_learners_of_the_performance_board_those_with_a_ticket(algorithm: Any) -
 
 
 def test_equal_trainings_give_equal_networks() -> None:
-    own = SingleTraining(env_id=FERRY, steps=600, learning_starts=100, lanes=2)
+    own = SingleTraining(env_id=FERRY, steps=300, learning_starts=100, lanes=2)
     one, other = (train_single(own).policy.state_dict() for _ in range(2))
     assert all(th.equal(one[name], other[name]) for name in one)
 

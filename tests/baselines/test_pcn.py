@@ -316,7 +316,7 @@ def test_a_desired_return_of_the_wrong_length_is_named() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 10])
 def test_the_whole_front_is_found_and_kept_to(lanes: int) -> None:
-    learner = model(Treasure(lanes), updates=20).learn(4000)
+    learner = model(Treasure(lanes), updates=20).learn(2000)
     assert front([c.desired_return for c in learner.commands()]).tolist() == FRONT
     agent = Commanded(learner, learner.commands(), lanes=lanes)
     played = collect(learner.env, agent, episodes=PLACES, chance=np.random.default_rng(0), deterministic=True)

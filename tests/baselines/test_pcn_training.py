@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from matplotlib.figure import Figure
 
 pytest.importorskip("moocore")
 
@@ -53,6 +54,19 @@ def working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
 
+@pytest.fixture(autouse=True)
+def blank_plots(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Draw nothing into the plots of a run, which take longer than its training, but in the tests that look at them."""
+    if "plots" not in request.fixturenames:
+        for name in ("pareto_plot", "radar_plot"):
+            monkeypatch.setattr(coverage, name, lambda found: Figure())
+
+
+@pytest.fixture
+def plots() -> None:
+    """Let plots be drawn."""
+
+
 def config(**changes: Any) -> PCNTraining:
     """Return a small training."""
     return PCNTraining(**{"env_id": FERRY, **SMALL, **changes})
@@ -91,7 +105,7 @@ def test_an_interrupted_training_ends_like_one_that_was_not(tmp_path: Path, keep
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "part" / name).read_bytes()
 
 
-def test_a_run_holds_metrics_coverage_and_plots(tmp_path: Path) -> None:
+def test_a_run_holds_metrics_coverage_and_plots(tmp_path: Path, plots: None) -> None:
     learner = train_pcn(config(), out=tmp_path / "run")
     found = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"config.json", "versions.json", "checkpoint.pt", "metrics.csv", "metrics.json", "tensorboard"} <= found
@@ -185,7 +199,7 @@ def test_presets_bound_the_performance_by_the_horizon_wherever_it_stands(objecti
 
 
 def test_a_coverage_set_says_what_each_command_achieves() -> None:
-    learner = model(updates=20).learn(4000)
+    learner = model(updates=20).learn(2000)
     found = coverage.cover(learner, names=("treasure", "time"), episodes=12)
     assert found.achieved[found.on_front].tolist() == FRONT
     assert found.returns.shape == (len(FRONT), 12, 2)
@@ -216,7 +230,7 @@ def test_nothing_to_ask_for_is_named() -> None:
 # ----------------------------------------------------------------------------------------------- the command line
 
 
-def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path) -> None:
+def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path, plots: None) -> None:
     said = Said("train", "pcn", FERRY, "--objectives", "R,SP", "--out", tmp_path / "run", *OPTIONS)
     assert said.code == 0, said.text
     kept = json.loads((tmp_path / "run" / "config.json").read_text())

@@ -49,6 +49,12 @@ def config(**changes: Any) -> TeamTraining:
     return TeamTraining(**{**default, **changes})
 
 
+@pytest.fixture(scope="module")
+def trained() -> Any:
+    """Return the model of the small training that nothing disturbs."""
+    return train_team(config())
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "ddpg": {"algorithm": "ddpg"},
     "td3": {"algorithm": "ddpg", "twin_critics": True, "policy_delay": 2, "target_policy_noise": 0.2},
@@ -124,12 +130,12 @@ def test_a_checkpoint_holds_the_replay_until_the_training_is_over(
 
 
 @pytest.mark.parametrize("step", [31, 32, 60])
-def test_a_callback_that_ends_the_training_leaves_it_resumable(step: int, tmp_path: Path) -> None:
+def test_a_callback_that_ends_the_training_leaves_it_resumable(step: int, trained: Any, tmp_path: Path) -> None:
     settings = config()
     stopped = train_team(settings, out=tmp_path / "part", callback=Stop(step))
     assert stopped.num_timesteps == 6 * step
     assert stopped.replay_buffer is not None and stopped.replay_buffer.size() > 0
-    assert_same_state(train_team(settings), train_team(settings, out=tmp_path / "part", resume=True))
+    assert_same_state(trained, train_team(settings, out=tmp_path / "part", resume=True))
 
 
 def test_a_finished_run_resumes_to_what_it_was(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ def config(**changes: Any) -> Training:
     return Training(**{**default, **changes})
 
 
+@pytest.fixture(scope="module")
+def trained() -> Any:
+    """Return the model of the small training that nothing disturbs."""
+    return train(config())
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "ppo": {"algorithm": "ppo"},
     "sb3-ppo": {"algorithm": "sb3-ppo"},
@@ -114,16 +120,16 @@ def test_an_interruption_while_learning_loses_that_rollout_only(
 
 
 @pytest.mark.parametrize("step", [3, 7, 10, 11])
-def test_a_callback_that_ends_the_training_leaves_it_resumable(step: int, tmp_path: Path) -> None:
+def test_a_callback_that_ends_the_training_leaves_it_resumable(step: int, trained: Any, tmp_path: Path) -> None:
     stopped = train(config(), out=tmp_path / "part", callback=Stop(step))
     assert stopped.num_timesteps == step * 32
     assert not (tmp_path / "part" / "model.zip").exists()
-    assert_same_state(train(config()), train(config(), out=tmp_path / "part", resume=True))
+    assert_same_state(trained, train(config(), out=tmp_path / "part", resume=True))
 
 
-def test_a_run_that_was_stopped_while_it_was_set_up_begins_anew(tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_while_it_was_set_up_begins_anew(trained: Any, tmp_path: Path) -> None:
     Run.create(tmp_path / "run", config().as_dict())
-    assert_same_state(train(config()), train(config(), out=tmp_path / "run", resume=True))
+    assert_same_state(trained, train(config(), out=tmp_path / "run", resume=True))
 
 
 def test_a_finished_run_resumes_to_what_it_was(tmp_path: Path) -> None:
