@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from fair_envs.baselines.runs import Run, read_weights, serialized
 from fair_envs.baselines.training import Training, load, train
 from fair_envs.files import LOCK, writing
 from tests.baselines.test_training import ROLLOUT, config, contents
-from tests.forks import Forks, forks
 
 ROOT = Path(__file__).parents[2]
 
@@ -211,29 +209,21 @@ def test_iterations_go_on_counting_after_an_interruption(tmp_path: Path) -> None
 # ------------------------------------------------------------------------------------------------------- signals
 
 
-@pytest.fixture(scope="module")
-def trainings() -> Iterator[Forks]:
-    """Yield processes that begin with what a training imports."""
-    with forks("tests.baselines.test_damage") as begun:
-        yield begun
-
-
-def long_training(folder: str) -> None:
-    """Train for longer than a test lasts."""
-    train(config(steps=1000 * ROLLOUT), out=folder)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_a_process_loses_the_present_rollout_only(
-    number: signal.Signals, trainings: Forks, tmp_path: Path
-) -> None:
+def test_a_signal_that_ends_a_process_loses_the_present_rollout_only(number: signal.Signals, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = trainings.begin("tests.baselines.test_damage:long_training", str(folder))
+    settings = config(steps=1000 * ROLLOUT)
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from fair_envs.baselines.training import Training, train\n"
+        f"train(Training(**{settings.as_dict()!r}), out={str(folder)!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     while not (folder / "metrics.csv").exists() or len((folder / "metrics.csv").read_text().splitlines()) < 5:
-        os.kill(process, 0)  # it is still there
+        assert process.poll() is None
         time.sleep(0.02)
-    os.kill(process, number)
-    assert trainings.wait() not in (0, -number)  # an orderly end, before its time
+    process.send_signal(number)
+    assert process.wait(timeout=60) != -number  # an orderly end
     rows = len((folder / "metrics.csv").read_text().splitlines()) - 1
     assert Run.open(folder).checkpoint()["rows"] >= rows - 1
     assert not (folder / LOCK).exists()

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,8 +13,6 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from fair_envs.cli import main
-from tests.forks import forks
 from tests.search.test_design import RANGES, TOWN
 from tests.test_cli import Said, mistake, working_directory
 
@@ -59,23 +58,19 @@ def test_a_file_gives_what_the_command_line_leaves_out(tmp_path: Path) -> None:
     assert kept["policy"] == "shortest-path" and kept["parameters"]["cars"] == TOWN["cars"]
 
 
-def command(*words: str) -> None:
-    """Run the command line."""
-    sys.argv[1:] = words
-    main()
-
-
 @pytest.mark.slow
 def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None:
-    resume = ("design", "--resume", "--jobs", "1", "--no-progress")
-    with forks("fair_envs.search.design") as searches:
-        for words, number, cells in (((*NEW, "--trials", "6"), signal.SIGTERM, 2), (resume, signal.SIGKILL, 4)):
-            process = searches.begin("tests.search.test_command:command", *words, "--out", "killed")
-            while len(list(Path("killed/cells").glob("[!.]*"))) < cells:
-                os.kill(process, 0)  # it is still there
-                time.sleep(0.05)
-            os.kill(process, number)
-            assert searches.wait() == (-signal.SIGKILL if number == signal.SIGKILL else 128 + number)
+    command = [sys.executable, "-m", "fair_envs.cli", *NEW, "--trials", "6", "--out"]
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    resume = [*command[:3], "design", "--resume", "--jobs", "1", "--no-progress", "--out"]
+    for words, number, cells in ((command, signal.SIGTERM, 2), (resume, signal.SIGKILL, 4)):
+        process = subprocess.Popen([*words, "killed"], env=environment, stderr=subprocess.DEVNULL)
+        while len(list(Path("killed/cells").glob("[!.]*"))) < cells:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait() == (-signal.SIGKILL if number == signal.SIGKILL else 128 + number)
     assert not Path("killed/result-1").exists()
     assert Said("design", "--resume", "--out", "killed", "--jobs", "1", "--no-progress").code == 0
     assert Said(*NEW, "--trials", "6", "--out", "whole").code == 0
