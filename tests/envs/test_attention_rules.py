@@ -291,7 +291,7 @@ def test_no_more_reports_are_shown_than_the_space_has_room_for() -> None:
     step = send(lanes, [0] * 6)
     assert lanes.records["false_alarms"][0, 0] == 6 * 6_000
     space = lanes.rules.observation_space(lanes.rules.params)
-    assert isinstance(space, Box) and step.observation.max() == 2**15 - 1 == space.high.max()
+    assert isinstance(space, gym.spaces.Box) and step.observation.max() == 2**15 - 1 == space.high.max()
 
 
 def test_a_certain_search_is_the_short_way() -> None:
