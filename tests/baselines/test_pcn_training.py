@@ -22,6 +22,7 @@ from fair_envs.pages import field_comments
 from fair_envs.registration import register
 from tests.baselines.test_pcn import model
 from tests.baselines.treasure import FRONT, Treasure
+from tests.helpers import uncompiled
 from tests.test_cli import Said, mistake
 
 test.__test__ = False  # type: ignore[attr-defined]  # a function of ours, no test
@@ -145,6 +146,7 @@ def test_the_rewards_are_the_performance_and_minus_the_gaps() -> None:
     assert isinstance(env, gym.vector.VectorEnv)
 
 
+@uncompiled
 def test_group_notions_compare_whom_they_are_told_to() -> None:
     fraud: Any = {"env_id": "FairFraud-v0", "parameters": {"horizon": 100}, "lanes": 2, "objectives": ("R", "SP", "IF")}
     few = PCNTraining(**fraud, groups=("continent=NA",))
