@@ -46,6 +46,10 @@ class Window:
         picture = self._pygame.surfarray.make_surface(np.ascontiguousarray(frame.swapaxes(0, 1)))
         self._screen.blit(picture, (0, 0))
         self._pygame.display.flip()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until it is time for the next frame."""
         self._clock.tick(self._fps)
 
     def close(self) -> None:

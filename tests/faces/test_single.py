@@ -1,5 +1,7 @@
 """The Gymnasium face: joint and focal control of the agents."""
 
+from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +13,7 @@ import fair_envs.envs.harvest as harvest
 from fair_envs import chance
 from fair_envs.envs.harvest.rules import STAY, USE
 from fair_envs.faces.single import RandomPartners
+from fair_envs.faces.window import Window
 from tests.helpers import assert_same, play_single
 
 HORIZON = 7
@@ -189,3 +192,13 @@ def test_a_state_of_other_rules_is_refused_and_changes_nothing() -> None:
     with pytest.raises(ValueError, match="snapshot must be a record array of these rules' lanes"):
         env.set_state(other.get_state())
     assert_same(env.get_state(), before)
+
+
+def test_a_window_shows_frames_at_their_rate(real_wait: Callable[[Window], None]) -> None:
+    pytest.importorskip("pygame")
+    window, began = Window(title="frames", fps=50), perf_counter()
+    for _ in range(3):
+        window.show(np.zeros((4, 6, 3), np.uint8))
+        real_wait(window)
+    window.close()
+    assert perf_counter() - began > 0.03  # two waits of 20 ms or more, and a clock of whole milliseconds
