@@ -150,10 +150,15 @@ class Processes(Engine):
             self._pool = ProcessPoolExecutor(
                 self._jobs, mp_context=spawn, initializer=begin_worker, initargs=(permissions(),)
             )
-        with suppress(BrokenProcessPool):  # by a cell that was already running
+        try:
             while waiting and len(running) < self._jobs:
                 running[self._pool.submit(attempt, waiting[-1], folder)] = waiting[-1]
                 waiting.pop()
+        except BrokenProcessPool:  # by a cell that was already running
+            pass
+        except OSError:  # the same, where the pool is just closing its pipes
+            if not self._pool._broken:
+                raise
 
 
 class OnRay(Engine):
