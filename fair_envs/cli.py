@@ -334,7 +334,8 @@ def start_training(
             raise ValueError("out must name the folder of the run to resume, got none")
         if preset is not None:
             raise ValueError(f"preset must be left out where a run is resumed, it keeps its settings; got {preset!r}")
-        given = Run.open(out).settings(kind).as_dict() | given
+        Run.check_begun(out)
+        given = Run(out).settings(kind).as_dict() | given
     for name in ("algorithm", "env_id"):
         if name not in given:
             raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")

@@ -1,4 +1,4 @@
-"""Processes of their own that need no time to begin: one process imports modules, and forks itself for each call."""
+"""Processes that start at once: one process imports modules and forks itself for each call."""
 
 import importlib
 import json

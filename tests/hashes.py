@@ -24,6 +24,7 @@ from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer
 from fair_envs.testing.players import OF_LANES, PLAYERS, World, interfaces, rules_of
 from tests.baselines.kills import ALGORITHMS, HARVEST, LENDING, PURSUIT, Training
+from tests.helpers import CLOCK
 
 FILE = Path(__file__).with_suffix(".json")
 LANES, STEPS, SEED = 8, 300, 7
@@ -112,13 +113,8 @@ def training(one: Training) -> str:
         imported(one.train)(imported(one.settings)(**one.values), out=out)
         tensors = sorted(hash_of(tensor) for tensor in tensors_in(read_weights(out / "checkpoint.pt")))
         rows = json.loads((out / "metrics.json").read_text())
-    numbers = [sorted(repr(v) for name, v in row.items() if not timed(name)) for row in rows]
+    numbers = [sorted(repr(v) for name, v in row.items() if name not in CLOCK) for row in rows]
     return sha256(json.dumps([tensors, numbers]).encode()).hexdigest()[:16]
-
-
-def timed(name: str) -> bool:
-    """Return whether a metric tells the time of day."""
-    return name in ("time/fps", "time/time_elapsed")
 
 
 def tensors_in(thing: Any) -> Iterator[Any]:

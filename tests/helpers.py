@@ -80,6 +80,10 @@ def play_single(env: gym.Env[Any, Any], *, seed: int, steps: int) -> list[Any]:
     return played
 
 
+CLOCK = ("time/fps", "time/time_elapsed")
+"""Metrics of trainings that depend on the time of day."""
+
+
 # ------------------------------------------------------------------------------------------- scenes of the harvest
 
 STILL = {"red_bushes": 3, "blue_bushes": 0, "growth_interval": 0, "lifespan": 0}
@@ -88,7 +92,7 @@ STILL = {"red_bushes": 3, "blue_bushes": 0, "growth_interval": 0, "lifespan": 0}
 NARROW: Mapping[str, Any] = {"width": 4, "height": 3, "red_bushes": 10}
 """With two agents, the layout of tests/test_core.py: scenes of many lanes are compiled, and share it."""
 
-LITTLE: Mapping[str, Any] = {
+LITTLE: dict[str, Any] = {
     "agents": 8,
     "width": 7,
     "height": 5,
@@ -97,7 +101,7 @@ LITTLE: Mapping[str, Any] = {
     "lifespan": 20,
     "horizon": 12,
 }
-"""A small harvest in which agents meet; it has the layout of tests/baselines/small.py."""
+"""A small harvest in which agents meet; most tests that play the harvest share its layout."""
 
 
 class Agent(NamedTuple):
@@ -162,5 +166,5 @@ def place(batch: Lanes, agent: int = 0) -> tuple[int, int]:
     return int(batch.records["x"][0, agent]), int(batch.records["y"][0, agent])
 
 
-__all__ = ["BLUE", "LITTLE", "NARROW", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in"]
+__all__ = ["BLUE", "CLOCK", "LITTLE", "NARROW", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in"]
 __all__ += ["assert_same", "bush_state", "digest", "kinds", "place", "play_single", "scene"]

@@ -16,16 +16,7 @@ from fair_envs import benchmark, loads, make_rules
 from fair_envs.benchmark import QUICK, ROWS, Result, Row, Sample, find_row
 from fair_envs.core import Lanes
 from fair_envs.loads import Load
-
-TINY = {
-    "agents": 8,
-    "width": 7,
-    "height": 5,
-    "red_bushes": 4,
-    "blue_bushes": 4,
-    "lifespan": 20,
-    "horizon": 12,
-}
+from tests.helpers import LITTLE
 
 
 def sample(value: float, *, others: float = 0.0) -> Sample:
@@ -212,15 +203,15 @@ def test_a_stopwatch_counts_the_work_of_other_processes(monkeypatch: pytest.Monk
 def test_a_load_runs_past_the_end_of_episodes(
     make: Callable[[], Load], steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "WORLD", LITTLE)
     load = make()
-    load.run(2 * TINY["horizon"] + 1)
+    load.run(2 * LITTLE["horizon"] + 1)
     assert load.steps == steps
 
 
 def test_learning_loads_count_the_steps_of_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "WORLD", LITTLE)
     monkeypatch.setattr(benchmark, "BATCH", 2)
     monkeypatch.setattr(benchmark, "MINIBATCH", 256)
     for make in (benchmark.rollout_load, benchmark.training_load):
@@ -313,7 +304,7 @@ def test_a_training_of_a_team_counts_the_steps_of_lanes(monkeypatch: pytest.Monk
 
 
 def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "WORLD", LITTLE)
     assert benchmark.gain(1e-3, lanes=4)().value > 0
     assert benchmark.machine_gain(1e-3)().value > 0
 
@@ -321,7 +312,7 @@ def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> N
 def test_looks_count_only_while_the_machine_has_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     given = itertools.cycle([1.9, 1.9, 1.0, 1.9, 1.9, 1.0])  # before and after each look
     seconds = itertools.cycle([2.0, 1.0, 9.0, 1.0, 9.0, 1.0])  # of one thread and of two in each look
-    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "WORLD", LITTLE)
     monkeypatch.setattr(benchmark, "gain_of_arithmetic", lambda _: partial(next, given))
     repeat = benchmark.gain(1.0, lanes=4, own_cores=True)
     monkeypatch.setattr(benchmark, "clocked", lambda load, times: next(seconds))
@@ -329,7 +320,7 @@ def test_looks_count_only_while_the_machine_has_two_cores(monkeypatch: pytest.Mo
 
 
 def test_a_machine_without_two_cores_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "WORLD", TINY)
+    monkeypatch.setattr(benchmark, "WORLD", LITTLE)
     monkeypatch.setattr(benchmark, "gain_of_arithmetic", lambda _: lambda: 1.0)
     with pytest.raises(TimeoutError, match="two cores"):
         benchmark.gain(1e-3, lanes=4, own_cores=True)()

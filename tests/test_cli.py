@@ -17,11 +17,11 @@ from fair_envs.cli import app
 from fair_envs.pages import field_comments
 from fair_envs.players import playing_at_random
 from fair_envs.systems import MEANINGS, gaps, play_system
+from tests.helpers import LITTLE
 
 ROOT = Path(__file__).parents[1]
 ENV_ID = "FairHarvest-v0"
-TINY = {"agents": 8, "width": 7, "height": 5, "red_bushes": 4, "blue_bushes": 4, "lifespan": 20, "horizon": 12}
-TINY_OPTIONS = [part for name, value in TINY.items() for part in ("--param", f"{name}={value}")]
+TINY_OPTIONS = [part for name, value in LITTLE.items() for part in ("--param", f"{name}={value}")]
 
 
 class Said:
@@ -242,14 +242,14 @@ class TestTheKeyboard:
         pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
 
     def test_the_key_pressed_last_is_the_action(self, pygame: Any) -> None:
-        keyboard = playing.Keyboard(make_rules(ENV_ID, **TINY))
+        keyboard = playing.Keyboard(make_rules(ENV_ID, **LITTLE))
         self.press(pygame, pygame.K_LEFT)
         self.press(pygame, pygame.K_SPACE)
         assert keyboard.action() == 5
         assert keyboard.action() == 0
 
     def test_escape_leaves(self, pygame: Any) -> None:
-        keyboard = playing.Keyboard(make_rules(ENV_ID, **TINY))
+        keyboard = playing.Keyboard(make_rules(ENV_ID, **LITTLE))
         keyboard.action()
         assert not keyboard.left
         self.press(pygame, pygame.K_ESCAPE)
@@ -257,14 +257,14 @@ class TestTheKeyboard:
         assert keyboard.left
 
     def test_an_action_that_the_rules_lack_has_no_key(self) -> None:
-        assert "e" not in playing.keys_of(make_rules(ENV_ID, **TINY))
-        assert playing.keys_of(make_rules(ENV_ID, **TINY, separate_ripening=True))["e"] == 8
+        assert "e" not in playing.keys_of(make_rules(ENV_ID, **LITTLE))
+        assert playing.keys_of(make_rules(ENV_ID, **LITTLE, separate_ripening=True))["e"] == 8
 
 
 def test_random_play_is_a_function_of_the_seed() -> None:
     from fair_envs.core import Lanes
 
-    rules = make_rules(ENV_ID, **TINY)
+    rules = make_rules(ENV_ID, **LITTLE)
     act, actions = playing.with_luck(playing_at_random(rules)), []
     for seed in (3, 3, 4):
         lanes = Lanes(rules, 1)
@@ -279,7 +279,7 @@ def test_the_agent_on_the_keyboard_has_a_box_around_it() -> None:
     pytest.importorskip("pygame")
     from fair_envs.core import Lanes
 
-    rules = make_rules(ENV_ID, **TINY)
+    rules = make_rules(ENV_ID, **LITTLE)
     lanes, renderer = Lanes(rules, 1), rules.renderer()
     lanes.seed(0)
     lanes.restart()
@@ -320,7 +320,7 @@ def learning() -> Any:
 def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None:
     config = json.loads((run_folder / "config.json").read_text())
     given = ("algorithm", "env_id", "alpha", "seed", "steps", "net_arch", "parameters")
-    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], TINY]
+    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], LITTLE]
     assert [config[name] for name in given] == expected
 
 
@@ -418,14 +418,14 @@ def test_an_assessment_does_not_depend_on_how_many_episodes_are_played_at_once(
     from fair_envs import assessment
 
     model, _ = learning.load(run_folder)
-    rules, found = make_rules(ENV_ID, **TINY), []
+    rules, found = make_rules(ENV_ID, **LITTLE), []
     for batch in (2, 16):
         monkeypatch.setattr(assessment, "BATCH", batch)
         found.append(assessment.assess(model, rules, episodes=5, seed=7))
     assert found[0].estimates.keys() == found[1].estimates.keys()
     assert all(found[0].estimates[name].value == found[1].estimates[name].value for name in ("gini", "maximin"))
     assert (found[0].selected == found[1].selected).all()
-    assert found[0].selected.sum() == 5 * TINY["horizon"] * TINY["agents"]
+    assert found[0].selected.sum() == 5 * LITTLE["horizon"] * LITTLE["agents"]
 
 
 def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path, learning: Any) -> None:
@@ -433,7 +433,7 @@ def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path
     from fair_envs.baselines.evaluation import counterfactual
 
     model, _ = learning.load(run_folder)
-    rules = make_rules(ENV_ID, **TINY)
+    rules = make_rules(ENV_ID, **LITTLE)
     found = assessment.assess(model, rules, episodes=4, seed=7).estimates
     worlds = counterfactual(model, rules, episodes=4, seed=7)
     games = worlds.none.values.mean() - worlds.everybody.values.mean()
@@ -511,7 +511,7 @@ def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone
     said, found = report_of(ENV_ID, *TINY_OPTIONS, "--form", "sum", "--flip", "each")
     assert "Positive: those with the attribute are better off" in said and "without the attribute are" not in said
     assert "each agent alone" in said
-    rules = make_rules(ENV_ID, **TINY)
+    rules = make_rules(ENV_ID, **LITTLE)
     played = play_system(rules, playing_at_random(rules), episodes=3, seed=5, flip="each")
     for one in gaps(played, form="sum"):
         assert found["random", one.notion, one.attribute, one.within] == pytest.approx(np.nanmean(one.values))
@@ -519,7 +519,7 @@ def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone
 
 def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -> None:
     _, found = report_of(ENV_ID, *TINY_OPTIONS, "--policy", run_folder, "--policy", f"{HERE}:still")
-    rules = make_rules(ENV_ID, **TINY)
+    rules = make_rules(ENV_ID, **LITTLE)
     total = play_system(rules, still, episodes=3, seed=5).returns.values.sum(axis=1).mean()
     assert found[f"{HERE}:still", "total_return", "", ""] == pytest.approx(total)
     assert (str(run_folder), "total_return", "", "") in found

@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from fair_envs.imports import imported
 from tests.forks import Forks, forks
+from tests.helpers import CLOCK
 
 HARVEST = {
     "env_id": "FairHarvest-v0",
@@ -205,7 +206,7 @@ def results(folder: Path) -> dict[str, bytes]:
     found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".pt", ".csv", ".json")}
     found.pop("metrics.csv")  # the rows of metrics.json
     rows = json.loads(found["metrics.json"])
-    timeless = [{name: v for name, v in row.items() if name not in ("time/fps", "time/time_elapsed")} for row in rows]
+    timeless = [{name: v for name, v in row.items() if name not in CLOCK} for row in rows]
     return {**found, "metrics.json": json.dumps(timeless).encode()}
 
 

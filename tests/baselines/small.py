@@ -16,17 +16,9 @@ from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.core import Rules
 from fair_envs.faces.sb3 import AgentsVecEnv
+from tests.helpers import LITTLE
 
 HARVEST = "FairHarvest-v0"
-SMALL: Mapping[str, Any] = {
-    "agents": 8,
-    "width": 7,
-    "height": 5,
-    "red_bushes": 4,
-    "blue_bushes": 4,
-    "lifespan": 20,
-    "horizon": 12,
-}
 NO_IDLE_TURNS: Mapping[str, Any] = {"handicap_period": 1, "freeze_turns": 0}
 GAMES: Sequence[Mapping[str, Any]] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
 SCALE = 0.1  # of the rewards
@@ -36,13 +28,13 @@ th.set_num_threads(1)
 
 def small_rules(**parameters: Any) -> Rules:
     """Return the rules of the small harvest."""
-    return make_rules(HARVEST, **{**SMALL, **parameters})
+    return make_rules(HARVEST, **{**LITTLE, **parameters})
 
 
 def small_env(*, lanes: int = 4, worlds: Sequence[Mapping[str, Any]] | None = None, **parameters: Any) -> AgentsVecEnv:
     """Return the small harvest with agents as rows, the group at the end of their observations."""
     env = make_sb3(
-        HARVEST, n_envs=lanes, append_group=True, reward_scale=SCALE, worlds=worlds, **{**SMALL, **parameters}
+        HARVEST, n_envs=lanes, append_group=True, reward_scale=SCALE, worlds=worlds, **{**LITTLE, **parameters}
     )
     return cast(AgentsVecEnv, env)
 

@@ -15,7 +15,8 @@ from fair_envs.core import Lanes, Rules, draws, rule
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import Returns, counterfactual_fairness, fairness_report
 from fair_envs.wrappers import choose
-from tests.baselines.small import HARVEST, NO_IDLE_TURNS, SMALL, learned, learner, small_env, small_rules
+from tests.baselines.small import HARVEST, NO_IDLE_TURNS, learned, learner, small_env, small_rules
+from tests.helpers import LITTLE
 
 STAY, USE = 0, 5
 
@@ -62,7 +63,7 @@ def test_the_likeliest_actions_are_those_that_the_model_predicts(model: Any) -> 
     env = small_env(lanes=3)
     env.seed(9)
     observation, total = env.reset(), np.zeros((3, 8))
-    for _ in range(SMALL["horizon"]):
+    for _ in range(LITTLE["horizon"]):
         observation, _, done, _ = env.step(model.predict(observation, deterministic=True)[0])
         total = total + env.agent_reward
     assert done.all()
@@ -92,7 +93,7 @@ def test_attributes_have_the_names_that_the_metrics_expect(model: Any) -> None:
 
 def test_selected_actions_are_counted_in_all_turns_and_executed_ones_in_those_that_were_had() -> None:
     played = play(always(a=STAY, b=USE), small_rules(freeze_turns=0), episodes=2)
-    turns = 2 * SMALL["horizon"] * 4
+    turns = 2 * LITTLE["horizon"] * 4
     assert played.selected[0, STAY] == played.selected[1, USE] == turns
     assert played.selected.sum() == 2 * turns
     assert played.executed[0].tolist() == [turns, 0, 0, 0, 0, 0, 0, 0]
@@ -202,7 +203,7 @@ def test_one_policy_for_all_agents_is_played_too() -> None:
     assert shared.selected.sum() == 2 * 12 * 8
     own, same = (getattr(counterfactual(plain, small_rules(), episodes=2), name).values for name in ("own", "same"))
     assert own.shape == same.shape == (2, 8)
-    narrow = sb3.PPO("MlpPolicy", make_sb3(HARVEST, n_envs=1, **SMALL), n_steps=4, batch_size=32, device="cpu")
+    narrow = sb3.PPO("MlpPolicy", make_sb3(HARVEST, n_envs=1, **LITTLE), n_steps=4, batch_size=32, device="cpu")
     assert play(narrow, small_rules(), episodes=1).returns.values.shape == (1, 8)
 
 

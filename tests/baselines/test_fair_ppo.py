@@ -20,7 +20,6 @@ from tests.baselines.small import (
     GAMES,
     HARVEST,
     SCALE,
-    SMALL,
     collect,
     fair_learner,
     learned,
@@ -29,6 +28,7 @@ from tests.baselines.small import (
     rollouts,
     small_env,
 )
+from tests.helpers import LITTLE
 
 # ------------------------------------------------------------------------------------------- beside plain PPO
 
@@ -241,7 +241,7 @@ def test_bad_arguments_are_refused(settings: dict[str, Any], message: str) -> No
 @pytest.mark.parametrize(
     ("make", "penalty", "message"),
     [
-        (lambda: make_sb3(HARVEST, n_envs=2, rows="lanes", **SMALL), "dp", "env must be made by .* rows='agents'"),
+        (lambda: make_sb3(HARVEST, n_envs=2, rows="lanes", **LITTLE), "dp", "env must be made by .* rows='agents'"),
         (lambda: make_vec_env("CartPole-v1"), "dp", "env must be made by fair_envs.make_sb3"),
         (lambda: small_env(worlds=GAMES), "dp", "env must be of one world for penalty 'dp', got 2"),
         (small_env, "cf", "env must be of two worlds .*, got 1"),

@@ -24,7 +24,8 @@ from fair_envs.baselines.massaging import (
 )
 from fair_envs.baselines.regularised import FPPO, Regularised
 from tests.baselines.loans import Accept, Age, FirstEntry, Granted, hiring, own_env, settings
-from tests.baselines.small import HARVEST, SMALL, collect, learned, policy_weights
+from tests.baselines.small import HARVEST, collect, learned, policy_weights
+from tests.helpers import LITTLE
 
 # ------------------------------------------------------------------------------------------------- thresholds
 
@@ -177,7 +178,7 @@ def test_the_massager_sees_what_the_environment_shows_the_policy_what_is_normali
 
 def test_rows_of_agents_and_policies_without_a_distribution_are_refused() -> None:
     with pytest.raises(ValueError, match=r"venv must have rows of lanes \(rows='lanes'\), got rows of agents"):
-        ShieldActions(make_sb3(HARVEST, n_envs=1, **SMALL), Accept(), half, short=Granted, threshold=0.5)
+        ShieldActions(make_sb3(HARVEST, n_envs=1, **LITTLE), Accept(), half, short=Granted, threshold=0.5)
     policy = sb3.DQN("MlpPolicy", hiring(), device="cpu").policy
     with pytest.raises(ValueError, match="policy must draw its actions from a distribution, got DQNPolicy"):
         ShieldActions(hiring(), Accept(), policy, short=Granted, threshold=0.5)

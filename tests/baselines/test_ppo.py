@@ -22,7 +22,6 @@ from tests.baselines.small import (
     HARVEST,
     NO_IDLE_TURNS,
     SCALE,
-    SMALL,
     collect,
     gradients,
     learned,
@@ -33,6 +32,7 @@ from tests.baselines.small import (
     weights,
     whole_batch,
 )
+from tests.helpers import LITTLE
 
 # ------------------------------------------------------------------------------------- equal to Stable-Baselines3
 
@@ -64,7 +64,7 @@ def test_it_learns_other_environments_as_stable_baselines3_does(env_id: str) -> 
 
 
 def test_it_plays_all_agents_of_a_lane_at_once_too() -> None:
-    env = make_sb3(HARVEST, n_envs=2, rows="lanes", **SMALL)
+    env = make_sb3(HARVEST, n_envs=2, rows="lanes", **LITTLE)
     model = PPO("MlpPolicy", env, n_steps=6, batch_size=12, n_epochs=1, seed=0, device="cpu")
     assert model.learn(12).num_timesteps == 12
 

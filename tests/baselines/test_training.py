@@ -18,7 +18,8 @@ from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run
 from fair_envs.baselines.training import Training, load, make_env, make_model, train
 from tests.baselines.interruptions import Interrupt, Stop
-from tests.baselines.small import HARVEST, SMALL, policy_weights, weights
+from tests.baselines.small import HARVEST, policy_weights, weights
+from tests.helpers import CLOCK, LITTLE
 
 ROLLOUT = 5 * 4 * 8  # agent steps: 5 steps of 4 lanes of 8 agents; episodes have 12 steps
 
@@ -27,7 +28,7 @@ def config(**changes: Any) -> Training:
     """Return a small training of six rollouts."""
     default: dict[str, Any] = {
         "env_id": HARVEST,
-        "parameters": SMALL,
+        "parameters": LITTLE,
         "steps": 6 * ROLLOUT,
         "lanes": 4,
         "n_steps": 5,
@@ -60,8 +61,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def rows_without_clock(folder: Path) -> list[dict[str, Any]]:
     """Return a run's metrics but for what time it was."""
     rows = json.loads((folder / "metrics.json").read_text())
-    clock = ("time/fps", "time/time_elapsed")
-    return [{name: value for name, value in row.items() if name not in clock} for row in rows]
+    return [{name: value for name, value in row.items() if name not in CLOCK} for row in rows]
 
 
 def state(model: Any) -> list[Any]:
@@ -221,7 +221,7 @@ def test_nothing_is_overwritten_and_another_configuration_is_refused(tmp_path: P
     with pytest.raises(ValueError, match=r"gamma must be 0.99 to resume .*run, got 0.5"):
         train(config(steps=ROLLOUT, gamma=0.5), out=tmp_path / "run", resume=True)
     with pytest.raises(ValueError, match=r"parameters must be .*'agents': 8.* to resume .*run, got"):
-        train(config(steps=ROLLOUT, parameters={**SMALL, "recolour": 4.0}), out=tmp_path / "run", resume=True)
+        train(config(steps=ROLLOUT, parameters={**LITTLE, "recolour": 4.0}), out=tmp_path / "run", resume=True)
     with pytest.raises(FileNotFoundError, match="run must be a folder that a training has made"):
         train(config(), out=tmp_path / "nothing", resume=True)
     with pytest.raises(ValueError, match="out must name the run to resume, got None"):

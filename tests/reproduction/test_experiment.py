@@ -12,23 +12,14 @@ from fair_envs.baselines.training import Training
 from fair_envs.cells import run_cell
 from fair_envs.engines import FailedCellsError, run_cells
 from fair_envs.reproduction.experiment import Cell, read_result
+from tests.helpers import LITTLE
 from tests.jobs import run_here
-
-TINY = {
-    "agents": 8,
-    "width": 7,
-    "height": 5,
-    "red_bushes": 4,
-    "blue_bushes": 4,
-    "lifespan": 20,
-    "horizon": 12,
-}
 
 
 def tiny_cell(seed: int = 0, **changes: object) -> Cell:
     training = Training(
         env_id="FairHarvest-v0",
-        parameters=TINY,
+        parameters=LITTLE,
         algorithm="fair-ppo",
         steps=384,
         lanes=2,
@@ -87,7 +78,7 @@ def test_a_broken_off_cell_leaves_nothing_behind_and_runs_again(
 
 def test_cells_that_fail_are_named_after_the_others_are_done(tmp_path: Path) -> None:
     bad = tiny_cell()
-    bad = replace(bad, training=replace(bad.training, parameters={**TINY, "agents": 8, "width": 2, "height": 2}))
+    bad = replace(bad, training=replace(bad.training, parameters={**LITTLE, "agents": 8, "width": 2, "height": 2}))
     with pytest.raises(FailedCellsError, match=f"{bad.key}: ValueError: agents must be at most the 4 cells"):
         run_here([bad, tiny_cell()], tmp_path)
     assert (tmp_path / tiny_cell().key / "cell.json").exists()

@@ -13,8 +13,8 @@ from fair_envs.reproduction import claims
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers import lamalfa2025 as paper
+from tests.helpers import LITTLE
 from tests.jobs import run_here
-from tests.reproduction.test_experiment import TINY
 from tests.reproduction.test_measures import HORIZON, result
 
 
@@ -201,7 +201,7 @@ def test_the_study_runs_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         variants=("own credit", "weighted"),
         curve=(0.0, 1.0),
         training={"lanes": 2, "n_steps": 12, "batch_size": 96, "n_epochs": 1},
-        parameters={name: value for name, value in TINY.items() if name != "horizon"},
+        parameters={name: value for name, value in LITTLE.items() if name != "horizon"},
     )
     monkeypatch.setitem(paper.SCALES, "smoke", tiny)
     monkeypatch.setattr("fair_envs.reproduction.study.run_cells", run_here)
