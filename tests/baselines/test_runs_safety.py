@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import resource
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -220,6 +221,7 @@ def test_a_checkpoint_without_what_every_checkpoint_says_is_damaged(run: Run) ->
 def test_tensorboard_forgets_what_came_after_the_step_from_which_a_run_goes_on(run: Run) -> None:
     events: Any = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     for begun, values in ((0, {10: 1.0, 11: 2.0}), (10, {11: 3.0})):
+        time.sleep(1 - time.time() % 1)  # a resumed run begins in a later second, and TensorBoard sorts its files by it
         with run.log(Learner(begun)) as logger:
             for step, value in values.items():
                 logger.record("loss", value)
