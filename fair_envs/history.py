@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.compilation import compile_kernels, readable, rule
+from fair_envs.compilation import compile_kernels, copyto, readable, rule
 from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import Count, Natural, Share, checked
 
@@ -667,6 +667,13 @@ def reported_well(probs):  # type: ignore[no-untyped-def]
     return total == 0.0 or abs(total - 1.0) <= TOLERANCE
 
 
+@rule
+def fade(values, factor):  # type: ignore[no-untyped-def]
+    """Multiply all by a factor."""
+    for j in range(values.shape[0]):
+        values[j] *= factor
+
+
 @functools.cache
 def kernels() -> Mapping[str, Callable[..., Any]]:
     """Return the compiled loops over lanes and rows."""
@@ -796,7 +803,9 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
             lane.step += 1
             lane.now[:] = 0
             if factor != 1.0:
-                lane.counts[:] *= factor
+                for profile in range(lane.counts.shape[0]):
+                    for decision in range(2):
+                        fade(lane.counts[profile, decision], factor)
                 lane.total *= factor
             for m in range(action.shape[1]):
                 if action[b, m] < 0:
@@ -807,8 +816,8 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                 row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
                 row.profile = profile_of(sizes, sensitive[b, m], legitimate[b, m])
                 row.action, row.feedback = action[b, m], feedback[b, m]
-                row.features[:] = features[b, m]
-                row.action_probs[:] = probs[b, m]
+                copyto(row.features, features[b, m])
+                copyto(row.action_probs, probs[b, m])
                 row.outcome = outcome[b, m]
                 count(lane, row, 1, 1.0)
                 lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.compilation import Kernel, compile_kernels, readable, rule
-from fair_envs.history import Discounted, History
+from fair_envs.compilation import Kernel, compile_kernels, copyto, readable, rule
+from fair_envs.history import Discounted, History, fade
 from fair_envs.metrics.distances import (
     GIVEN,
     HELLINGER,
@@ -126,7 +126,7 @@ def part(first, end, places, which):  # type: ignore[no-untyped-def]
 def compare(lane, plan, place, start, stop, out):  # type: ignore[no-untyped-def]
     """Write how far one person is from others, before root and scaling, shape (2, places)."""
     if plan.measure.kind == GIVEN:
-        out[0, start:stop] = lane.given[place, start:stop]
+        copyto(out[0, start:stop], lane.given[place, start:stop])
     else:
         spread(plan.measure, lane.features, plan.nominal, place, start, stop, out)
 
@@ -315,13 +315,6 @@ def pair(lane, plan, place, start, stop, room):  # type: ignore[no-untyped-def]
             for j in range(far.shape[0]):
                 less = far[j] - apart[j]
                 late[j] += 0.0 if np.isnan(less) else known[j] * less  # the published code leaves NaN out of the sum
-
-
-@rule
-def fade(values, factor):  # type: ignore[no-untyped-def]
-    """Multiply all by a factor."""
-    for j in range(values.shape[0]):
-        values[j] *= factor
 
 
 @rule

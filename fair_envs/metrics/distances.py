@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.compilation import Kernel, compile_kernels, copyto, rule
 from fair_envs.history import TOLERANCE
 from fair_envs.parameters import Positive, Range, checked
 
@@ -270,7 +270,7 @@ def spread(measure, features, nominal, place, start, stop, out):  # type: ignore
 def scale(measure, raw, out):  # type: ignore[no-untyped-def]
     """Write the distances that `spread` began, shape (n,)."""
     if measure.root == 1.0:
-        out[:] = raw
+        copyto(out, raw)
     elif measure.root == 2.0:
         for j in range(raw.shape[0]):
             out[j] = np.sqrt(raw[j])

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.compilation import compile_kernels, rule
+from fair_envs.compilation import compile_kernels, copyto, rule
 from fair_envs.interactions import PREFIX
 from fair_envs.metrics.populations import (
     EUCLIDEAN,
@@ -733,7 +733,7 @@ def kernels() -> Mapping[str, Callable[..., Any]]:
                     entry = ring[b, seen[b] % window]
                     if seen[b] >= window:
                         add_totals(totals[b], entry, -1.0)
-                    entry[:] = amounts[b]
+                    copyto(entry, amounts[b])
                 add_totals(totals[b], amounts[b], 1.0)
                 seen[b] += 1
             value[b] = from_equal(kind, totals[b], totals[b].sum())

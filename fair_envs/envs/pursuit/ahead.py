@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
-from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.compilation import Kernel, compile_kernels, copyto, rule
 from fair_envs.envs.pursuit.rules import apart, squared_distance
 
 # Sites of chance: what teams draw
@@ -29,6 +29,13 @@ def nearest_evader(lane, params, pursuer):  # type: ignore[no-untyped-def]
             if squared < nearest:
                 found, nearest = evader, squared
     return found
+
+
+@rule
+def copy_plan(out, plan):  # type: ignore[no-untyped-def]
+    """Write a plan into another array, shape (pieces, n)."""
+    for piece in range(plan.shape[0]):
+        copyto(out[piece], plan[piece])
 
 
 @rule
@@ -127,19 +134,19 @@ def looking(rules: Any) -> Mapping[str, Kernel]:
             best, lowest = held[b], math.inf
             key, time = episode_key(lanes[b].key, plan.seed), lanes[b].time
             for piece in range(best.shape[0] - 1):
-                best[piece] = best[piece + 1]
+                copyto(best[piece], best[piece + 1])
             for sample in range(plan.samples):
                 if sample < plan.explored and (sample > 0 or fresh[b]):
                     explore(key, time, plan, sample, tried)
                 else:
-                    tried[:] = best
+                    copy_plan(tried, best)
                     if sample > 0:  # the first is what is left of the plan before
                         refine(key, time, plan, sample, tried)
                 trial[0] = lanes[b]
                 found = score(trial[0], params, plan, tried, directions, closest, reward, facts[0])
                 if found < lowest:
                     lowest = found
-                    best[:] = tried
+                    copy_plan(best, tried)
 
     def deal(seed, lanes, roles):  # type: ignore[no-untyped-def]
         for b in range(lanes.shape[0]):
