@@ -277,7 +277,7 @@ class Lanes:
         self.count = int(count)
         self.threads = min(int(threads), self.count)
         self.agents = rules.agents(rules.params)
-        self.records = np.zeros(count, rules.dtype)
+        self.records: Any = np.zeros(count, rules.dtype)  # checkers take a second for ten fields of an NDArray[np.void]
         self.seeded = False
         self.amendments: list[Amendment] = []
         blank = blank_facts(rules.spec)

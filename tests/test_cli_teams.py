@@ -174,9 +174,9 @@ def test_a_team_is_evaluated_in_another_world_if_it_can_play_there(run: Path, he
     still = Said("evaluate", run, "--episodes", "3", "-p", "evader_speed=0", "--out", "still", "--no-progress")
     assert still.code == 0, still.text
     assert json.loads((here / "still" / "report.json").read_text())["parameters"]["evader_speed"] == 0
-    line = mistake("evaluate", run, "--episodes", "3", "-p", "pursuers=4", "--out", "four", "--no-progress")
-    assert line.startswith("model must take these rules' observations of 9 numbers, got one of 7")
-    assert not (here / "four").exists()
+    line = mistake("evaluate", run, "--episodes", "3", "-p", "evaders=2", "--out", "two", "--no-progress")
+    assert line.startswith("model must take these rules' observations of 11 numbers, got one of 7")
+    assert not (here / "two").exists()
 
 
 def test_a_team_of_one_speed_is_evaluated_at_it(here: Path) -> None:

@@ -22,7 +22,6 @@ from fair_envs.imports import (
 )
 
 ROOT = Path(__file__).parents[1]
-TOWN = {"columns": 2, "rows": 3, "street_length": 3, "hospital": "A1", "cars": 4, "roadworks_share": 0.0, "horizon": 10}
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +125,6 @@ def test_workers_run_no_modules_of_the_current_folder(tmp_path: Path) -> None:
     here.mkdir()
     for name in ("pickle", "colorama"):
         (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    parameters = [word for pair in TOWN.items() for word in ("-p", "=".join(map(str, pair)))]
-    run = started(here, tmp_path, "evaluate", "FairTraffic-v0", *parameters, "--episodes", "2", "--jobs", "2")
+    run = started(here, tmp_path, "evaluate", "FairTraffic-v0", "-p", "horizon=10", "--episodes", "2", "--jobs", "2")
     assert run.returncode == 0, run.stderr
     assert not (tmp_path / "ran").exists()

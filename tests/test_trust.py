@@ -25,8 +25,8 @@ from fair_envs.imports import Permissions, permit, trusting
 from fair_envs.players import loaded_player
 from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
 from tests.baselines.test_training import config
+from tests.envs.traffic_scenes import TOWN
 from tests.test_cli import Said, mistake
-from tests.test_imports import TOWN
 
 HIRING = "FairHiring-v0"
 BIAS = {"horizon": 20, "reward_bias": "friend.evil:f"}

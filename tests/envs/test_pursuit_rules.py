@@ -644,7 +644,7 @@ def test_pursuers_begin_anywhere_but_near_an_evader() -> None:
 
 
 def test_coordinates_and_agents_begin_independently() -> None:
-    lanes = Lanes(Pursuit(evaders=3), 4000)
+    lanes = Lanes(Pursuit(evaders=2), 4000)
     lanes.seed(1)
     lanes.restart()
     correlation = np.corrcoef(lanes.records["position"].reshape(4000, -1).T)

@@ -22,8 +22,6 @@ from fair_envs.wrappers.twin import TwinEpisodes, Twins
 from tests.envs.traffic_scenes import CALM, FEATURES, TURNS, Car, action, drive, put, scene, started, street_of
 from tests.helpers import uncompiled
 
-Records = NDArray[np.void]
-
 # ---------------------------------------------------------------------------------------- what holds at every step
 
 
@@ -31,8 +29,8 @@ class Turn(NamedTuple):
     """One step of a batch: its lanes before and after, what was earned, and what is seen then."""
 
     rules: Traffic
-    before: Records  # (B,)
-    after: Records
+    before: Any  # the records, shape (B,)
+    after: Any
     reward: NDArray[np.float64]  # (B, cars)
     observation: NDArray[np.float32]
 
@@ -329,7 +327,7 @@ STARTS = 10_000
 
 
 @cache
-def starts() -> Records:
+def starts() -> Any:
     """Return many starts: two of five cars are human-driven, three fast, one careful."""
     shares = {"human_share": 0.4, "fast_share": 0.6, "safety_share": 0.2}
     return started(copies=STARTS, **shares, roadworks_share=3 / 17, destination="own").records

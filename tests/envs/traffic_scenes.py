@@ -13,6 +13,9 @@ from fair_envs.envs.traffic.rules import MOMENTS, UNSAID, Traffic, take_in
 SIZES = {"columns": 4, "rows": 3, "street_length": 7, "lanes": 2, "cars": 5}
 """One layout for all scenes that need no other: A1 to D1 in the north, A3 to D3 in the south."""
 
+TOWN: dict[str, Any] = {**SIZES, "hospital": "B2", "roadworks_share": 0.0, "horizon": 20}
+"""A town of this layout, as the command line and a search take it."""
+
 CALM = {"roadworks_share": 0.0, "dawdling": 0.0, "human_dawdling": 0.0, "crossroads": "right_of_way", "hospital": "D1"}
 """Nothing by chance, no lights, and a goal that is out of the way."""
 

@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from tests.search.test_design import RANGES, TOWN
+from tests.envs.traffic_scenes import TOWN
+from tests.search.test_design import RANGES
 from tests.test_cli import Said, mistake, working_directory
 
 __all__ = ["working_directory"]

@@ -26,9 +26,8 @@ from fair_envs.search.report import compare, price, save, trials_table
 from fair_envs.search.settings import HELD_OUT_SEEDS, SEARCH_SEEDS, SEEDS_EACH, Search, read_toml
 from fair_envs.search.trials import SETTINGS, Trials
 from fair_envs.systems import play_system
-from tests.envs.traffic_scenes import SIZES
+from tests.envs.traffic_scenes import TOWN
 
-TOWN: dict[str, Any] = {**SIZES, "hospital": "B2", "roadworks_share": 0.0, "horizon": 20}
 RANGES = {"signal_period": "4:12", "human_dawdling": "0:0.6", "human_lanes": "|all"}
 
 
