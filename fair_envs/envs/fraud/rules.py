@@ -500,7 +500,7 @@ class Fraud(Rules):
         left = 24 * (DAYS_OF_YEAR + 1 - params.first_day)
         if params.hours > left:
             raise ValueError(f"hours must be at most the {left} that are left of {YEAR}, got {params.hours}")
-        most = max(largest_arrivals(world_of(self.tables, params)))
+        most = largest_arrivals(world_of(self.tables, params)).max()
         if most > MOST_AT_ONCE:
             raise ValueError(
                 f"transactions_per_year must be so few that at most {MOST_AT_ONCE} newcomers of a kind can join in an "
@@ -704,23 +704,20 @@ def largest_population(world: NDArray[np.void]) -> int:
 
     Rules are compiled anew for every size of a lane: so most episodes that differ in parameters alone share one.
     """
-    total = int(world["customers"][0] + world["fraudsters"][0]) + sum(largest_arrivals(world))
+    total = int(world["customers"][0] + world["fraudsters"][0] + largest_arrivals(world).sum())
     return 1 << (total - 1).bit_length()
 
 
-def largest_arrivals(world: NDArray[np.void]) -> list[int]:
-    """Return the most newcomers of each kind in each hour of an episode.
+def largest_arrivals(world: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return the most newcomers of each kind in each hour of an episode, shape (2, hours).
 
     An hour brings one at most where one or fewer are expected, else the expected number and a normal number.
     """
     own = world.view(np.recarray)[0]
     months = own.calendar[1 + np.arange(own.hours) // 24, 0]
-    expected = [
-        expected_newcomers(own, kind, share_of_month)
-        for kind in (GENUINE, FRAUDSTER)
-        for share_of_month in own.profile_mean[kind, MONTHS + months]
-    ]
-    return [1 if mean <= 1 else int(mean + LARGEST_NORMAL + 1) for mean in expected]
+    shares = own.profile_mean[:, MONTHS + months]
+    expected = np.array([expected_newcomers(own, kind, shares[kind]) for kind in (GENUINE, FRAUDSTER)])
+    return np.where(expected <= 1, 1, (expected + LARGEST_NORMAL + 1).astype(np.int64))
 
 
 def bands() -> tuple[str, ...]:
