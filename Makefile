@@ -13,10 +13,9 @@ QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg PYTHONDONTWRIT
 demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
 
-# What needs one core each runs side by side, then the compiled tests on all of them.
+# The first two need one core each. The compiled tests need all of them, and begin when the first of the two ends.
 test: $(INSTALLED)
-	$(MAKE) --no-print-directory -j $(WORKERS) lint test-uncompiled
-	$(MAKE) --no-print-directory test-compiled
+	$(MAKE) --no-print-directory -j 2 lint test-uncompiled test-compiled
 
 test-uncompiled: $(INSTALLED)
 	$(QUIETLY) NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit

@@ -1,5 +1,6 @@
 """Processes that start at once: one process imports modules and forks itself for each call."""
 
+import gc
 import importlib
 import json
 import os
@@ -75,6 +76,8 @@ def serve(*modules: str) -> None:
         importlib.import_module(module)
     if "numba" in sys.modules:
         sys.modules["numba"].njit(lambda: 0)()  # what it sets up before it compiles the first function
+    gc.collect()
+    gc.freeze()  # no child looks for garbage among what it begins with
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
