@@ -30,6 +30,7 @@ from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.files import appearing, check_new, damaged, read_json, replace_file, said, write_json, writing
 from fair_envs.imports import paths_in, refuse_stored_paths, source_hash
+from fair_envs.stopping import undisturbed
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
@@ -381,12 +382,13 @@ class Run:
             model: The learner.
             iterations: How many were logged before, where the learner counts from 1 again after an interruption.
         """
-        board = Board(self.folder / "tensorboard", step=model.num_timesteps)
-        logger = RunLogger(str(self.folder), [Metrics(self), board], iterations=iterations)
-        for name, value in self.unlogged.items():
-            logger.record(name, math.nan if value is None else value)
-        model.set_logger(logger)
+        logger = RunLogger(str(self.folder), [Metrics(self)], iterations=iterations)
         try:
+            with undisturbed():  # as in `RunLogger.dump`
+                logger.output_formats.append(Board(self.folder / "tensorboard", step=model.num_timesteps))
+            for name, value in self.unlogged.items():
+                logger.record(name, math.nan if value is None else value)
+            model.set_logger(logger)
             yield logger
         finally:
             logger.close()
@@ -415,6 +417,11 @@ class RunLogger(Logger):
     def record(self, key: str, value: Any, exclude: Any = None) -> None:
         """Keep a value for the next row."""
         super().record(key, value + self._before if key == "time/iterations" else value, exclude)
+
+    def dump(self, step: int = 0) -> None:
+        """Write a row; TensorBoard's hands it to a thread, by a queue that an interruption would leave locked."""
+        with undisturbed():
+            super().dump(step)
 
 
 class Metrics(KVWriter):

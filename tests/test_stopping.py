@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fair_envs.stopping import SIGNALS, StoppedError, stoppable
+from fair_envs.stopping import SIGNALS, StoppedError, stoppable, undisturbed
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +58,21 @@ def test_other_threads_change_nothing() -> None:
     thread.start()
     thread.join()
     assert found == [signal.SIG_DFL] * len(SIGNALS)
+
+
+@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGINT])
+def test_a_signal_waits_until_what_must_not_be_disturbed_is_done(number: signal.Signals) -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
+        with undisturbed():
+            with undisturbed():
+                signal.raise_signal(number)
+                done.append("inside")
+            signal.raise_signal(number)
+            done.append("outside")
+        done.append("afterwards")
+    assert done == ["inside", "outside"]
+    assert isinstance(stopped.value, StoppedError) == (number != signal.SIGINT)
+    with stoppable(), undisturbed():
+        pass  # nothing is left over
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -227,6 +228,28 @@ def test_a_signal_that_ends_a_process_loses_the_present_rollout_only(number: sig
     rows = len((folder / "metrics.csv").read_text().splitlines()) - 1
     assert Run.open(folder).checkpoint()["rows"] >= rows - 1
     assert not (folder / LOCK).exists()
+
+
+@pytest.mark.parametrize(("number", "item"), [(signal.SIGTERM, 1), (signal.SIGTERM, 6), (signal.SIGINT, 6)])
+def test_a_signal_while_metrics_are_written_waits_until_they_are(
+    number: signal.Signals, item: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, count = Queue._put, iter(range(1, 1_000_000))
+
+    def interrupted(queue: Any, given: Any) -> None:
+        """Send the signal when one more item is in TensorBoard's queue, and its thread does not know of it yet."""
+        put(queue, given)
+        if next(count) == item:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(Queue, "_put", interrupted)
+    before = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        train(config(), out=tmp_path / "run")
+    assert next(count) > item
+    assert time.monotonic() - before < 60  # it waited for two minutes
+    rows = (tmp_path / "run" / "metrics.csv").read_text().splitlines() if item > 1 else []
+    assert len(rows) == 2 * (item > 1)  # the names and the row
 
 
 def test_settings_of_a_run_are_those_that_were_given(trained: Path) -> None:
