@@ -1,6 +1,7 @@
 """Ends work in an orderly way when the system asks for it: SIGTERM and SIGHUP are handled like Ctrl-C."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ def disregard(number: int, frame: Any) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `StoppedError`, a KeyboardInterrupt, when SIGTERM or SIGHUP arrives; the next ones are ignored.
+    """Raise `StoppedError`, a KeyboardInterrupt, when SIGTERM or SIGHUP arrives; more of them do not stop its handling.
 
     A cluster sends SIGTERM before it kills a job, a closed terminal SIGHUP. A signal that is ignored (``nohup``) or has
     a handler already stays as it is, and nothing changes outside the main thread. Ctrl-C does what it always does, but
@@ -35,31 +36,24 @@ def stoppable() -> Iterator[None]:
     """
     usual = {number: signal.SIG_DFL for number in SIGNALS} | {signal.SIGINT: signal.default_int_handler}
     ours = {number: kept for number, kept in usual.items() if _here() and signal.getsignal(number) is kept}
-
-    def stop(number: int, frame: Any) -> None:
-        if _undisturbed:
-            _waiting.append(number)
-            return
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        for other in ours.keys() & {*SIGNALS}:  # cleaning up and writing the last state must not be broken off
-            signal.signal(other, disregard)
-        raise StoppedError(number)
-
     for number in ours:
-        signal.signal(number, stop)
+        signal.signal(number, _stop)
     try:
         yield
     finally:
         for number, kept in ours.items():
             signal.signal(number, kept)
+        if ours:
+            _came.clear()
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let the signals that `stoppable` turns into exceptions wait until this ends; the first one is raised then.
+    """Let the signals of `stoppable` wait until this ends, and raise then what came.
 
-    An exception between two instructions of a queue leaves it locked, or another thread waiting for what is there.
+    An exception between two instructions of a queue leaves it locked, or another thread waiting for what is there. A
+    signal that came before is raised too, unless it is being handled: some libraries drop exceptions that they did not
+    expect.
     """
     if not _here():
         yield
@@ -69,14 +63,38 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         _undisturbed.pop()
-        if _waiting and not _undisturbed:
-            number = _waiting[0]
-            _waiting.clear()
-            signal.raise_signal(number)
+        _raise()
 
 
 _undisturbed: list[bool] = []
-_waiting: list[int] = []
+_came: list[int] = []
+"""Signals of which no exception has ended what is stoppable."""
+
+
+def _stop(number: int, frame: Any) -> None:
+    if number == signal.SIGINT and not _undisturbed:
+        raise KeyboardInterrupt
+    _came.append(number)
+    _raise()
+
+
+def _raise() -> None:
+    """Raise what came, unless that has to wait, or cleaning up and writing the last state would be broken off."""
+    if _undisturbed or not _came:
+        return
+    if _came[0] == signal.SIGINT:
+        _came.clear()
+        raise KeyboardInterrupt
+    if not _is_handled():
+        raise StoppedError(_came[0])
+
+
+def _is_handled() -> bool:
+    """Return whether a `StoppedError` is being handled further up."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, StoppedError):
+        error = error.__context__
+    return error is not None
 
 
 def _here() -> bool:

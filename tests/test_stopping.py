@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Thread
 from typing import Any
 
@@ -76,3 +77,32 @@ def test_a_signal_waits_until_what_must_not_be_disturbed_is_done(number: signal.
     with stoppable(), undisturbed():
         pass  # nothing is left over
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_whose_exception_was_dropped_is_raised_again() -> None:
+    with pytest.raises(StoppedError, match="SIGTERM"), stoppable():
+        with suppress(KeyboardInterrupt):  # as some libraries do with what they did not expect
+            signal.raise_signal(signal.SIGTERM)
+        with undisturbed():
+            pass
+        pytest.fail("it went on")
+    with pytest.raises(StoppedError, match="SIGTERM"), stoppable():
+        for number in SIGNALS:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(number)
+        signal.raise_signal(signal.SIGHUP)
+        pytest.fail("it went on")
+
+
+def test_nothing_is_raised_again_while_a_signal_is_handled() -> None:
+    with pytest.raises(StoppedError), stoppable():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            with suppress(ValueError):
+                try:
+                    raise ValueError("in the midst of cleaning up")
+                finally:
+                    signal.raise_signal(signal.SIGTERM)
+            with undisturbed():
+                signal.raise_signal(signal.SIGHUP)
