@@ -1,12 +1,10 @@
-"""Plays the planner of FairPursuit at four speeds and keeps what came of it: ``python benchmarks/planner.py``.
+"""Plays the planner of FairPursuit at four speeds: ``python benchmarks/planner.py``.
 
 The pursuers are as fast as the evader or slower, where greedy ones never capture. The episodes are the same at each
 speed, and the same that greedy pursuers play beside it.
 """
 
-import json
 import time
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -14,11 +12,8 @@ from rich.table import Table
 
 from fair_envs.baselines.pursuit import Greedy, Planner
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
-from fair_envs.benchmark import machine, versions
-from fair_envs.cli import new_path
 from fair_envs.envs.pursuit.rules import Pursuit
 
-RESULTS = Path(__file__).parent / "results"
 EPISODES, SEED = 40, 0
 # Captures of 40 and the median of their steps, of a planner without refinement in a simulation of its own
 KNOWN = {1.0: (39, 74), 0.9: (40, 98), 0.7: (40, 104), 0.5: (40, 121)}
@@ -47,7 +42,7 @@ def measured(speed: float) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the table and write it to JSON."""
+    """Print the table."""
     play_team(Planner(samples=1), Pursuit(horizon=1), episodes=1, seed=SEED)  # compiles
     rows = [measured(speed) for speed in KNOWN]
     table = Table("speed", "captured", "steps", "s an episode", "ms a plan", "known", "greedy")
@@ -63,15 +58,6 @@ def main() -> None:
             f"{row['greedy_captures']}",
         )
     Console().print(table)
-    path = new_path(None, stem="planner", suffix=".json", folder=RESULTS)
-    text = {
-        "planner": vars(Planner()),
-        "episodes": EPISODES,
-        "machine": machine(),
-        "versions": versions(),
-        "rows": rows,
-    }
-    path.write_text(json.dumps(text, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
