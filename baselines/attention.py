@@ -15,16 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtrc
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.massaging import DIGITS, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import Natural, Share, checked
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from fair_envs.parameters import NonNegativeInt, UnitInterval, checked
 
 HIGHEST_RATE = 50.0  # that is estimated: units that all discover something say nothing against any higher one
 HALVINGS = 50  # of the interval that holds an estimate
@@ -57,7 +54,7 @@ class Allocator(Agent):
         probabilities: Floats = np.repeat(shares[:, np.newaxis], self.units, axis=1)
         return probabilities
 
-    def of_counts(self, counts: Codes) -> Floats:
+    def of_counts(self, counts: Ints) -> Floats:
         """Return that so many units are certain to be sent to each location, shape (B, K)."""
         bounds = np.cumsum(counts, axis=1)
         place = (np.arange(self.units)[:, np.newaxis] >= bounds[:, np.newaxis]).sum(axis=2)
@@ -112,7 +109,7 @@ def tail(count: NDArray[Any], rates: Floats) -> Floats:
     return np.asarray(value, np.float64)
 
 
-def added_greedily(rates: Floats, counts: Codes, limits: Codes, units: int) -> Codes:
+def added_greedily(rates: Floats, counts: Ints, limits: Ints, units: int) -> Ints:
     """Return allocations to which units were added one by one, to where one more incident is most probable.
 
     The expected discoveries are the sum of `tail` over the units at a location, which falls from unit to unit: one by
@@ -139,9 +136,9 @@ def added_greedily(rates: Floats, counts: Codes, limits: Codes, units: int) -> C
 class Told(NamedTuple):
     """What the last step told, shape (B, K)."""
 
-    seen: Codes  # incidents discovered, false ones too
-    sent: Codes  # units
-    reported: Codes
+    seen: Ints  # incidents discovered, false ones too
+    sent: Ints  # units
+    reported: Ints
     known: Flags  # (B,): there was a step in this episode
 
 
@@ -161,7 +158,7 @@ class Believer(Allocator):
         self.beliefs: Floats = np.zeros((self.lanes, self.locations))
         self.chance = np.random.default_rng(seed)
 
-    def begin(self, lanes: Codes, episodes: Codes) -> None:
+    def begin(self, lanes: Ints, episodes: Ints) -> None:
         """Forget the rates of these lanes."""
         self.beliefs[lanes] = 0
 
@@ -183,7 +180,7 @@ class Believer(Allocator):
             known=(records["time"] > 0) & (records["over"] == 0),
         )
 
-    def _counted(self, shown: Floats) -> Codes:
+    def _counted(self, shown: Floats) -> Ints:
         """Return the incidents that an observation shows."""
         return shown.astype(np.int64) if self.params.observation == "authors" else counted(shown, self.units)
 
@@ -211,11 +208,11 @@ class NaiveMatching(Believer):
 
     def __init__(self, env: VectorEnv, *, decay: float = 0.01, prior: int = 0, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
-        self.decay = checked("decay", decay, Share)
-        self.prior = checked("prior", prior, Natural)
+        self.decay = checked("decay", decay, UnitInterval)
+        self.prior = checked("prior", prior, NonNegativeInt)
         self.beliefs[:] = self.prior
 
-    def begin(self, lanes: Codes, episodes: Codes) -> None:
+    def begin(self, lanes: Ints, episodes: Ints) -> None:
         """Go back to the prior in these lanes."""
         self.beliefs[lanes] = self.prior
 
@@ -254,11 +251,11 @@ class Matching(Believer):
             check_count(name, value)
         if window is not None:
             check_count("window", window)
-        self.interval, self.burn_in, self.epsilon = interval, burn_in, checked("epsilon", epsilon, Share)
+        self.interval, self.burn_in, self.epsilon = interval, burn_in, checked("epsilon", epsilon, UnitInterval)
         kept = min(window or self.params.horizon, self.params.horizon)
         self._seen, self._sent = (np.zeros((kept, self.lanes, self.locations), np.int64) for _ in range(2))
 
-    def begin(self, lanes: Codes, episodes: Codes) -> None:
+    def begin(self, lanes: Ints, episodes: Ints) -> None:
         """Forget what these lanes have seen."""
         super().begin(lanes, episodes)
         self._seen[:, lanes] = self._sent[:, lanes] = 0
@@ -303,7 +300,7 @@ class FairGreedy(Matching):
 
     def __init__(self, env: VectorEnv, *, alpha: float = 1.0, **settings: Any) -> None:
         super().__init__(env, **settings)
-        self.alpha = checked("alpha", alpha, Share)
+        self.alpha = checked("alpha", alpha, UnitInterval)
         self._believed: Floats | None = None  # what the plan is made for
         self._plan: Floats = np.zeros(0)
 
@@ -317,7 +314,7 @@ class FairGreedy(Matching):
         return self._plan
 
 
-def likeliest_rates(seen: Codes, sent: Codes) -> Floats:
+def likeliest_rates(seen: Ints, sent: Ints) -> Floats:
     """Return the likeliest Poisson rates of incidents of which as many are seen as units allow, shape (...).
 
     A step with fewer incidents seen than units sent tells their number; one with as many tells that there were at least
@@ -356,7 +353,7 @@ def discovered_shares(rates: Floats, units: int) -> Floats:
     return np.asarray(law @ share.T)
 
 
-def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Codes:
+def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Ints:
     """Return the allocation that discovers the most under the constraint of `FairGreedy`, shape (B, K).
 
     Some location has the smallest share: for each location and number of units there, the others need at least that
@@ -375,14 +372,14 @@ def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Codes:
     wide = np.broadcast_to(rates[:, np.newaxis], least.shape)
     plans = added_greedily(wide, least, np.maximum(most, least), units)
     best = np.where(possible, expected_discoveries(wide, plans), -1.0).argmax(axis=1)
-    chosen: Codes = plans[np.arange(len(rates)), best]
+    chosen: Ints = plans[np.arange(len(rates)), best]
     stuck = ~possible.any(axis=1)
     if stuck.any():
         chosen[stuck] = fair_allocation(rates[stuck], units, alpha=min(1.0, alpha + ALPHA_STEP))
     return chosen
 
 
-def expected_discoveries(rates: Floats, counts: Codes) -> Floats:
+def expected_discoveries(rates: Floats, counts: Ints) -> Floats:
     """Return how many incidents so many units discover on average, shapes (..., K) to (...)."""
     units = np.arange(1, max(2, int(counts.max()) + 1))
     each = np.where(units <= counts[..., np.newaxis], tail(units, rates[..., np.newaxis]), 0.0)
@@ -480,7 +477,7 @@ class AttentionMassager:
         return out
 
 
-def moves(counts: Codes, may: Flags, short: Measure) -> Iterator[tuple[int, int, int]]:
+def moves(counts: Ints, may: Flags, short: Measure) -> Iterator[tuple[int, int, int]]:
     """Yield lane, origin and target of the moves of one unit that lower a short-term measure the most.
 
     Args:

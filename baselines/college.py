@@ -11,13 +11,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.rollouts import VectorEnv
 from fair_envs.core import check_count
 from fair_envs.metrics import burden, social_burden, stratified_accuracy
-from fair_envs.parameters import Share, checked
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from fair_envs.parameters import UnitInterval, checked
 
 BURN_IN = 10  # rounds; of the published experiment
 
@@ -81,8 +79,8 @@ class Jury:
         if getattr(rules, "name", None) != "college":
             raise ValueError(f"env must be FairCollege, got {env}")
         self.params: Any = env.unwrapped.params
-        self.thresholds: Floats = np.full(env.num_envs, checked("threshold", threshold, Share))
-        self._first, self._decay = checked("epsilon", epsilon, Share), checked("decay", decay, Share)
+        self.thresholds: Floats = np.full(env.num_envs, checked("threshold", threshold, UnitInterval))
+        self._first, self._decay = checked("epsilon", epsilon, UnitInterval), checked("decay", decay, UnitInterval)
         if self._first and self.params.action != "threshold_epsilon":
             raise ValueError(f"epsilon must be 0 where it is not part of the action, got {epsilon}")
         self._space = env.single_action_space
@@ -138,7 +136,7 @@ class NaiveJury(Jury):
         self.burn_in, self.retrain = burn_in, retrain
         self._worth = Worth(*(getattr(self.params, name) for name in Worth._fields))
         self._scores: list[Floats] = []
-        self._feedback: list[Codes] = []
+        self._feedback: list[Ints] = []
 
     def learn(self, info: dict[str, Any]) -> None:
         """Take note of a round, and choose the next thresholds if it is time to."""
@@ -206,9 +204,9 @@ class Admissions:
 
     thresholds: Floats
     rewards: Floats
-    groups: Codes
-    admitted: Codes
-    qualified: Codes
+    groups: Ints
+    admitted: Ints
+    qualified: Ints
     burdens: Floats
     outcomes: Floats
 

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.wrappers.penalty import DisparityTracker, cell_sums
 
 Notion = Literal["dp", "csp", "cf"]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +30,10 @@ class Disparity:
         returns: The groups' mean returns in the episodes that go on after the rollout, shape (B, K, 2).
     """
 
-    group: Codes
-    stratum: Codes
-    size: Codes
-    others: Codes
+    group: Ints
+    stratum: Ints
+    size: Ints
+    others: Ints
     cost: Floats
     after: Floats
     reward_gap: Floats
@@ -67,7 +64,7 @@ def signed_gap(tracker: DisparityTracker) -> Floats:
     return np.sign(tracker.returns[..., 0] - tracker.returns[..., 1]) * tracker.gap()
 
 
-def step_gap(values: Floats, group: Codes, stratum: Codes, *, strata: int) -> tuple[Floats, Codes, Codes]:
+def step_gap(values: Floats, group: Ints, stratum: Ints, *, strata: int) -> tuple[Floats, Ints, Ints]:
     """Return the difference of the groups' mean values, and the sizes of each agent's own and of the other group.
 
     Args:
@@ -85,9 +82,7 @@ def step_gap(values: Floats, group: Codes, stratum: Codes, *, strata: int) -> tu
     return signed_gap(tracker), own, others
 
 
-def follow(
-    reward: Floats, group: Codes, stratum: Codes, *, first: Flags, start: Floats
-) -> tuple[Floats, Floats, Floats]:
+def follow(reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what each step costs, the disparity after it, and the groups' returns after the last one.
 
     Args:
@@ -114,8 +109,8 @@ def follow(
 def measure(
     reward: Floats,
     value: Floats,
-    group: Codes,
-    stratum: Codes,
+    group: Ints,
+    stratum: Ints,
     *,
     first: Flags,
     ended: Flags,

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.table import Table
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.pcn import PCN, Command, Commanded
 from fair_envs.baselines.rollouts import VectorEnv, collect
 from fair_envs.core import check_count
@@ -25,11 +26,9 @@ from fair_envs.metrics.pareto import (
     non_dominated,
     sparsity,
 )
-
-Floats = NDArray[np.float64]
+from fair_envs.seeds import TEST_SEEDS
 
 EPISODES = 10  # for each command, at least, for an interval that means something
-TEST_SEED = 1_000_000  # trainings have other seeds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +66,7 @@ class CoverageSet:
         return np.array([command.desired_return for command in self.commands])
 
     @property
-    def on_front(self) -> NDArray[np.bool_]:
+    def on_front(self) -> Flags:
         """Which points are non-dominated in the requested objectives, shape (n,); a mean may be there by luck."""
         return non_dominated(self.achieved)
 
@@ -117,7 +116,7 @@ def cover(
     names: Sequence[str] | None = None,
     commands: Sequence[Command] | None = None,
     episodes: int = EPISODES,
-    seed: int = TEST_SEED,
+    seed: int = TEST_SEEDS,
     deterministic: bool = True,
     env: VectorEnv | None = None,
     each: Callable[[], object] = lambda: None,
@@ -235,7 +234,7 @@ def _panel(axis: Any, found: CoverageSet, a: int, b: int) -> None:
     axis.set(xlabel=found.names[a], ylabel=found.names[b])
 
 
-def _half_widths(found: CoverageSet, chosen: NDArray[np.bool_], objective: int) -> Floats:
+def _half_widths(found: CoverageSet, chosen: Flags, objective: int) -> Floats:
     """Return half the width of each chosen point's interval, 0 where there is none."""
     intervals = [found.estimate(int(k), objective) for k in np.flatnonzero(chosen)]
     return np.nan_to_num([(interval.high - interval.low) / 2 for interval in intervals])

@@ -15,7 +15,7 @@ from fair_envs.baselines.runs import batch, read_weights, serialized
 from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.params import Speed
 from fair_envs.files import replace_file
-from fair_envs.parameters import Count, checked
+from fair_envs.parameters import PositiveInt, checked
 
 LEVEL = 0.1  # from one speed that policies are tested at to the next
 LATE = 2**62  # an episode after the end of every curriculum
@@ -49,7 +49,7 @@ class Linear:
         if self.end > self.start:
             raise ValueError(f"speeds must fall, got {(self.start, self.end)}")
         if self.episodes is not None:
-            checked("episodes", self.episodes, Count)
+            checked("episodes", self.episodes, PositiveInt)
 
     def speed(self, episode: int, share: float) -> float:
         """Return the speed."""
@@ -83,7 +83,7 @@ class Stepped:
                     f"episodes must be one number for each of {len(self.speeds)} speeds, got {self.episodes}"
                 )
             for count in self.episodes:
-                checked("episodes", count, Count)
+                checked("episodes", count, PositiveInt)
 
     def speed(self, episode: int, share: float) -> float:
         """Return the speed."""

@@ -34,13 +34,14 @@ from stable_baselines3.common.type_aliases import (
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.baselines.pursuit import Team
 from fair_envs.baselines.team_networks import Sets, Stack, stack, unit
 from fair_envs.core import Lanes, Rules
 from fair_envs.envs.pursuit.rules import Pursuit, parts_of
 from fair_envs.faces.sb3 import LanesVecEnv
-from fair_envs.parameters import Count, Natural, Positive, Range, Share, Weight, checked
+from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
 
 REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 Form = Literal["plain", "normalised", "automatic"]
@@ -151,7 +152,7 @@ def layers_of(net_arch: Sequence[int] | Mapping[str, Sequence[int]] | None) -> t
     given = net_arch if isinstance(net_arch, Mapping) else {"pi": net_arch, "qf": net_arch}
     if set(given) != {"pi", "qf"} or not all(isinstance(sizes, Sequence) for sizes in given.values()):
         raise ValueError(f"net_arch must list sizes, or those of 'pi' and of 'qf', got {net_arch!r}")
-    actor, critic = (tuple(checked("net_arch", size, Count) for size in given[name]) for name in ("pi", "qf"))
+    actor, critic = (tuple(checked("net_arch", size, PositiveInt) for size in given[name]) for name in ("pi", "qf"))
     return actor, critic
 
 
@@ -282,7 +283,7 @@ class DriftingNoise:
     def __init__(self, shape: tuple[int, ...], *, theta: float) -> None:
         self.state, self._theta = np.zeros(shape), theta
 
-    def draw(self, sigma: float) -> NDArray[np.float64]:
+    def draw(self, sigma: float) -> Floats:
         """Return the noise of the next step, drawn with NumPy's global generator."""
         self.state += sigma * np.random.standard_normal(self.state.shape) - self._theta * self.state
         return self.state
@@ -381,13 +382,13 @@ class DDPG(OffPolicyAlgorithm):
             policy,
             env,  # type: ignore[arg-type]
             checked_rate("learning_rate", learning_rate),
-            buffer_size=checked("buffer_size", buffer_size, Count),
-            learning_starts=checked("learning_starts", learning_starts, Natural),
-            batch_size=checked("batch_size", batch_size, Count),
-            tau=checked("tau", tau, Share),
-            gamma=checked("gamma", gamma, Share),
+            buffer_size=checked("buffer_size", buffer_size, PositiveInt),
+            learning_starts=checked("learning_starts", learning_starts, NonNegativeInt),
+            batch_size=checked("batch_size", batch_size, PositiveInt),
+            tau=checked("tau", tau, UnitInterval),
+            gamma=checked("gamma", gamma, UnitInterval),
             train_freq=checked_frequency(train_freq),
-            gradient_steps=checked("gradient_steps", gradient_steps, Count),
+            gradient_steps=checked("gradient_steps", gradient_steps, PositiveInt),
             replay_buffer_class=TeamReplay,
             policy_kwargs=policy_kwargs,
             stats_window_size=stats_window_size,
@@ -399,24 +400,24 @@ class DDPG(OffPolicyAlgorithm):
             sde_support=False,
         )
         self.shared = checked("shared", shared, bool)
-        self.return_steps = checked("n_steps", n_steps, Count)  # SB3's own n_steps would want its own replay
+        self.return_steps = checked("n_steps", n_steps, PositiveInt)  # SB3's own n_steps would want its own replay
         self.critic_learning_rate = checked_rate("critic_learning_rate", critic_learning_rate)
         self.max_grad_norm = checked("max_grad_norm", max_grad_norm, Positive)
         self.twin_critics = checked("twin_critics", twin_critics, bool)
-        self.policy_delay = checked("policy_delay", policy_delay, Count)
-        self.target_policy_noise = checked("target_policy_noise", target_policy_noise, Weight)
-        self.target_noise_clip = checked("target_noise_clip", target_noise_clip, Weight)
+        self.policy_delay = checked("policy_delay", policy_delay, PositiveInt)
+        self.target_policy_noise = checked("target_policy_noise", target_policy_noise, NonNegative)
+        self.target_noise_clip = checked("target_noise_clip", target_noise_clip, NonNegative)
         self.exploration = Exploration(
-            fraction=checked("exploration_fraction", exploration_fraction, Share),
+            fraction=checked("exploration_fraction", exploration_fraction, UnitInterval),
             eps=(
-                checked("exploration_initial_eps", exploration_initial_eps, Share),
-                checked("exploration_final_eps", exploration_final_eps, Share),
+                checked("exploration_initial_eps", exploration_initial_eps, UnitInterval),
+                checked("exploration_final_eps", exploration_final_eps, UnitInterval),
             ),
             sigma=(
-                checked("noise_initial_sigma", noise_initial_sigma, Weight),
-                checked("noise_final_sigma", noise_final_sigma, Weight),
+                checked("noise_initial_sigma", noise_initial_sigma, NonNegative),
+                checked("noise_final_sigma", noise_final_sigma, NonNegative),
             ),
-            theta=checked("noise_theta", noise_theta, Share),
+            theta=checked("noise_theta", noise_theta, UnitInterval),
         )
         if guide is not None and not isinstance(guide, Team):
             raise ValueError(f"guide must be a Team such as Greedy(), or None, got {guide!r}")
@@ -628,7 +629,7 @@ def keep_freed_memory() -> None:
 
 def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:
     """Return a learning rate: a number of at least 0, or a schedule."""
-    return rate if callable(rate) else cast(float, checked(name, rate, Weight))
+    return rate if callable(rate) else cast(float, checked(name, rate, NonNegative))
 
 
 def checked_frequency(train_freq: int | tuple[int, str]) -> tuple[int, str]:
@@ -640,7 +641,7 @@ def checked_frequency(train_freq: int | tuple[int, str]) -> tuple[int, str]:
     count, unit = train_freq if isinstance(train_freq, tuple) and len(train_freq) == 2 else (train_freq, "step")
     if unit != "step":
         raise ValueError(f"train_freq must count steps, got {train_freq!r}")
-    return cast(int, checked("train_freq", count, Count)), "step"
+    return cast(int, checked("train_freq", count, PositiveInt)), "step"
 
 
 def _agents_of(env: VecEnv | None, given: int | None) -> int:
@@ -652,7 +653,7 @@ def _agents_of(env: VecEnv | None, given: int | None) -> int:
     found = None if env is None else source_of(env)
     if given is None:
         return 1 if found is None else found.lanes.agents
-    agents = cast(int, checked("agents", given, Count))
+    agents = cast(int, checked("agents", given, PositiveInt))
     if found is not None and agents != found.lanes.agents:
         raise ValueError(f"agents must be {found.lanes.agents}, as the environment has, got {agents}")
     if env is not None and env.num_envs % agents:
@@ -741,10 +742,10 @@ class FairER(DDPG):
         weight_learning_rate: float = 0.01,
         **settings: Any,
     ) -> None:
-        self.fairness_weight = checked("fairness_weight", fairness_weight, Weight)
+        self.fairness_weight = checked("fairness_weight", fairness_weight, NonNegative)
         self.form = checked("form", form, Form)
         self.fairness_limit = checked("fairness_limit", fairness_limit, Annotated[float, Range(0, 2)])
-        self.weight_learning_rate = checked("weight_learning_rate", weight_learning_rate, Weight)
+        self.weight_learning_rate = checked("weight_learning_rate", weight_learning_rate, NonNegative)
         if checked("shared", settings.pop("shared", False), bool) is True:
             raise ValueError("shared must be False for Fair-ER, whose agents have their own networks, got True")
         super().__init__(policy, env, **settings)

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.core import check_count
-from fair_envs.parameters import Share, checked
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from fair_envs.parameters import UnitInterval, checked
 
 RIDGE = 1e-3  # of the logistic regression, on standardised columns; keeps separable data finite
 
@@ -227,7 +224,7 @@ class EqualOpportunity(Decider):
         self._model = Logistic(past.observations, past.favourable)
         score, values = self.score(past.observations), past.observations[:, self.column]
         correct = score[past.favourable]
-        self.share = float((correct >= 0.5).mean()) if share is None else checked("share", share, Share)
+        self.share = float((correct >= 0.5).mean()) if share is None else checked("share", share, UnitInterval)
         self.thresholds: Mapping[float, float] = {
             float(value): _threshold(score[past.favourable & (values == value)], self.share, group=value)
             for value in np.unique(values)

@@ -8,15 +8,12 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.massaging import DIGITS, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.envs.epidemic.networks import Network
 from fair_envs.envs.epidemic.rules import INFECTED, SUSCEPTIBLE, Epidemic
 from fair_envs.metrics.long_term import Measure
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 NOBODY = -1  # in place of a person's community
 
@@ -39,9 +36,9 @@ class Vaccinator(Agent):
         network = network_of(env)
         if otherwise not in ("nobody", "hub"):
             raise ValueError(f"otherwise must be 'nobody' or 'hub', got {otherwise!r}")
-        self.adjacency: Codes = network.adjacency()
+        self.adjacency: Ints = network.adjacency()
         self.people: int = network.people
-        self.degrees: Codes = network.degrees()
+        self.degrees: Ints = network.degrees()
         self.otherwise = int(self.degrees.argmax()) if otherwise == "hub" else self.people
 
     def scores(self, seen: Floats) -> Floats:
@@ -152,7 +149,7 @@ def by_person(observation: NDArray[Any], people: int) -> Floats:
     return np.reshape(observation, (len(observation), people, -1))
 
 
-def eigenvector_centrality(adjacency: Codes) -> Floats:
+def eigenvector_centrality(adjacency: Ints) -> Floats:
     """Return each person's entry in the eigenvector of the largest eigenvalue, at least 0; shape (people,)."""
     _, vectors = np.linalg.eigh(adjacency.astype(np.float64))
     first: Floats = np.abs(vectors[:, -1]).round(12)  # equal ones stay equal
@@ -244,22 +241,22 @@ class EpidemicMassager:
         none_beside: Flags = ~some[:, self._community[:-1]]
         return susceptible | none_beside
 
-    def _own(self, action: Codes, able: Flags) -> Codes:
+    def _own(self, action: Ints, able: Flags) -> Ints:
         """Return the community to which a decision gives a vaccine, shape (B,)."""
         effect = able[np.arange(len(action)), np.minimum(action, self.people - 1)]  # nobody's community is nobody's
         return np.where(effect | self.ineffective, self._community[action], NOBODY)
 
-    def _best(self, own: Codes, able: Flags, short: Measure) -> Codes:
+    def _best(self, own: Ints, able: Flags, short: Measure) -> Ints:
         """Return the community whose vaccination gives the smallest gap, or nobody's, shape (B,)."""
         asked: Any = cast(Any, short).if_taken
         gaps = np.stack([asked(option) for option in self._options.repeat(len(own), axis=1)]).round(DIGITS)
         gaps[:-1][~(able[:, np.newaxis] & self._members).any(axis=2).T] = np.inf
-        best: Codes = self._options[gaps.argmin(axis=0), 0]
+        best: Ints = self._options[gaps.argmin(axis=0), 0]
         if self.ties == "first":
             return best
         return np.where(gaps.min(axis=0) < gaps[own, np.arange(len(own))], best, own)
 
-    def _likeliest(self, group: Codes, able: Flags, chances: Floats) -> Codes:
+    def _likeliest(self, group: Ints, able: Flags, chances: Floats) -> Ints:
         """Return the likeliest member of a community that can be vaccinated, or nobody, shape (B,)."""
         members = self._community[:-1] == group[:, np.newaxis]
         chosen = np.where(members & able, chances[:, :-1], -1.0).argmax(axis=1)

@@ -12,13 +12,13 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, draws
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.twin import Twins, choose
 
-Codes = NDArray[np.int64]
 SENSITIVE = "sensitive"  # what the sensitive attribute is called among the attributes of returns
 
 
@@ -36,9 +36,9 @@ class Played:
     """
 
     returns: Returns
-    selected: Codes
-    executed: Codes
-    steps: Codes
+    selected: Ints
+    executed: Ints
+    steps: Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,12 +98,12 @@ class Player:
         self._entries = wanted[0] - grouped  # of an observation, that the networks see
         self._networks = [_double(policy) for policy in policies]
 
-    def __call__(self, lanes: Lanes, step: Step) -> Codes:
+    def __call__(self, lanes: Lanes, step: Step) -> Ints:
         """Return the agents' actions, shape (B, agents)."""
         group = step.facts["group"][..., np.newaxis].astype(step.observation.dtype)
         return self.act(np.concatenate([step.observation, group], axis=-1), draws(lanes))
 
-    def act(self, observation: NDArray[Any], uniforms: NDArray[np.float64]) -> Codes:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
         """Return actions, shape (B, agents), of observations that end with the group; a policy for `Twins`."""
         rows = observation.reshape(-1, observation.shape[-1])
         group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
@@ -115,13 +115,13 @@ class Player:
         return probabilities.argmax(axis=-1) if self.deterministic else choose(probabilities, uniforms)
 
 
-def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], NDArray[np.float64]]:
+def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], Floats]:
     """Return what gives a policy's action probabilities, shape (n, actions), in double precision."""
     first: Any = copy.deepcopy(policy.pi_features_extractor).eval().to("cpu")
     hidden: Any = copy.deepcopy(policy.mlp_extractor).eval().to("cpu").double()
     last: Any = copy.deepcopy(policy.action_net).eval().to("cpu").double()
 
-    def probabilities(observations: th.Tensor) -> NDArray[np.float64]:
+    def probabilities(observations: th.Tensor) -> Floats:
         with th.no_grad():
             features = BasePolicy.extract_features(policy, observations, first)
             logits = last(hidden.forward_actor(features.double()))
@@ -187,7 +187,7 @@ def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: i
     return Played(returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps)
 
 
-def _counted(group: Codes, actions: Codes, *, shape: tuple[int, ...]) -> Codes:
+def _counted(group: Ints, actions: Ints, *, shape: tuple[int, ...]) -> Ints:
     """Return how often each group has each action, shape (groups, actions); an action of -1 is none."""
     taken = actions >= 0
     cell = group[taken] * shape[1] + actions[taken]
@@ -232,7 +232,7 @@ def counterfactual(
     )
 
 
-def _named(spec: FairSpec, sensitive: Codes, legitimate: Codes) -> dict[str, NDArray[Any]]:
+def _named(spec: FairSpec, sensitive: Ints, legitimate: Ints) -> dict[str, NDArray[Any]]:
     """Return attributes of returns from codes of shapes (B, agents, attributes) and (B, agents, factors)."""
     factors = {name: np.array(texts)[legitimate[..., k]] for k, (name, texts) in enumerate(spec.legitimate.items())}
     return {SENSITIVE: sensitive[..., 0], **factors}
@@ -244,7 +244,7 @@ def _renamed(returns: Returns, spec: FairSpec) -> Returns:
     return Returns(returns.values, attributes=_named(spec, sensitive, legitimate))
 
 
-def _stacked(returns: Returns, names: Mapping[str, Any]) -> Codes:
+def _stacked(returns: Returns, names: Mapping[str, Any]) -> Ints:
     columns = [returns.attribute(name) for name in names]
     return np.stack(columns, axis=-1) if columns else np.zeros((*returns.values.shape, 0), np.int64)
 

@@ -13,11 +13,12 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.costs import Disparity, Floats, Notion, common_costs, measure, own_share
+from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.baselines.costs import Disparity, Notion, common_costs, measure, own_share
 from fair_envs.baselines.fair_modes import MODES, CostCritics, CostMode, Memory, Mode
 from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.parameters import Weight, checked
+from fair_envs.parameters import NonNegative, checked
 
 ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
 Credit = Literal["common", "own"]
@@ -76,7 +77,7 @@ class FairPPO(PPO):
         ):
             checked(name, value, options)
         self.alpha, self.beta, self.weight, self.tolerance = (
-            float(checked(name, number, Weight))
+            float(checked(name, number, NonNegative))
             for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance))
         )
         if credit != "common" and not issubclass(MODES[mode], CostMode):
@@ -207,7 +208,7 @@ class FairPPO(PPO):
         memory["episodes"] = np.array(memory.get("episodes", 0) + disparity.ended.sum())
         return disparity
 
-    def _who(self) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    def _who(self) -> tuple[Ints, Ints, int]:
         """Return who is compared with whom: groups and strata, shapes (T, B, N), and how many strata there are."""
         group = self.to_worlds(self.rollout_buffer.group)
         if self.penalty == "csp":
@@ -218,7 +219,7 @@ class FairPPO(PPO):
             group = np.broadcast_to(of_second, group.shape).astype(np.int64)
         return group, np.zeros_like(group), 1
 
-    def _of_worlds(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+    def _of_worlds(self, rows: NDArray[Any]) -> Flags:
         """Return what holds for all agents of a world alike, shape (T, B)."""
         return self.to_worlds(rows)[..., 0].astype(bool)
 

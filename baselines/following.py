@@ -8,6 +8,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from fair_envs.aliases import Flags
 from fair_envs.baselines.ppo import lanes_of
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
 from fair_envs.interactions import PREFIX, columns
@@ -67,7 +68,7 @@ class FollowMeasures(VecEnvWrapper):
         """Return what holds for each lane as what holds for each row, shape (rows,)."""
         return lanes if self._rows_each == 1 else np.repeat(lanes, self._rows_each)
 
-    def at(self, begins: NDArray[np.bool_]) -> None:
+    def at(self, begins: Flags) -> None:
         """Say which rows' next step is the first of an episode, shape (rows,)."""
         self.begins = begins[:: self._rows_each].astype(bool)
 

@@ -8,11 +8,12 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.costs import cost_advantages
 from fair_envs.baselines.fair_modes import CostCritics
 from fair_envs.baselines.ppo import Minibatch
 from fair_envs.baselines.regularised import Regularised
-from fair_envs.parameters import Positive, Weight, checked
+from fair_envs.parameters import NonNegative, Positive, checked
 
 Limited = Literal["short", "long"]
 
@@ -53,7 +54,7 @@ class PPOLagrangian(Regularised):
         if not limit >= 0:
             raise ValueError(f"limit must be at least 0, got {limit!r}")
         self.limit, self.limited = float(limit), checked("limited", limited, Limited)
-        self.first_multiplier = float(checked("multiplier", multiplier, Weight))
+        self.first_multiplier = float(checked("multiplier", multiplier, NonNegative))
         self.multiplier_rate = float(checked("multiplier_rate", multiplier_rate, Positive))
         loading = not kwargs.get("_init_setup_model", True)
         if limited == "long" and kwargs.get("long") is None and not loading:
@@ -100,7 +101,7 @@ class PPOLagrangian(Regularised):
         self.logger.record("train/multiplier", self.multiplier)
         self._estimate(np.nan_to_num(measured).astype(float) + self.gamma * self._cut_off)
 
-    def _estimate(self, cost: NDArray[np.float64]) -> None:
+    def _estimate(self, cost: Floats) -> None:
         """Estimate the advantages of a cost, shape (steps, rows)."""
         buffer, (steps, rows) = self.rollout_buffer, cost.shape
         values = self.cost_critics.predict(buffer.observations.reshape(steps, rows, -1), which=[0])

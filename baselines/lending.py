@@ -5,27 +5,24 @@ the groups are bounds, no policies that anybody could use. The optimum of a thre
 opportunity lies at a corner of one group's receiver operating characteristic, so all corners are tried: it is exact.
 """
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.designed import Logistic
 from fair_envs.baselines.massaging import ROUNDING, PolicyOutput
 from fair_envs.baselines.rollouts import Agent, VectorEnv
-from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.compilation import kernel, rule
 from fair_envs.core import check_count
 from fair_envs.envs.lending.params import GROUPS, checked_repayment
 from fair_envs.envs.lending.rules import ACCEPT, Lending
 from fair_envs.metrics.long_term import Measure, column_names
 from fair_envs.metrics.populations import wasserstein
-from fair_envs.parameters import Weight, checked
-from fair_envs.weights import Floats, shares_of
-
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from fair_envs.parameters import NonNegative, checked
+from fair_envs.weights import shares_of
 
 LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 
@@ -47,8 +44,8 @@ class Thresholds(NamedTuple):
         profit: Expected of an applicant, shape (...,).
     """
 
-    strict: Codes
-    lax: Codes
+    strict: Ints
+    lax: Ints
     strictness: Floats
     opportunity: Floats
     profit: Floats
@@ -88,10 +85,10 @@ def equal_opportunity(
     *batch, groups, scores = shares.shape
     chances = _checked_chances(repayment, (*batch, scores))
     sizes = _checked_sizes(weights, groups)
-    earns = float(checked("interest", interest, Weight))
+    earns = float(checked("interest", interest, NonNegative))
     limits, numbers = np.zeros((*batch, groups, 2), np.int64), np.full((*batch, groups + 2), np.nan)
     rates, earned = np.empty((2, groups, scores + 1))
-    kernels()["solve"](
+    solve(
         *(shares.reshape(-1, groups, scores), chances.reshape(-1, scores), earns, sizes, rates, earned),
         *(limits.reshape(-1, groups, 2), numbers.reshape(-1, groups + 2)),
     )
@@ -178,27 +175,22 @@ def profit_at(rates, earned, sizes, wanted):  # type: ignore[no-untyped-def]
     return profit
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled search."""
-
-    def solve(shares, repayment, interest, sizes, rates, earned, limits, numbers):  # type: ignore[no-untyped-def]
-        """Write the thresholds of each entry to ``limits``, and rate, profit and strictness to ``numbers``."""
-        groups = shares.shape[1]
-        for b in range(shares.shape[0]):
-            for group in range(groups):
-                fill_corners(shares[b, group], repayment[b], interest, rates[group], earned[group])
-            numbers[b, 1] = -np.inf
-            for wanted in rates.flat:
-                profit = profit_at(rates, earned, sizes, wanted)
-                if profit > numbers[b, 1]:
-                    numbers[b, 0], numbers[b, 1] = wanted, profit
-            for group in range(groups):
-                threshold, strictness = threshold_for(rates[group], numbers[b, 0])
-                limits[b, group, 0], limits[b, group, 1] = threshold + (strictness > 0.0), threshold
-                numbers[b, 2 + group] = strictness if strictness > 0.0 else 1.0
-
-    return compile_kernels(Lender, solve)
+@kernel
+def solve(shares, repayment, interest, sizes, rates, earned, limits, numbers):  # type: ignore[no-untyped-def]
+    """Write the thresholds of each entry to ``limits``, and rate, profit and strictness to ``numbers``."""
+    groups = shares.shape[1]
+    for b in range(shares.shape[0]):
+        for group in range(groups):
+            fill_corners(shares[b, group], repayment[b], interest, rates[group], earned[group])
+        numbers[b, 1] = -np.inf
+        for wanted in rates.flat:
+            profit = profit_at(rates, earned, sizes, wanted)
+            if profit > numbers[b, 1]:
+                numbers[b, 0], numbers[b, 1] = wanted, profit
+        for group in range(groups):
+            threshold, strictness = threshold_for(rates[group], numbers[b, 0])
+            limits[b, group, 0], limits[b, group, 1] = threshold + (strictness > 0.0), threshold
+            numbers[b, 2 + group] = strictness if strictness > 0.0 else 1.0
 
 
 # Agents ---------------------------------------------------------------------------------------------------------------
@@ -346,9 +338,9 @@ class LogisticLender(EqualOpportunityLender):
         self.repayment: Floats = np.full((env.num_envs, scores), np.nan)
         self._loans = np.zeros((env.num_envs, scores, 2), np.int64)  # lost, repaid
         self._decisions = np.zeros(env.num_envs, np.int64)
-        self._score: Codes = np.zeros(env.num_envs, np.int64)
+        self._score: Ints = np.zeros(env.num_envs, np.int64)
 
-    def begin(self, lanes: Codes, episodes: Codes) -> None:
+    def begin(self, lanes: Ints, episodes: Ints) -> None:
         """Forget what was learnt in these lanes."""
         self.repayment[lanes], self._loans[lanes], self._decisions[lanes] = np.nan, 0, 0
 
@@ -372,7 +364,7 @@ class LogisticLender(EqualOpportunityLender):
         for lane in np.flatnonzero(playing & (late >= 0) & (late % self._refit == 0)):
             self.repayment[lane] = self._learnt(self._loans[lane])
 
-    def _learnt(self, loans: Codes) -> Floats:
+    def _learnt(self, loans: Ints) -> Floats:
         """Return the chance to repay at each score, from loans by score, lost and repaid: shape (scores, 2)."""
         score = np.arange(len(loans), dtype=np.float64)[:, np.newaxis]
         repaid = np.repeat(np.tile([False, True], len(loans)), loans.ravel())
@@ -508,7 +500,7 @@ def rules_of(env: Any) -> Lending:
     return rules
 
 
-def check_codes(name: str, codes: Codes, count: int) -> None:
+def check_codes(name: str, codes: Ints, count: int) -> None:
     """Raise ValueError unless codes are from 0 to less than so many."""
     odd = codes[(codes < 0) | (codes >= count)]
     if odd.size:
@@ -535,7 +527,7 @@ class ApplicantReader:
         self._scores = slice(score, score + len(rules.repayment))
         self._groups = slice(group, group + len(GROUPS))
 
-    def __call__(self, observation: NDArray[Any]) -> tuple[Codes, Codes]:
+    def __call__(self, observation: NDArray[Any]) -> tuple[Ints, Ints]:
         """Return group and score of those who wait, each of shape (B,)."""
         return observation[:, self._groups].argmax(axis=1), observation[:, self._scores].argmax(axis=1)
 

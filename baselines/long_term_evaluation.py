@@ -9,6 +9,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.following import FollowMeasures
 from fair_envs.baselines.long_term_training import LongTermTraining
 from fair_envs.baselines.massaging import Massager, ShieldActions, drawn, policy_output, speaker_of
@@ -19,8 +20,6 @@ from fair_envs.baselines.training import own_chance
 from fair_envs.core import Lanes, Rules, Step, draws
 from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.registration import make_sb3
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +35,7 @@ class LongTermEpisodes:
         massaged: The share of steps whose action was altered.
     """
 
-    steps: NDArray[np.int64]
+    steps: Ints
     rewards: Floats
     short: Floats
     long: Floats

@@ -10,26 +10,25 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import nn
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.lagrangian import PPOLagrangian
 from fair_envs.baselines.massaging import Massaging, Schedule
 from fair_envs.baselines.policies import SharedTrunkPolicy
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised, Scaling
 from fair_envs.baselines.studies import Signals, study_of
-from fair_envs.baselines.training import LANES_EACH, load_as, plain_parameters, plain_settings, train_as
+from fair_envs.baselines.training import load_as, plain_parameters, plain_settings, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked
 from fair_envs.registration import make_rules, make_sb3
+from fair_envs.seeds import LANES_EACH, LONG_TERM_SEEDS
 
 LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
-
-LONG_TERM_SEEDS = 2**42  # environments of these trainings are seeded from here on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,41 +44,41 @@ class LongTermTraining:
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": massaging alone
-    steps: Count = 200_000  # environment steps of all lanes; whole rollouts, so at least these
+    steps: PositiveInt = 200_000  # environment steps of all lanes; whole rollouts, so at least these
     # The rollouts
-    lanes: Count = 8  # P: 1
-    n_steps: Count = 256  # of each lane in a rollout; P: 2000 or 2048
+    lanes: PositiveInt = 8  # P: 1
+    n_steps: PositiveInt = 256  # of each lane in a rollout; P: 2000 or 2048
     # PPO
     batch_size: Annotated[int, Range(2)] = 256  # P: 64
-    n_epochs: Count = 10  # P
+    n_epochs: PositiveInt = 10  # P
     learning_rate: Positive = 3e-4  # P: 1e-5
-    gamma: Share = 0.99  # P
-    gae_lambda: Share = 0.95  # P
+    gamma: UnitInterval = 0.99  # P
+    gae_lambda: UnitInterval = 0.95  # P
     clip_range: Positive = 0.2  # P
-    ent_coef: Weight = 0.0  # P
-    vf_coef: Weight = 0.5  # P
+    ent_coef: NonNegative = 0.0  # P
+    vf_coef: NonNegative = 0.5  # P
     max_grad_norm: Positive = 0.5  # P
     shared: Sequence[int] = ()  # sizes of the layers that actor and critic share
     pi: Sequence[int] = (64, 64)  # of the actor's own
     vf: Sequence[int] = (64, 64)  # of the critic's own
     # Regularisation
     signals: Signals = "sound"  # which measures it follows, see `Study`; P: as_coded
-    delta: Weight = 0.05  # short-term disparity that is accepted
+    delta: NonNegative = 0.05  # short-term disparity that is accepted
     scaling: Scaling = "running"  # P: as_coded
-    value_weight: Weight = 0.25  # A-PPO: of being above delta
-    decrease_weight: Weight = 0.25  # A-PPO: of going further above it
-    weight: Weight = 1.0  # F-PPO: of a worse long term while above delta
-    bonus_weight: Weight = 1.0  # F-PPO: of a better long term while within it
+    value_weight: NonNegative = 0.25  # A-PPO: of being above delta
+    decrease_weight: NonNegative = 0.25  # A-PPO: of going further above it
+    weight: NonNegative = 1.0  # F-PPO: of a worse long term while above delta
+    bonus_weight: NonNegative = 1.0  # F-PPO: of a better long term while within it
     gated: bool = True  # F-PPO: whether being above delta says which of the two counts
     # Massaging
     massaging: Massaging = "as_paper"  # what is learnt from altered actions
-    massaging_pace: Weight = 0.0  # rollouts of the published schedule that pass in one; 0: all of them in the training
+    massaging_pace: NonNegative = 0.0  # rollouts of the published schedule that pass in one; 0: all of them pass
     # PPO under a limit
-    limit: Weight = 0.05  # of the mean short-term disparity
+    limit: NonNegative = 0.05  # of the mean short-term disparity
     multiplier_rate: Positive = 0.05
     # The machine
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
-    threads: Count = 1
+    threads: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -88,7 +87,7 @@ class LongTermTraining:
             if name in ("shared", "pi", "vf"):
                 if not isinstance(getattr(self, name), Sequence):
                     raise ValueError(f"{name} must list the sizes of layers, got {getattr(self, name)!r}")
-                object.__setattr__(self, name, tuple(checked(name, size, Count) for size in getattr(self, name)))
+                object.__setattr__(self, name, tuple(checked(name, size, PositiveInt) for size in getattr(self, name)))
             elif name not in ("env_id", "parameters"):
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
@@ -251,7 +250,7 @@ class DisparityCurve(BaseCallback):
         found = (np.nan, np.nan) if not len(known) else (float(known.mean()), float(known.std()))
         self.rows.append((float(self.num_timesteps), *found, float(recorded.altered.mean())))
 
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
+    def arrays(self) -> dict[str, Floats]:
         """Return the steps, the mean and standard deviation of the disparity, and the share of altered actions."""
         names = ("steps", "short", "deviation", "altered")
         return dict(zip(names, np.array(self.rows, np.float64).reshape(-1, 4).T, strict=True))

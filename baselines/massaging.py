@@ -21,13 +21,12 @@ from stable_baselines3.common.distributions import (
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.following import FollowMeasures, MeasureOf
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import Positive, Weight, checked
+from fair_envs.parameters import NonNegative, Positive, checked
 from fair_envs.wrappers.twin import choose
-
-Floats = NDArray[np.float64]
 
 DIGITS = 12  # in which a short-term measure has to differ
 ROUNDING = 10.0**-DIGITS  # a smaller difference is none
@@ -95,7 +94,7 @@ class MassagingSchedule:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        checked("first", self.first, Weight)
+        checked("first", self.first, NonNegative)
         checked("factor", self.factor, Positive)
         if not self.highest >= 0:
             raise ValueError(f"highest must be at least 0, got {self.highest!r}")
@@ -266,7 +265,7 @@ class ShieldActions(FollowMeasures):
         shown: NDArray[Any] = self._seen if self._normalised is None else self._normalised.get_original_obs()  # type: ignore[assignment]
         return shown
 
-    def at(self, begins: NDArray[np.bool_], observation: Any = None) -> None:
+    def at(self, begins: Flags, observation: Any = None) -> None:
         """Go on from observations, shape (B, ...), in episodes of which some begin."""
         super().at(begins)
         self._seen = observation
@@ -343,9 +342,9 @@ def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
     return found.sum(dim=1) if several else found
 
 
-def same_rows(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+def same_rows(one: NDArray[Any], other: NDArray[Any]) -> Flags:
     """Return which rows of two arrays of one shape are equal, shape (B,)."""
-    same: NDArray[np.bool_] = one == other
+    same: Flags = one == other
     return same if same.ndim == 1 else np.asarray(same.reshape(len(one), -1).all(axis=1))
 
 

@@ -18,6 +18,7 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.gradients import Tape, flatten_parameters
 from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
 from fair_envs.baselines.rollouts import (
@@ -33,12 +34,10 @@ from fair_envs.baselines.rollouts import (
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.files import replace_file
 from fair_envs.metrics.pareto import non_dominated
-from fair_envs.parameters import Count, Positive, Range, Weight, checked
+from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, checked
+from fair_envs.seeds import EPISODES_EACH, TRAINING_SEEDS
 from fair_envs.wrappers.adapters import transforms
 from fair_envs.wrappers.twin import choose
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 StateLayers = Literal["one", "two", "relu"]
 """How a state is embedded: by one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid ("densebig")."""
@@ -61,28 +60,28 @@ class PCNSettings:
     """
 
     # The loop
-    first_episodes: Count = 50  # played at random before the first update; P, F
-    episodes: Count = 10  # of an iteration; P, F
-    updates: Count = 50  # of an iteration; P: 10, F: 20
-    batch_size: Count = 256  # P, F
+    first_episodes: PositiveInt = 50  # played at random before the first update; P, F
+    episodes: PositiveInt = 10  # of an iteration; P, F
+    updates: PositiveInt = 50  # of an iteration; P: 10, F: 20
+    batch_size: PositiveInt = 256  # P, F
     learning_rate: Positive = 1e-3  # F; P: 1e-2
     loss: Literal["mean", "sum"] = "mean"  # of the samples' cross-entropies; F: "sum"
     # The network
     state_layers: StateLayers = "one"  # P; F: "two"
     scale_observations: bool = True  # to [0, 1] where the space is bounded; P and F do not
     return_unit: Sequence[float] = ()  # divides desired returns; (): how much random play varies; P: 10, F: 1
-    horizon_unit: Weight = 0.0  # desired horizons are divided by it; 0: likewise; P: 100, F: 10
-    noise: Weight = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
+    horizon_unit: NonNegative = 0.0  # desired horizons are divided by it; 0: likewise; P: 100, F: 10
+    noise: NonNegative = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
     # The buffer
-    buffer_size: Count = 200  # episodes; P; F: 100
+    buffer_size: PositiveInt = 200  # episodes; P; F: 100
     keep: Keep = "top"  # F and the authors of P: "heap"
     scaled_distance: bool = True  # whether returns are compared in units of return_unit; P, F: False
     crowding: Crowding = "all"  # P; F: "ranks"
-    crowding_threshold: Weight = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
+    crowding_threshold: NonNegative = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
     crowding_penalty: Penalty = "double"  # P; F: "one"
     # The commands
     command: Literal["episode", "iteration"] = "iteration"  # for how long one is asked for; P, F
-    best: Count = 50  # episodes that a command is chosen from; P, F
+    best: PositiveInt = 50  # episodes that a command is chosen from; P, F
     non_domination: Literal["requested", "all"] = "requested"  # objectives that decide which of them are best
     max_return: Sequence[float] = ()  # desired returns are clipped to it; (): what the rewards' bounds allow
     coverage: Literal["front", "leaves"] = "front"  # the best, or the second half of the heap (F)
@@ -184,7 +183,7 @@ class Commanded(Agent):
         self._returns = np.zeros((lanes, len(model.requested)))
         self._horizons = np.ones(lanes)
 
-    def begin(self, lanes: Codes, episodes: Codes) -> None:
+    def begin(self, lanes: Ints, episodes: Ints) -> None:
         """Ask for what the episodes' commands say."""
         for lane, episode in zip(lanes, episodes, strict=True):
             self._returns[lane], self._horizons[lane] = self._commands[episode % len(self._commands)]
@@ -193,7 +192,7 @@ class Commanded(Agent):
         """Return the probabilities of the actions."""
         return self._model._probabilities(observation, self._returns, self._horizons)
 
-    def rewarded(self, rewards: Floats, playing: NDArray[np.bool_]) -> None:
+    def rewarded(self, rewards: Floats, playing: Flags) -> None:
         """Ask for what is left."""
         left = np.minimum(self._returns - rewards[:, self._model.requested], self._model.max_return)
         self._returns = np.where(playing[:, np.newaxis], left, self._returns)
@@ -399,7 +398,7 @@ class PCN:
         *,
         deterministic: bool = True,
         chance: np.random.Generator | None = None,
-    ) -> Codes:
+    ) -> Ints:
         """Return actions, shape (n,), or () for one observation.
 
         Args:
@@ -538,8 +537,6 @@ def memories(env: Any) -> list[Any]:
 
 
 Seed = Annotated[int, Range(0, 2**20 - 1)]
-TRAINING_SEEDS = 2**40  # episodes of trainings are seeded from here on; seeds below are left for tests
-EPISODES_EACH = 2**22  # seeds between those of one training and the next
 
 
 def _matched(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:

@@ -8,10 +8,9 @@ import numpy as np
 import torch as th
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.rollouts import Episode
 from fair_envs.metrics.pareto import as_points, crowding_distance, non_dominated
-
-Floats = NDArray[np.float64]
 
 Crowding = Literal["all", "ranks"]
 Penalty = Literal["double", "one"]
@@ -50,7 +49,7 @@ def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
     return priority - ONE * crowded
 
 
-def copies(returns: Floats, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def copies(returns: Floats, numbers: Ints) -> Ints:
     """Return how many newer episodes have the very same returns, shape (episodes,)."""
     _, point = np.unique(returns, axis=0, return_inverse=True)
     order = np.lexsort((-numbers, point.ravel()))

@@ -20,8 +20,9 @@ from fair_envs.history import Full, SlidingWindow
 from fair_envs.metrics.gaps import decision_notion
 from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.parameters import Count, Natural, Range, checked
+from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked
 from fair_envs.registration import find, make_rules
+from fair_envs.seeds import TEST_SEEDS
 from fair_envs.stopping import stoppable
 from fair_envs.wrappers import FairnessObjectives
 
@@ -44,20 +45,20 @@ class PCNTraining(PCNSettings):
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: Literal["pcn"] = "pcn"
-    steps: Count = 100_000  # environment steps; whole iterations, so at least these; F: 500,000
+    steps: PositiveInt = 100_000  # environment steps; whole iterations, so at least these; F: 500,000
     # The objectives: R is the performance, others are notions
     objectives: Sequence[str] = OBJECTIVES  # that are asked for
     computed: Sequence[str] = ()  # that are recorded beside them
     groups: Sequence[str] = ()  # whom group notions compare: attributes; or some with all others, as continent=NA
-    window: Natural = 500  # decisions that the notions look back on; 0: all
+    window: NonNegativeInt = 500  # decisions that the notions look back on; 0: all
     keep_history: bool = False  # whether a lane's episodes look back on those before; F
     # The coverage set
     test_actions: Literal["drawn", "likeliest"] = "drawn"  # of its tests: how to draw is what was learnt; F: likeliest
     test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of it
     # The machine
-    lanes: Count = 10  # F: 1
+    lanes: PositiveInt = 10  # F: 1
     seed: Seed = 0
-    threads: Count = 1
+    threads: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -230,7 +231,7 @@ def test(
             names=config.names,
             commands=commands,
             episodes=episodes or config.test_episodes,
-            seed=coverage.TEST_SEED if seed is None else seed,
+            seed=TEST_SEEDS if seed is None else seed,
             deterministic=config.test_actions == "likeliest",
             each=bar.update,
         )

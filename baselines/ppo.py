@@ -28,6 +28,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch.distributions import Distribution
 from torch.nn import functional
 
+from fair_envs.aliases import Ints
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.wrappers.transform import strata
 
@@ -126,7 +127,7 @@ class Rollout(RolloutBuffer):
             self._turn = self.flat(self.turn)
         yield from super().get(batch_size)  # type: ignore[misc]
 
-    def _get_samples(self, batch_inds: NDArray[np.int64], env: Any = None) -> Minibatch:  # type: ignore[override]
+    def _get_samples(self, batch_inds: Ints, env: Any = None) -> Minibatch:  # type: ignore[override]
         if not self._samples:  # tensors gather rows faster than arrays
             flat = (self.values, self.log_probs, self.advantages, self.returns)
             actions = self.actions.astype(np.float32, copy=False)

@@ -3,23 +3,19 @@
 `pursuit_evaluation.play_team` plays their episodes.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.compilation import Kernel, one_layout, readable, record_of
+from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.compilation import one_layout, readable, record_of
 from fair_envs.core import Lanes, Rules, check_seeds
-from fair_envs.envs.pursuit.ahead import looking
+from fair_envs.envs.pursuit.ahead import deal, point, shooting
 from fair_envs.envs.pursuit.params import DIRECTION
 from fair_envs.envs.pursuit.rules import Pursuit
 from fair_envs.interactions import blank_facts
-from fair_envs.parameters import Count, Range, Weight, checked
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Codes = NDArray[np.int64]
+from fair_envs.parameters import NonNegative, PositiveInt, Range, checked
 
 OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captures")
 """The fields of a lane with a row for each pursuer, which come first; the trail, a picture's, stays as it is."""
@@ -62,7 +58,7 @@ def greedy_directions(lanes: Lanes) -> Floats:
     """
     rules = pursuit_of(lanes.rules)
     out = np.empty((lanes.count, lanes.agents, 2))
-    _loops(rules)["point"](readable(rules.code), readable(lanes.records), out)
+    point(readable(rules.code), readable(lanes.records), out)
     return out
 
 
@@ -74,7 +70,7 @@ def actions_of(rules: Rules, directions: NDArray[Any]) -> NDArray[Any]:
     angle = np.arctan2(directions[..., 1], directions[..., 0])
     if kind == "heading":
         return np.asarray(angle[..., np.newaxis], np.float32)
-    chosen: Codes = np.rint(angle * headings / (2 * np.pi)).astype(np.int64) % headings
+    chosen: Ints = np.rint(angle * headings / (2 * np.pi)).astype(np.int64) % headings
     return chosen
 
 
@@ -202,12 +198,12 @@ class Planner(Remembering):
         weight: float = 0.001,
         seed: int = 0,
     ) -> None:
-        self.samples: int = checked("samples", samples, Count)
-        self.horizon: int = checked("horizon", horizon, Count)
+        self.samples: int = checked("samples", samples, PositiveInt)
+        self.horizon: int = checked("horizon", horizon, PositiveInt)
         self.every: int = checked("every", every, Annotated[int, Range(1, self.horizon)])
         explored = -(-self.samples // 6) if explored is None else explored
         self.explored: int = checked("explored", explored, Annotated[int, Range(1, self.samples)])
-        self.weight: float = checked("weight", weight, Weight)
+        self.weight: float = checked("weight", weight, NonNegative)
         self.seed = int(check_seeds(seed, 1)[0])
 
     def prepare(self, lanes: Lanes) -> None:
@@ -243,7 +239,7 @@ class Planner(Remembering):
         time, over = lanes.records["time"], lanes.records["over"] != 0
         due = (self._fresh | (time >= self._due_at)) & ~over
         if due.any():
-            plan = _loops(lanes.rules)["shoot"]
+            plan = shooting(type(lanes.rules))  # type: ignore[arg-type]
             plan(self._code, self._plan, readable(lanes.records), due, self._fresh, self._held, *self._scratch)
             self._due_at[due] = time[due] + self.every
             self._fresh[due] = False
@@ -278,7 +274,7 @@ class ShuffledRoles(Remembering):
         """Make room for the roles' view of so many lanes."""
         pursuit_of(lanes.rules)
         self._shadow = Lanes(lanes.rules, lanes.count, threads=lanes.threads)
-        self.roles: Codes = np.zeros((lanes.count, lanes.agents), np.int64)  # of each body
+        self.roles: Ints = np.zeros((lanes.count, lanes.agents), np.int64)  # of each body
 
     def start(self, lanes: Lanes, mask: Flags) -> None:
         """Deal the roles of these lanes."""
@@ -301,18 +297,14 @@ class ShuffledRoles(Remembering):
         self._shadow.records[:] = exchanged(lanes.records, self.roles.argsort(axis=1))
 
 
-def dealt(lanes: Lanes, *, seed: int | np.uint64) -> Codes:
+def dealt(lanes: Lanes, *, seed: int | np.uint64) -> Ints:
     """Return a uniformly drawn role of each pursuer in the lanes' episodes, shape (B, n)."""
     roles = np.empty((lanes.count, lanes.agents), np.int64)
-    _loops(lanes.rules)["deal"](np.uint64(seed), readable(lanes.records), roles)
+    deal(np.uint64(seed), readable(lanes.records), roles)
     return roles
 
 
-def _loops(rules: Rules) -> Mapping[str, Kernel]:
-    return looking(type(rules))  # type: ignore[arg-type]
-
-
-def exchanged(records: NDArray[np.void], bodies: Codes) -> NDArray[np.void]:
+def exchanged(records: NDArray[np.void], bodies: Ints) -> NDArray[np.void]:
     """Return lanes in which pursuer r is who was pursuer ``bodies[b, r]`` of lane b, fresh; bodies: (B, n)."""
     out, lanes = np.array(records), np.arange(len(records))[:, np.newaxis]
     for name in OF_PURSUERS:

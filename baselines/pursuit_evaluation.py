@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.pursuit import Flags, Floats, Team, pursuit_of
+from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.baselines.pursuit import Team, pursuit_of
 from fair_envs.core import Amendment, Lanes, Rules, check_count, check_seeds
 from fair_envs.envs.pursuit.params import Speed
 from fair_envs.metrics.intervals import Estimate, Undefined, mean_interval, share_interval
@@ -60,7 +61,7 @@ class TeamPlay:
     captured: Flags
     captors: Flags
     returns: Floats
-    steps: NDArray[np.int64]
+    steps: Ints
     seed: int
 
     @property
@@ -104,7 +105,7 @@ class TeamPlay:
     @property
     def shares(self) -> Floats:
         """Each pursuer's share of all captures, shape (n,); captors of one episode count once each; NaN without any."""
-        captures: NDArray[np.int64] = self.captors.sum(axis=0)
+        captures: Ints = self.captors.sum(axis=0)
         total = captures.sum()
         return captures / total if total else np.full(len(captures), np.nan)
 

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
+from fair_envs.aliases import Flags
 from fair_envs.baselines.fair_modes import Memory
 from fair_envs.baselines.following import FollowMeasures, MeasureOf, restore, snapshot
 from fair_envs.baselines.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo import PPO, Minibatch
-from fair_envs.parameters import Positive, Weight, checked
+from fair_envs.parameters import NonNegative, Positive, checked
 
 Scaling = Literal["running", "paper", "as_coded"]
 TINY = 1e-8  # in divisions by a range or a standard deviation, as in Stable-Baselines3
@@ -112,7 +113,7 @@ class Recorded(NamedTuple):
     short_change: NDArray[np.float32]
     long: NDArray[np.float32]
     long_change: NDArray[np.float32]
-    altered: NDArray[np.bool_]
+    altered: Flags
     weight: NDArray[np.float32]  # of the sample in the policy loss
 
 
@@ -342,7 +343,7 @@ class AdvantageRegularised(Regularised):
 
     def __init__(self, *args: Any, delta: float = 0.05, scaling: Scaling = "running", **kwargs: Any) -> None:
         checked("scaling", scaling, Scaling)
-        self.delta, self.scaling = float(checked("delta", delta, Weight)), scaling
+        self.delta, self.scaling = float(checked("delta", delta, NonNegative)), scaling
         super().__init__(*args, **kwargs)
 
     @property
@@ -402,8 +403,8 @@ class APPO(AdvantageRegularised):
     """
 
     def __init__(self, *args: Any, value_weight: float = 0.25, decrease_weight: float = 0.25, **kwargs: Any) -> None:
-        self.value_weight = float(checked("value_weight", value_weight, Weight))
-        self.decrease_weight = float(checked("decrease_weight", decrease_weight, Weight))
+        self.value_weight = float(checked("value_weight", value_weight, NonNegative))
+        self.decrease_weight = float(checked("decrease_weight", decrease_weight, NonNegative))
         super().__init__(*args, **kwargs)
 
     @property
@@ -439,9 +440,9 @@ class FPPO(AdvantageRegularised):
         self, *args: Any, weight: float = 1.0, bonus_weight: float | None = None, gated: bool = True, **kwargs: Any
     ) -> None:
         self.gated = bool(checked("gated", gated, bool))
-        self.weight = float(checked("weight", weight, Weight))
+        self.weight = float(checked("weight", weight, NonNegative))
         self.bonus_weight = (
-            self.weight if bonus_weight is None else float(checked("bonus_weight", bonus_weight, Weight))
+            self.weight if bonus_weight is None else float(checked("bonus_weight", bonus_weight, NonNegative))
         )
         if any(self.weights) and kwargs.get("long") is None and kwargs.get("_init_setup_model", True):
             raise ValueError("long must be given where a weight is above 0, got None")

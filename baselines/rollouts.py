@@ -10,11 +10,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.wrappers.twin import choose
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 MOST_STEPS = 1_000_000  # of an episode; one that goes on longer has no end
 
@@ -30,7 +27,7 @@ class Episode:
     """
 
     observations: NDArray[np.float32]
-    actions: Codes
+    actions: Ints
     rewards: Floats
 
     def __len__(self) -> int:
@@ -52,7 +49,7 @@ class Episode:
 class Agent:
     """Who decides: gives the probabilities of the actions; what it does at an episode's begin and end is nothing."""
 
-    def begin(self, lanes: Codes, episodes: Codes) -> None:
+    def begin(self, lanes: Ints, episodes: Ints) -> None:
         """Take note that these lanes begin these episodes."""
 
     def __call__(self, observation: NDArray[Any]) -> Floats:

@@ -15,15 +15,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.rollouts import Agent
-from fair_envs.baselines.training import LANES_EACH, Bar, own_chance, plain_parameters
-from fair_envs.parameters import Count, Natural, Positive, Range, Share, checked
+from fair_envs.baselines.training import Bar, own_chance, plain_parameters
+from fair_envs.parameters import NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
 from fair_envs.registration import find, make_sb3
+from fair_envs.seeds import LANES_EACH, SINGLE_SEEDS
 
-Floats = NDArray[np.float64]
 Algorithm = Literal["dqn", "ppo"]
-
-SINGLE_SEEDS = 2**41  # environments of these trainings are seeded from here on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +36,27 @@ class SingleTraining:
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
     algorithm: Algorithm = "dqn"
-    steps: Count = 100_000  # environment steps of all lanes
-    lanes: Count = 8
+    steps: PositiveInt = 100_000  # environment steps of all lanes
+    lanes: PositiveInt = 8
     learning_rate: Positive = 1e-3  # F
-    gamma: Share = 0.99  # F
+    gamma: UnitInterval = 0.99  # F
     batch_size: Annotated[int, Range(2)] = 256  # F
     net_arch: tuple[int, ...] = (64, 64)  # F: 64
     # DQN
-    buffer_size: Count = 100_000  # F: 100 times the horizon
-    learning_starts: Natural = 1000  # steps at random; F: 50 episodes
-    train_freq: Count = 4  # steps of each lane between updates, or episodes; F: 10 episodes
+    buffer_size: PositiveInt = 100_000  # F: 100 times the horizon
+    learning_starts: NonNegativeInt = 1000  # steps at random; F: 50 episodes
+    train_freq: PositiveInt = 4  # steps of each lane between updates, or episodes; F: 10 episodes
     train_unit: Literal["step", "episode"] = "step"  # episodes need one lane; F
-    gradient_steps: Count = 8  # each time; F: 20
-    target_interval: Count = 1000  # steps between copies to the target network; F has none, which is 1
-    epsilon: Share = 0.05  # chance of a random action in the end; F
-    epsilon_start: Share = 1.0  # and at the beginning; F: 0.1
+    gradient_steps: PositiveInt = 8  # each time; F: 20
+    target_interval: PositiveInt = 1000  # steps between copies to the target network; F has none, which is 1
+    epsilon: UnitInterval = 0.05  # chance of a random action in the end; F
+    epsilon_start: UnitInterval = 1.0  # and at the beginning; F: 0.1
     bootstrap_truncated: bool = True  # whether what is cut off by the horizon counts on; F does not
     # PPO
-    n_steps: Count = 256  # of each lane in a rollout
+    n_steps: PositiveInt = 256  # of each lane in a rollout
     # The machine
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
-    threads: Count = 1
+    threads: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -66,7 +65,7 @@ class SingleTraining:
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         find(self.env_id)
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, Count) for size in self.net_arch))
+        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, PositiveInt) for size in self.net_arch))
         if self.train_unit == "episode" and self.lanes != 1:
             raise ValueError(f"lanes must be 1 to update after episodes, got {self.lanes}")
 

@@ -14,24 +14,16 @@ from fair_envs.baselines.curriculum import Curriculum, FollowCurriculum, Linear,
 from fair_envs.baselines.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
 from fair_envs.baselines.pursuit import Greedy
 from fair_envs.baselines.runs import Run, freeze, source
-from fair_envs.baselines.training import (
-    LANES_EACH,
-    Keeper,
-    callbacks_of,
-    load_as,
-    plain_parameters,
-    plain_settings,
-    train_as,
-)
+from fair_envs.baselines.training import Keeper, callbacks_of, load_as, plain_parameters, plain_settings, train_as
 from fair_envs.envs.pursuit.params import Speed
-from fair_envs.parameters import Count, Natural, Positive, Range, Share, Weight, checked
+from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
 from fair_envs.registration import find, make_rules, make_sb3
+from fair_envs.seeds import LANES_EACH, TEAM_SEEDS
 
 TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
 Network = Literal["mlp", "sets"]
 Course = Literal["fixed", "linear", "stepped"]
 
-TEAM_SEEDS = 2**43  # environments of these trainings are seeded from here on
 KEPT_EVERY = 60.0  # seconds from one checkpoint to the next
 ROWS = 200  # of metrics, in a training
 
@@ -50,53 +42,53 @@ class TeamTraining:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
     algorithm: TeamAlgorithm = "ddpg"
     network: Network = "mlp"  # "sets": team-mates are a set to it, in any order
-    steps: Count = 4_500_000  # agent steps; P: 125,000 episodes
+    steps: PositiveInt = 4_500_000  # agent steps; P: 125,000 episodes
     # The course
     curriculum: Course = "linear"  # of the pursuers' speed; "fixed": the environment's; P: linear
     speeds: Sequence[float] = (1.2, 0.6)  # "linear": the first and the last; "stepped": each; P: 1.2 and 0.4
-    episodes: Natural = 0  # that it takes, "stepped": each speed; 0: the whole training, each an equal share; C: 15,000
+    episodes: NonNegativeInt = 0  # that it takes, "stepped": each speed; 0: the whole training; C: 15,000
     levels: Sequence[float] = (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # speeds whose policies are kept; P
     # The rollouts
-    lanes: Count = 16  # C: 1
-    train_freq: Count = 1  # steps of all lanes between updates; C: 5
-    gradient_steps: Count = 1  # updates then; C
-    learning_starts: Natural = 60_000  # agent steps before the first update; C: 1,000 episodes
+    lanes: PositiveInt = 16  # C: 1
+    train_freq: PositiveInt = 1  # steps of all lanes between updates; C: 5
+    gradient_steps: PositiveInt = 1  # updates then; C
+    learning_starts: NonNegativeInt = 60_000  # agent steps before the first update; C: 1,000 episodes
     reward_scale: Positive = 0.1  # of what is learnt; P: 1
     # DDPG
-    batch_size: Count = 256  # P: 512
-    buffer_size: Count = 300_000  # transitions of each agent; P: 500,000, with Fair-E of all
+    batch_size: PositiveInt = 256  # P: 512
+    buffer_size: PositiveInt = 300_000  # transitions of each agent; P: 500,000, with Fair-E of all
     learning_rate: Positive = 1e-3  # of actors; P: 1e-4
     critic_learning_rate: Positive = 1e-3  # P
-    tau: Share = 0.01  # C; P: 0.001
-    gamma: Share = 0.98  # P: 0.99
-    n_steps: Count = 10  # of the returns that critics learn; P: 1
+    tau: UnitInterval = 0.01  # C; P: 0.001
+    gamma: UnitInterval = 0.98  # P: 0.99
+    n_steps: PositiveInt = 10  # of the returns that critics learn; P: 1
     max_grad_norm: Positive = 0.5  # P
     actor: Sequence[int] = (64, 64)  # sizes of its layers; P: 128, 128
     critic: Sequence[int] = (64, 64, 64)  # P: 128, 128, 128
     twin_critics: bool = False  # TD3: True, with the next two
-    policy_delay: Count = 1  # TD3: 2
-    target_policy_noise: Weight = 0.0  # TD3: 0.2
-    target_noise_clip: Weight = 0.5  # TD3
+    policy_delay: PositiveInt = 1  # TD3: 2
+    target_policy_noise: NonNegative = 0.0  # TD3: 0.2
+    target_noise_clip: NonNegative = 0.5  # TD3
     # Exploration
     guided: bool = True  # whether agents at times do as the greedy controller; C
-    exploration_fraction: Share = 0.12  # of the training, in which exploration falls; C
-    exploration_initial_eps: Share = 0.95  # how often agents do as the greedy controller at first; C
-    exploration_final_eps: Share = 0.05  # in the end; C
-    noise_initial_sigma: Weight = 0.3  # C
-    noise_final_sigma: Weight = 0.05  # C: 0.02
-    noise_theta: Share = 0.15  # C
+    exploration_fraction: UnitInterval = 0.12  # of the training, in which exploration falls; C
+    exploration_initial_eps: UnitInterval = 0.95  # how often agents do as the greedy controller at first; C
+    exploration_final_eps: UnitInterval = 0.05  # in the end; C
+    noise_initial_sigma: NonNegative = 0.3  # C
+    noise_final_sigma: NonNegative = 0.05  # C: 0.02
+    noise_theta: UnitInterval = 0.15  # C
     # Fair-ER
-    fairness_weight: Weight = 0.5  # lambda
+    fairness_weight: NonNegative = 0.5  # lambda
     form: Form = "plain"  # "normalised": values of mean size 1; "automatic": the weight follows the limit
     fairness_limit: Annotated[float, Range(0, 2)] = 0.05  # of the penalty, with "automatic"
-    weight_learning_rate: Weight = 0.01  # with "automatic"
+    weight_learning_rate: NonNegative = 0.01  # with "automatic"
     # The machine
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
-    threads: Count = 1
+    threads: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        of_parts = {"actor": Count, "critic": Count, "speeds": Speed, "levels": Speed}
+        of_parts = {"actor": PositiveInt, "critic": PositiveInt, "speeds": Speed, "levels": Speed}
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
             if name in of_parts:

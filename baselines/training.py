@@ -23,17 +23,15 @@ from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.parameters import Count, Positive, Range, Share, Weight, checked
+from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked
 from fair_envs.registration import find, make_sb3
+from fair_envs.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.stopping import stoppable
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
 
 GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
 """The two games of the counterfactual penalty: nobody and everybody carries the attribute."""
-
-TRAINING_SEEDS = 2**40  # lanes of trainings are seeded from here on; seeds below are left for tests
-LANES_EACH = 2**20  # seeds between those of one training and the next: no two trainings share an episode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,36 +48,36 @@ class Training:
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which learns from turns that were not granted
-    steps: Count = 1_280_000  # agent steps; whole rollouts, so at least these
+    steps: PositiveInt = 1_280_000  # agent steps; whole rollouts, so at least these
     # The rollouts
-    lanes: Count = 8
-    n_steps: Count = 100  # of each lane in a rollout; C: whole episodes of 3000
+    lanes: PositiveInt = 8
+    n_steps: PositiveInt = 100  # of each lane in a rollout; C: whole episodes of 3000
     reward_scale: Positive = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
     skip_idle: bool = True  # turns that an agent did not have stay out of the policy loss; C learns from them
     # PPO
     batch_size: Annotated[int, Range(2)] = 4096  # C: 256
-    n_epochs: Count = 5  # C
+    n_epochs: PositiveInt = 5  # C
     learning_rate: Positive = 1e-3  # C: 5e-4
-    gamma: Share = 0.99  # C, SB3
-    gae_lambda: Share = 0.95  # C, SB3
+    gamma: UnitInterval = 0.99  # C, SB3
+    gae_lambda: UnitInterval = 0.95  # C, SB3
     clip_range: Positive = 0.2  # C, SB3
-    ent_coef: Weight = 0.01  # C
-    vf_coef: Weight = 0.5  # SB3; C: 1
+    ent_coef: NonNegative = 0.01  # C
+    vf_coef: NonNegative = 0.5  # SB3; C: 1
     max_grad_norm: Positive = 0.5  # SB3; C does not clip
     net_arch: Sequence[int] = (64, 64)  # of each group's actor and critic; SB3; C: 256, 128, 64
     shared: bool = False  # whether all groups have one actor and critic
     # Fair-PPO
     penalty: Notion = "dp"
-    alpha: Weight = 1.0  # of the retrospective cost
-    beta: Weight = 0.0  # of the prospective cost
-    weight: Weight = 1.0  # of both; the paper's lambda
+    alpha: NonNegative = 1.0  # of the retrospective cost
+    beta: NonNegative = 0.0  # of the prospective cost
+    weight: NonNegative = 1.0  # of both; the paper's lambda
     mode: ModeName = "shaped"
     credit: Credit = "common"
-    tolerance: Weight = 0.0  # of "p3o": disparity per agent and episode that costs nothing
+    tolerance: NonNegative = 0.0  # of "p3o": disparity per agent and episode that costs nothing
     worlds: Sequence[Mapping[str, Any]] = GAMES  # parameters that differ between the two games of penalty "cf"
     # The machine
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
-    threads: Count = 1
+    threads: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -93,7 +91,7 @@ class Training:
         object.__setattr__(self, "worlds", tuple(plain_parameters("worlds", world) for world in self.worlds))
         if not isinstance(self.net_arch, Sequence):
             raise ValueError(f"net_arch must list the sizes of the layers, got {self.net_arch!r}")
-        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, Count) for size in self.net_arch))
+        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, PositiveInt) for size in self.net_arch))
         if self.paired and self.lanes % 2:
             raise ValueError(f"lanes must be even for penalty 'cf', half of them for each game, got {self.lanes}")
         if self.lanes > LANES_EACH:

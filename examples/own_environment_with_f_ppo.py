@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines import FPPO, MassagingSchedule, Measure, PolicyOutput
 from fair_envs.baselines.long_term_evaluation import play_long_term
 from fair_envs.interactions import FairSpec, record
@@ -68,22 +69,22 @@ class VisitGap(Measure):
         super().__init__(lanes)
         self.visits = np.zeros((lanes, 0))  # which village, the oldest first
 
-    def measured(self, info: Any) -> NDArray[np.float64]:
+    def measured(self, info: Any) -> Floats:
         """Take in a day's visit."""
         lower = info["fair_action"][:, 1:] == 1
         self.visits = np.concatenate([self.visits, lower], axis=1)[:, -REMEMBERED:]
         return self.gap(self.visits)
 
-    def if_taken(self, action: NDArray[Any]) -> NDArray[np.float64]:
+    def if_taken(self, action: NDArray[Any]) -> Floats:
         """Return what the gap would be after one more visit, shape (lanes,)."""
         return self.gap(np.concatenate([self.visits, action[:, np.newaxis]], axis=1)[:, -REMEMBERED:])
 
-    def forget(self, mask: NDArray[np.bool_]) -> None:
+    def forget(self, mask: Flags) -> None:
         """Forget the visits of seasons that are over."""
         self.visits[mask] = np.nan
 
     @staticmethod
-    def gap(visits: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gap(visits: Floats) -> Floats:
         """Return the gap in visits, those of a season before are NaN."""
         counts = np.stack([(visits == village).sum(axis=1) for village in (0, 1)])
         return np.asarray(np.abs(counts[0] - counts[1]) / np.maximum(1, counts.sum(axis=0)), np.float64)
@@ -92,7 +93,7 @@ class VisitGap(Measure):
 class SicknessGap(Measure):
     """The distance of the villages' shares of sick people: 0 is fair."""
 
-    def measured(self, info: Any) -> NDArray[np.float64]:
+    def measured(self, info: Any) -> Floats:
         """Take in a day."""
         sick = info["fair_features"][:, :, 0].astype(float)
         return np.asarray(np.abs(sick[:, 0] - sick[:, 1]))

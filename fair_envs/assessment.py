@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
 import fair_envs
+from fair_envs.aliases import Ints
 from fair_envs.baselines.evaluation import SENSITIVE, Counterfactual, Played, counterfactual, play
 from fair_envs.core import Rules
 from fair_envs.metrics import Estimate, Returns, fairness_report
@@ -40,8 +40,8 @@ class Assessment:
     """
 
     estimates: Mapping[str, Estimate]
-    selected: NDArray[np.int64]
-    executed: NDArray[np.int64]
+    selected: Ints
+    executed: Ints
     groups: Sequence[str]
 
 

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 
 import fair_envs
 from fair_envs import loads
+from fair_envs.aliases import Ints
 from fair_envs.core import Lanes
 from fair_envs.engines import THREAD_COUNTS
 from fair_envs.loads import Load
@@ -97,7 +97,7 @@ class Row(NamedTuple):
 # ------------------------------------------------------------------------------------------------ the loads
 
 
-def actions(lanes: int) -> NDArray[np.int64]:
+def actions(lanes: int) -> Ints:
     """Return actions to play, shape (`ACTIONS`, lanes, agents)."""
     rules = fair_envs.make_rules(ENV_ID, **WORLD)
     count = rules.action_space(rules.params).n  # type: ignore[attr-defined]

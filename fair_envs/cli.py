@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 from fair_envs.imports import Permissions, paths_in, permissions, permit, typed_in
 from fair_envs.parameters import meant, value_of
+from fair_envs.seeds import TEST_SEEDS
 from fair_envs.stopping import StoppedError, stoppable
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ EXTRAS: Mapping[str, str] = {
 """The extra that brings each library that a plain installation lacks."""
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
-TEST_SEED = 1_000_000  # trainings have other seeds
 INTERRUPTED = 130  # the exit code of what Ctrl-C ends
 RUNS = Path("runs")
 ANYWHERE = ("--debug", "--trust")  # general options that may stand behind a command too
@@ -518,7 +518,7 @@ def evaluate(
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(help="Test episodes.", min=1)] = 64,
-    seed: Annotated[int, typer.Option(help="Of the first test episode.", min=0)] = TEST_SEED,
+    seed: Annotated[int, typer.Option(help="Of the first test episode.", min=0)] = TEST_SEEDS,
     param: Param = None,
     out: Annotated[Path | None, typer.Option(help="A new folder; RUN/evaluation-N or ID-N if left out.")] = None,
     engine: EngineOption = None,

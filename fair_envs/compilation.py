@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 """False under ``NUMBA_DISABLE_JIT=1``: everything runs as plain Python, for debugging and coverage."""
 
-Kernel = Callable[..., None]
+Kernel = Callable[..., Any]
 
 
 def rule(function: Callable[..., Any]) -> Any:
@@ -174,24 +174,33 @@ operation that takes as long as twenty others. Whoever calls a loop keeps its ar
 """
 
 
-def compile_kernel(function: Callable[..., Any], *, name: str, source: str | None) -> Kernel:
-    """Return the function compiled, or loaded from disk if it was compiled before.
+def kernel(loop: Callable[..., Any]) -> Kernel:
+    """Return a module's loop, compiled at its first call for arguments of some types, or loaded from disk.
+
+    It may call rules. Like `rule`, but Python can call it, and it does not hold the interpreter's lock.
+    """
+    return _kernel(loop, name=f"{loop.__module__}.{loop.__qualname__}", owner=loop)
+
+
+def kernels_of(owner: type, *loops: Callable[..., Any]) -> dict[str, Kernel]:
+    """Return loops made by a function, by name, compiled like `kernel`.
 
     Args:
-        function: The loop over the lanes; it may close over compiled rules.
-        name: What the function is called on disk, unique among the kernels of one ``source``.
-        source: Hash of what the function was made from; None: it is not kept on disk.
+        owner: The class whose rules they call; its name is theirs on disk too.
+        loops: They may close over compiled rules.
     """
-    function.__qualname__ = name  # of which Numba makes the symbol
+    for loop in loops:  # of these names Numba makes symbols, which must differ
+        loop.__qualname__ = f"{owner.__module__}.{owner.__qualname__}.{loop.__name__}"
+    return {loop.__name__: _kernel(loop, name=loop.__qualname__, owner=owner) for loop in loops}
+
+
+def _kernel(function: Callable[..., Any], *, name: str, owner: Any) -> Kernel:
+    """Return the function compiled; the name tells it on disk from others that are made from the owner."""
     if not COMPILED:
         return function
-    kernel = _Kernel(function, targetoptions={"nopython": True, "nogil": True})
-    if source is not None:
-        with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
-            folder = _folder_of(source)
-            if folder is not None:
-                kernel._cache = _KernelCache(folder, name=name)  # type: ignore[attr-defined]
-    return kernel
+    found: Any = _Kernel(function, targetoptions={"nopython": True, "nogil": True})
+    found._cache = _KernelCache(owner, name=name)
+    return found  # type: ignore[no-any-return]
 
 
 def known_call(kernel: Kernel, *arguments: Any) -> Kernel:
@@ -202,13 +211,6 @@ def known_call(kernel: Kernel, *arguments: Any) -> Kernel:
     """
     known: Kernel = kernel.get_overload(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
     return known
-
-
-def compile_kernels(owner: type, *loops: Callable[..., Any]) -> dict[str, Any]:
-    """Return the loops compiled, by name; ``owner`` is what they are made from, its name is theirs on disk too."""
-    source = source_hash(owner)
-    name = f"{owner.__module__}.{owner.__qualname__}"
-    return {loop.__name__: compile_kernel(loop, name=f"{name}.{loop.__name__}", source=source) for loop in loops}
 
 
 def readable(array: NDArray[Any]) -> NDArray[Any]:
@@ -253,19 +255,23 @@ def one_layout(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def source_hash(rules: type) -> str | None:
-    """Return the hash of all that compiled rules depend on, or None where files do not tell.
+def source_hash(owner: Any) -> str | None:
+    """Return the hash of all that compiled code depends on, or None where files do not tell.
 
-    It covers this package, the files beside those of the rules and of what they inherit from, the files beside those of
-    every compiled function that the rules call, the constants that these read, Python and Numba.
+    It covers this package, the files beside those of the owner and of what it inherits from, the files beside those of
+    every compiled function that it calls, the constants that these read, Python and Numba.
+
+    Args:
+        owner: A function, or a class with the rules that are called.
     """
-    if "<locals>" in rules.__qualname__:
+    if "<locals>" in owner.__qualname__:
         return None
     digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
     folders = {Path(__file__).parent}
     try:
-        folders |= {Path(inspect.getfile(ancestor)).parent for ancestor in rules.__mro__[:-1]}
-        for function in _called(rules):
+        if isinstance(owner, type):
+            folders |= {Path(inspect.getfile(ancestor)).parent for ancestor in owner.__mro__[:-1]}
+        for function in _called(owner):
             folders.add(Path(inspect.getfile(function)).parent)
             digest.update(repr(_constants(function)).encode())
     except (OSError, TypeError):  # a notebook's
@@ -275,12 +281,15 @@ def source_hash(rules: type) -> str | None:
     return digest.hexdigest()[:16]
 
 
-def _called(rules: type) -> list[Any]:
-    """Return the plain functions behind the rules and behind all compiled functions that they can call."""
-    waiting = [value for name in dir(rules) if hasattr(value := getattr(rules, name), "py_func")]
+def _called(owner: Any) -> list[Any]:
+    """Return the plain functions behind a function, or a class's rules, and behind all compiled ones that they call."""
+    waiting = [owner]
+    if isinstance(owner, type):
+        waiting = [value for name in dir(owner) if hasattr(value := getattr(owner, name), "py_func")]
     found: dict[int, Any] = {}
     while waiting:
-        function = waiting.pop().py_func
+        function = waiting.pop()
+        function = getattr(function, "py_func", function)
         if id(function) not in found:
             found[id(function)] = function
             waiting += [value for _, value in _read(function) if hasattr(value, "py_func")]
@@ -346,14 +355,28 @@ class _KernelCache:
     also unpickles whatever it finds; here the checksum comes first, and what is damaged is compiled and kept anew.
     """
 
-    def __init__(self, folder: Path, *, name: str) -> None:
-        self.cache_path = str(folder)  # Numba shows it in a kernel's `stats`
-        self._folder, self._name = folder, name
+    def __init__(self, owner: Any, *, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    @functools.cached_property
+    def folder(self) -> Path | None:
+        """Where the files are; None: nothing on disk says what the kernel is made from, or no folder is safe."""
+        source = source_hash(self._owner)
+        with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
+            return None if source is None else _folder_of(source)
+        return None
+
+    @property
+    def cache_path(self) -> str:
+        """The same as text: Numba shows it in a kernel's ``stats``."""
+        return str(self.folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled for a signature, or None if no sound file of ours holds it."""
         target_context.refresh()
-        file = self._file_of(sig, target_context.codegen())
+        if self.folder is None:
+            return None
+        file = self._file_of(self.folder, sig, target_context.codegen())
         try:
             kept, result = pickle.loads(_payload(file))
             return CompileResult._rebuild(target_context, *result) if kept == sig else None  # type: ignore[no-untyped-call]
@@ -362,20 +385,21 @@ class _KernelCache:
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for a signature, unless it holds addresses of this process."""
-        if data.library.has_dynamic_globals or not all(part.can_cache for part in data.lifted):
+        movable = not data.library.has_dynamic_globals and all(part.can_cache for part in data.lifted)
+        if self.folder is None or not movable:
             return
         with contextlib.suppress(OSError):  # a full disk or a folder that can only be read: compile in every process
-            _keep(self._file_of(sig, data.codegen), dumps((sig, data._reduce())))  # type: ignore[no-untyped-call]
+            _keep(self._file_of(self.folder, sig, data.codegen), dumps((sig, data._reduce())))  # type: ignore[no-untyped-call]
 
     def flush(self) -> None:
         """Numba calls this before it compiles a kernel again; every file is replaced then."""
 
-    def _file_of(self, sig: Any, codegen: Any) -> Path:
+    def _file_of(self, folder: Path, sig: Any, codegen: Any) -> Path:
         """Return the file of one signature: types, processor and the settings of Numba name it."""
         settings = [repr(getattr(numba.config, name)) for name in SETTINGS]
         made_from = repr((self._name, str(sig), codegen.magic_tuple(), settings))
         digest = hashlib.sha256(made_from.encode()).hexdigest()[:16]
-        return self._folder / f"{re.sub(r'[^.0-9A-Za-z]', '_', self._name)}-{digest}.kernel"
+        return folder / f"{re.sub(r'[^.0-9A-Za-z]', '_', self._name)}-{digest}.kernel"
 
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
+from fair_envs.aliases import Flags, Floats
 from fair_envs.compilation import (
     COMPILED,
     Kernel,
-    compile_kernels,
     inlined,
+    kernels_of,
     known_call,
     one_layout,
     readable,
@@ -163,7 +164,7 @@ class Rules:
         """Return the names of the first entries of one agent's observation; none if they have no names."""
         return ()
 
-    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+    def flip(self, records: NDArray[np.void], who: Flags) -> None:
         """Give those agents the other value of the sensitive attribute, in place.
 
         Override it where `start` derives more from the attribute than its own field, and for a decision-maker: then
@@ -244,13 +245,13 @@ class Step(NamedTuple):
     """What a batch reports after a step or a restart; all arrays are fresh."""
 
     observation: NDArray[Any]  # (lanes, agents, ...)
-    reward: NDArray[np.float64]  # (lanes, agents)
-    terminated: NDArray[np.bool_]  # (lanes,)
-    truncated: NDArray[np.bool_]  # (lanes,)
+    reward: Floats  # (lanes, agents)
+    terminated: Flags  # (lanes,)
+    truncated: Flags  # (lanes,)
     facts: Facts  # (lanes,)
 
 
-def active_agents(rules: Rules, records: NDArray[np.void]) -> NDArray[np.bool_]:
+def active_agents(rules: Rules, records: NDArray[np.void]) -> Flags:
     """Return which agents of some lanes, shape (B,), have not left before the others, shape (B, agents); fresh."""
     if rules.leaving_field is None:
         return np.ones((len(records), rules.agents(rules.params)), bool)
@@ -323,7 +324,7 @@ class Lanes:
             facts=np.frombuffer(np.empty(self.count * layout.itemsize, np.uint8), layout),
         )
 
-    def restart(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
+    def restart(self, *, mask: Flags | None = None, out: Step | None = None) -> Step:
         """Begin the next episode of the masked lanes (all by default) and return their first observations."""
         if not self.seeded:
             self.seed(fresh_seeds(self.count))
@@ -337,13 +338,13 @@ class Lanes:
             self._amend(mask)
         return self.show(mask=mask, out=out)
 
-    def _amend(self, mask: NDArray[np.bool_]) -> None:
+    def _amend(self, mask: Flags) -> None:
         started = self.records[mask]
         for amendment in self.amendments:
             amendment(self.rules, started)
         self.records[mask] = started
 
-    def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
+    def advance(self, actions: NDArray[Any], *, mask: Flags | None = None, out: Step | None = None) -> Step:
         """Play one step of the masked lanes (all by default); actions have shape (B, agents, ...)."""
         if mask is None and out is None:
             return self._advance_all(actions)
@@ -369,7 +370,7 @@ class Lanes:
             self._known[kind] = known_call(kernels(type(self.rules))["advance"], *arguments)  # type: ignore[arg-type]
         return out
 
-    def show(self, *, mask: NDArray[np.bool_] | None = None, out: Step | None = None) -> Step:
+    def show(self, *, mask: Flags | None = None, out: Step | None = None) -> Step:
         """Return what the masked lanes (all by default) show now, as after their start; for lanes set by hand too."""
         mask = self._everyone if mask is None else mask
         out = self.blank_step() if out is None else out
@@ -380,7 +381,7 @@ class Lanes:
         """Return what the agents of all lanes see now, shape (B, agents, ...)."""
         return self.show().observation
 
-    def active(self) -> NDArray[np.bool_]:
+    def active(self) -> Flags:
         """Return which agents have not left before the others, shape (B, agents)."""
         return active_agents(self.rules, self.records)
 
@@ -471,13 +472,13 @@ class Worlds:
         """Return the report of a batch in which nothing has happened."""
         return self._join([world.blank_step() for world in self.worlds])
 
-    def restart(self, *, mask: NDArray[np.bool_] | None = None) -> Step:
+    def restart(self, *, mask: Flags | None = None) -> Step:
         """Begin the next episode of the masked lanes (all by default)."""
         if not self.seeded:
             self.seed(fresh_seeds(self.worlds[0].count))
         return self._join([world.restart(mask=part) for world, part in self._split(mask)])
 
-    def advance(self, actions: NDArray[Any], *, mask: NDArray[np.bool_] | None = None) -> Step:
+    def advance(self, actions: NDArray[Any], *, mask: Flags | None = None) -> Step:
         """Play one step of the masked lanes (all by default)."""
         parts = np.split(actions, len(self.worlds))
         return self._join(
@@ -488,7 +489,7 @@ class Worlds:
         """Return what the lanes show now."""
         return self._join([world.show() for world in self.worlds])
 
-    def active(self) -> NDArray[np.bool_]:
+    def active(self) -> Flags:
         """Return which agents have not left before the others."""
         return np.concatenate([world.active() for world in self.worlds])
 
@@ -501,7 +502,7 @@ class Worlds:
         for world, part in zip(self.worlds, np.split(snapshot, len(self.worlds)), strict=True):
             world.restore(part)
 
-    def _split(self, mask: NDArray[np.bool_] | None) -> list[tuple[Lanes, NDArray[np.bool_] | None]]:
+    def _split(self, mask: Flags | None) -> list[tuple[Lanes, Flags | None]]:
         parts = [None] * len(self.worlds) if mask is None else np.split(mask, len(self.worlds))
         return list(zip(self.worlds, parts, strict=True))
 
@@ -633,10 +634,10 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 fact.decided = 1
                 observe(lane, params, observation[b])
 
-    return compile_kernels(rules, begin, show, advance)
+    return kernels_of(rules, begin, show, advance)
 
 
-def draws(lanes: Lanes, *, site: int = chance.POLICY) -> NDArray[np.float64]:
+def draws(lanes: Lanes, *, site: int = chance.POLICY) -> Floats:
     """Return one uniform number for each lane and agent at the present step, shape (B, agents).
 
     They depend on the episode's key, the time and the agent alone: policies that sample with them meet common random

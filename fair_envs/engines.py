@@ -12,7 +12,7 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -24,13 +24,13 @@ from threading import Thread
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
+from fair_envs.aliases import OnProgress
 from fair_envs.cells import Job, is_done, run_cell
 from fair_envs.files import appearing
 from fair_envs.imports import Permissions, permissions, permit
 from fair_envs.stopping import SIGNALS, disregard, stoppable
 
 EngineName = Literal["processes", "ray"]
-Nothing = Callable[[], object]
 
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 DEATHS = 3  # of its workers before a cell is given up
@@ -403,7 +403,7 @@ def run_cells(
     engine: Engine | str = "processes",
     jobs: int = 1,
     progress: bool = True,
-    each: Nothing = lambda: None,
+    each: OnProgress = lambda: None,
 ) -> dict[str, Path]:
     """Run the cells that have no result yet and return each cell's folder by its key.
 
@@ -444,7 +444,7 @@ def run_cells(
 
 
 @contextmanager
-def bar(*, total: int, shown: bool) -> Iterator[Nothing]:
+def bar(*, total: int, shown: bool) -> Iterator[OnProgress]:
     """Show how many cells are done and the time left; yield what is called after each."""
     if not shown:
         yield lambda: None

@@ -4,7 +4,6 @@ A history is fed with ``info`` of any face, or with arrays, and remembers each l
 discounted past, or everything. Group notions read `History.counts`, which a decision changes in constant time.
 """
 
-import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -13,12 +12,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.compilation import compile_kernels, copyto, readable, rule
+from fair_envs.aliases import Columns, Flags, Floats, Ints
+from fair_envs.compilation import copyto, kernel, readable, rule
 from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
-from fair_envs.parameters import Count, Natural, Share, checked
-
-Flags = NDArray[np.bool_]
-Columns = Mapping[str, NDArray[Any]]
+from fair_envs.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
 
 NEGATIVE, POSITIVE, UNKNOWN = range(3)
 """What is known of the correct decision, the last axis of `History.counts`."""
@@ -81,7 +78,7 @@ class SlidingWindow(Memory):
 
     def __post_init__(self) -> None:
         """Check the size."""
-        object.__setattr__(self, "size", checked("size", self.size, Count))
+        object.__setattr__(self, "size", checked("size", self.size, PositiveInt))
 
     @property
     def capacity(self) -> int:
@@ -122,11 +119,11 @@ class Discounted(Memory):
     def __post_init__(self) -> None:
         """Check the numbers."""
         for name in ("factor", "threshold"):
-            object.__setattr__(self, name, checked(name, getattr(self, name), Share))
+            object.__setattr__(self, name, checked(name, getattr(self, name), UnitInterval))
         if self.factor == 0 or self.threshold == 1:
             raise ValueError(f"factor must be above 0 and threshold below 1, got {self.factor} and {self.threshold}")
-        object.__setattr__(self, "minimum", checked("minimum", self.minimum, Count))
-        object.__setattr__(self, "delay", checked("delay", self.delay, Natural))
+        object.__setattr__(self, "minimum", checked("minimum", self.minimum, PositiveInt))
+        object.__setattr__(self, "delay", checked("delay", self.delay, NonNegativeInt))
         checked("algorithm", self.algorithm, Literal["weights", "paper"])
 
     @property
@@ -184,7 +181,7 @@ class History:
         if spec.actions < 2:
             raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
         self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
-        self.lanes, self.scores = checked("lanes", lanes, Count), checked("scores", scores, bool)
+        self.lanes, self.scores = checked("lanes", lanes, PositiveInt), checked("scores", scores, bool)
         self._labels = np.iinfo(np.int64).max if spec.amounts else spec.actions  # feedback is below this
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
         self._sizes = np.array(self._shape, np.int64)
@@ -232,16 +229,16 @@ class History:
         return int((self._state["end"] - self._state["first"]).sum())
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """How many decisions each lane remembers, shape (B,)."""
         return np.array(self._state["end"] - self._state["first"])
 
     @property
-    def late_expired(self) -> NDArray[np.int64]:
+    def late_expired(self) -> Ints:
         """How often feedback came for a decision that was forgotten already, shape (B,)."""
         return np.array(self._state["late_expired"])
 
-    def counts(self, *, current_step: bool = False) -> NDArray[np.float64]:
+    def counts(self, *, current_step: bool = False) -> Floats:
         """Return the weight of the decisions of each kind.
 
         The axes are: lane; a code of each sensitive attribute; a code of each legitimate factor; whether the decision
@@ -250,7 +247,7 @@ class History:
         Args:
             current_step: Count the decisions of each lane's last step alone.
         """
-        counted: NDArray[np.float64] = np.array(self._state["now" if current_step else "counts"])
+        counted: Floats = np.array(self._state["now" if current_step else "counts"])
         return counted.reshape(self.lanes, *self._shape, 2, 3)
 
     def columns(self, lane: int = 0) -> dict[str, NDArray[Any]]:
@@ -498,7 +495,7 @@ class History:
         """Raise ValueError for codes, decisions, features or probabilities that do not fit the spec."""
         told = (columns[name] for name in CHECKED)
         limits = self._sizes, self.spec.actions, self._labels
-        place, lane, person, k = kernels()["check"](mask, *limits, self.scores, *told)
+        place, lane, person, k = check(mask, *limits, self.scores, *told)
         if place >= 0:
             raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
 
@@ -521,15 +518,11 @@ class History:
             self._grow(columns["action"].shape[1])
         window = self.memory.capacity is not None
         told = (columns[name] for name in (*CHECKED, "individual", "outcome"))
-        kernels()["remember"](
-            readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *told
-        )
+        remember(readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *told)
 
     def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
-        odd, lane, k = kernels()["check_late"](
-            readable(self._state), readable(self._rows), mask, self._labels, who, what, count
-        )
+        odd, lane, k = check_late(readable(self._state), readable(self._rows), mask, self._labels, who, what, count)
         if odd == ODD_COUNT:
             raise ValueError(f"late_count must be between 0 and {who.shape[1]}, got {count[lane]}")
         if odd == ODD_FEEDBACK:
@@ -539,9 +532,7 @@ class History:
             raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
 
     def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
-        kernels()["take_late"](
-            readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count
-        )
+        take_late(readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count)
 
     def _grow(self, more: int) -> None:
         """Make room for so many more rows in each lane."""
@@ -611,7 +602,7 @@ def _column(name: str, value: NDArray[Any], kind: Any, shape: tuple[int, ...]) -
     return value.astype(kind, order="C")  # as a single environment tells it: another order is compiled anew
 
 
-def _integers(name: str, given: ArrayLike) -> NDArray[np.int64]:
+def _integers(name: str, given: ArrayLike) -> Ints:
     """Return the argument of that name as integers in one row, or raise ValueError."""
     values = np.atleast_1d(np.asarray(given))
     if values.size and not np.issubdtype(values.dtype, np.integer):
@@ -674,200 +665,223 @@ def fade(values, factor):  # type: ignore[no-untyped-def]
         values[j] *= factor
 
 
-@functools.cache
-def kernels() -> Mapping[str, Callable[..., Any]]:
-    """Return the compiled loops over lanes and rows."""
+@rule
+def known(feedback):  # type: ignore[no-untyped-def]
+    """Return whether a label is unknown, positive or negative, as an index of the counts."""
+    return UNKNOWN if feedback < 0 else POSITIVE if feedback == 1 else NEGATIVE
 
-    @rule
-    def known(feedback):  # type: ignore[no-untyped-def]
-        return UNKNOWN if feedback < 0 else POSITIVE if feedback == 1 else NEGATIVE
 
-    @rule
-    def count(lane, row, number, weight):  # type: ignore[no-untyped-def]
-        cell = row.profile, int(row.action == 1), known(row.feedback)
-        lane.numbers[cell] += number
-        lane.counts[cell] = lane.counts[cell] + number * weight if lane.numbers[cell] else 0.0
+@rule
+def count(lane, row, number, weight):  # type: ignore[no-untyped-def]
+    """Add a row to the weights of its profile, decision and label, or take it off (number -1)."""
+    cell = row.profile, int(row.action == 1), known(row.feedback)
+    lane.numbers[cell] += number
+    lane.counts[cell] = lane.counts[cell] + number * weight if lane.numbers[cell] else 0.0
 
-    @rule
-    def forget(lane, row, weight):  # type: ignore[no-untyped-def]
-        count(lane, row, -1, weight)
-        lane.total -= weight
-        lane.first += 1
-        if row.episode == lane.episode:
-            who = row.individual
-            lane.expired_low = min(lane.expired_low, who) if lane.expired else who
-            lane.expired_high = max(lane.expired_high, who) if lane.expired else who
-            lane.expired += 1
 
-    @rule
-    def may_have_expired(lane, individual):  # type: ignore[no-untyped-def]
-        return lane.expired > 0 and lane.expired_low <= individual <= lane.expired_high
+@rule
+def forget(lane, row, weight):  # type: ignore[no-untyped-def]
+    """Take the oldest row out of the history."""
+    count(lane, row, -1, weight)
+    lane.total -= weight
+    lane.first += 1
+    if row.episode == lane.episode:
+        who = row.individual
+        lane.expired_low = min(lane.expired_low, who) if lane.expired else who
+        lane.expired_high = max(lane.expired_high, who) if lane.expired else who
+        lane.expired += 1
 
-    @rule
-    def weigh_again(lane, rows, cell, factor):  # type: ignore[no-untyped-def]
-        capacity = rows.shape[0]
-        weight = 0.0
-        for number in range(lane.first, lane.end):
-            row = rows[number % capacity]
-            if (row.profile, int(row.action == 1), known(row.feedback)) == cell:
-                weight += factor ** (lane.step - row.step)
-        lane.counts[cell] = weight
 
-    @rule
-    def place_of(lane, rows, individual):  # type: ignore[no-untyped-def]
-        capacity = rows.shape[0]
-        for number in range(lane.end - 1, lane.first - 1, -1):
-            row = rows[number % capacity]
-            if row.episode != lane.episode:
+@rule
+def may_have_expired(lane, individual):  # type: ignore[no-untyped-def]
+    """Return whether somebody may be among the decisions of this episode that were forgotten."""
+    return lane.expired > 0 and lane.expired_low <= individual <= lane.expired_high
+
+
+@rule
+def weigh_again(lane, rows, cell, factor):  # type: ignore[no-untyped-def]
+    """Sum the weight of a cell from its rows, where differences have lost their last digits."""
+    capacity = rows.shape[0]
+    weight = 0.0
+    for number in range(lane.first, lane.end):
+        row = rows[number % capacity]
+        if (row.profile, int(row.action == 1), known(row.feedback)) == cell:
+            weight += factor ** (lane.step - row.step)
+    lane.counts[cell] = weight
+
+
+@rule
+def place_of(lane, rows, individual):  # type: ignore[no-untyped-def]
+    """Return where the last decision on somebody in this episode is kept, or -1."""
+    capacity = rows.shape[0]
+    for number in range(lane.end - 1, lane.first - 1, -1):
+        row = rows[number % capacity]
+        if row.episode != lane.episode:
+            break
+        if row.individual == individual:
+            return number % capacity
+    return -1
+
+
+@rule
+def profile_of(sizes, sensitive, legitimate):  # type: ignore[no-untyped-def]
+    """Return one number for the codes of all attributes and factors."""
+    profile, attributes = 0, sensitive.shape[0]
+    for k in range(sizes.shape[0]):
+        code = sensitive[k] if k < attributes else legitimate[k - attributes]
+        profile = profile * sizes[k] + code
+    return profile
+
+
+@rule
+def odd_code(codes, sizes, first):  # type: ignore[no-untyped-def]
+    """Return the first code that is out of its range, or -1."""
+    for k in range(codes.shape[0]):
+        if not 0 <= codes[k] < sizes[first + k]:
+            return k
+    return -1
+
+
+@rule
+def odd_of(sizes, labels, scores, feedback, sensitive, legitimate, features, probs):  # type: ignore[no-untyped-def]
+    """Return which of one decision's columns is out of its range (-1: none) and which of its entries."""
+    if not MISSING <= feedback < labels:
+        return 1, 0
+    odd = odd_code(sensitive, sizes, 0)
+    if odd >= 0:
+        return 2, odd
+    odd = odd_code(legitimate, sizes, sensitive.shape[0])
+    if odd >= 0:
+        return 3, odd
+    for f in range(features.shape[0]):
+        if not np.isfinite(features[f]):
+            return 4, f
+    return (-1, 0) if scores or reported_well(probs) else (5, 0)
+
+
+@kernel
+def check(  # type: ignore[no-untyped-def]
+    mask, sizes, actions, labels, scores, action, feedback, sensitive, legitimate, features, probs
+):
+    """Return the first column that is out of its range (-1: none), its lane, individual and entry."""
+    for b in range(mask.shape[0]):
+        for m in range(action.shape[1] if mask[b] else 0):
+            if not MISSING <= action[b, m] < actions:
+                return 0, b, m, 0
+            if action[b, m] == MISSING:
+                continue
+            odd, k = odd_of(
+                sizes,
+                labels,
+                scores,
+                feedback[b, m],
+                sensitive[b, m],
+                legitimate[b, m],
+                features[b, m],
+                probs[b, m],
+            )
+            if odd >= 0:
+                return odd, b, m, k
+    return -1, 0, 0, 0
+
+
+@kernel
+def remember(  # type: ignore[no-untyped-def]
+    state,
+    rows,
+    mask,
+    window,
+    factor,
+    threshold,
+    minimum,
+    sizes,
+    action,
+    feedback,
+    sensitive,
+    legitimate,
+    features,
+    probs,
+    individual,
+    outcome,
+):
+    """Add the decisions of a step to the history, and forget those that no longer count."""
+    capacity = rows.shape[1]
+    for b in range(state.shape[0]):
+        if not mask[b]:
+            continue
+        lane = state[b]
+        lane.step += 1
+        lane.now[:] = 0
+        if factor != 1.0:
+            for profile in range(lane.counts.shape[0]):
+                for decision in range(2):
+                    fade(lane.counts[profile, decision], factor)
+            lane.total *= factor
+        for m in range(action.shape[1]):
+            if action[b, m] < 0:
+                continue
+            if window and lane.end - lane.first == capacity:
+                forget(lane, rows[b, lane.first % capacity], 1.0)
+            row = rows[b, lane.end % capacity]
+            row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
+            row.profile = profile_of(sizes, sensitive[b, m], legitimate[b, m])
+            row.action, row.feedback = action[b, m], feedback[b, m]
+            copyto(row.features, features[b, m])
+            copyto(row.action_probs, probs[b, m])
+            row.outcome = outcome[b, m]
+            count(lane, row, 1, 1.0)
+            lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0
+            lane.total += 1.0
+            lane.end += 1
+        while threshold > 0.0 and lane.end - lane.first > minimum:
+            oldest = rows[b, lane.first % capacity]
+            weight = factor ** (lane.step - oldest.step)
+            if weight >= threshold * lane.total:
                 break
-            if row.individual == individual:
-                return number % capacity
-        return -1
+            forget(lane, oldest, weight)
 
-    @rule
-    def profile_of(sizes, sensitive, legitimate):  # type: ignore[no-untyped-def]
-        profile, attributes = 0, sensitive.shape[0]
-        for k in range(sizes.shape[0]):
-            code = sensitive[k] if k < attributes else legitimate[k - attributes]
-            profile = profile * sizes[k] + code
-        return profile
 
-    @rule
-    def odd_code(codes, sizes, first):  # type: ignore[no-untyped-def]
-        for k in range(codes.shape[0]):
-            if not 0 <= codes[k] < sizes[first + k]:
-                return k
-        return -1
+@kernel
+def check_late(state, rows, mask, labels, who, what, used):  # type: ignore[no-untyped-def]
+    """Return what is wrong with delayed labels, in which lane, and with which of them."""
+    for b in range(state.shape[0]):
+        if not mask[b]:
+            continue
+        if not 0 <= used[b] <= who.shape[1]:
+            return ODD_COUNT, b, 0
+        for k in range(used[b]):
+            if not 0 <= what[b, k] < labels:
+                return ODD_FEEDBACK, b, k
+            if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
+                return ODD_PERSON, b, k
+    return FINE, 0, 0
 
-    @rule
-    def odd_of(sizes, labels, scores, feedback, sensitive, legitimate, features, probs):  # type: ignore[no-untyped-def]
-        if not MISSING <= feedback < labels:
-            return 1, 0
-        odd = odd_code(sensitive, sizes, 0)
-        if odd >= 0:
-            return 2, odd
-        odd = odd_code(legitimate, sizes, sensitive.shape[0])
-        if odd >= 0:
-            return 3, odd
-        for f in range(features.shape[0]):
-            if not np.isfinite(features[f]):
-                return 4, f
-        return (-1, 0) if scores or reported_well(probs) else (5, 0)
 
-    def check(  # type: ignore[no-untyped-def]
-        mask, sizes, actions, labels, scores, action, feedback, sensitive, legitimate, features, probs
-    ):
-        for b in range(mask.shape[0]):
-            for m in range(action.shape[1] if mask[b] else 0):
-                if not MISSING <= action[b, m] < actions:
-                    return 0, b, m, 0
-                if action[b, m] == MISSING:
-                    continue
-                odd, k = odd_of(
-                    sizes,
-                    labels,
-                    scores,
-                    feedback[b, m],
-                    sensitive[b, m],
-                    legitimate[b, m],
-                    features[b, m],
-                    probs[b, m],
-                )
-                if odd >= 0:
-                    return odd, b, m, k
-        return -1, 0, 0, 0
-
-    def remember(  # type: ignore[no-untyped-def]
-        state,
-        rows,
-        mask,
-        window,
-        factor,
-        threshold,
-        minimum,
-        sizes,
-        action,
-        feedback,
-        sensitive,
-        legitimate,
-        features,
-        probs,
-        individual,
-        outcome,
-    ):
-        capacity = rows.shape[1]
-        for b in range(state.shape[0]):
-            if not mask[b]:
+@kernel
+def take_late(state, rows, mask, factor, who, what, used):  # type: ignore[no-untyped-def]
+    """Give earlier decisions the labels that arrive now."""
+    for b in range(state.shape[0]):
+        if not mask[b]:
+            continue
+        lane = state[b]
+        for k in range(used[b]):
+            place = place_of(lane, rows[b], who[b, k])
+            if place < 0:
+                lane.late_expired += 1
                 continue
-            lane = state[b]
-            lane.step += 1
-            lane.now[:] = 0
-            if factor != 1.0:
-                for profile in range(lane.counts.shape[0]):
-                    for decision in range(2):
-                        fade(lane.counts[profile, decision], factor)
-                lane.total *= factor
-            for m in range(action.shape[1]):
-                if action[b, m] < 0:
-                    continue
-                if window and lane.end - lane.first == capacity:
-                    forget(lane, rows[b, lane.first % capacity], 1.0)
-                row = rows[b, lane.end % capacity]
-                row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
-                row.profile = profile_of(sizes, sensitive[b, m], legitimate[b, m])
-                row.action, row.feedback = action[b, m], feedback[b, m]
-                copyto(row.features, features[b, m])
-                copyto(row.action_probs, probs[b, m])
-                row.outcome = outcome[b, m]
-                count(lane, row, 1, 1.0)
-                lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0
-                lane.total += 1.0
-                lane.end += 1
-            while threshold > 0.0 and lane.end - lane.first > minimum:
-                oldest = rows[b, lane.first % capacity]
-                weight = factor ** (lane.step - oldest.step)
-                if weight >= threshold * lane.total:
-                    break
-                forget(lane, oldest, weight)
-
-    def check_late(state, rows, mask, labels, who, what, used):  # type: ignore[no-untyped-def]
-        for b in range(state.shape[0]):
-            if not mask[b]:
-                continue
-            if not 0 <= used[b] <= who.shape[1]:
-                return ODD_COUNT, b, 0
-            for k in range(used[b]):
-                if not 0 <= what[b, k] < labels:
-                    return ODD_FEEDBACK, b, k
-                if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
-                    return ODD_PERSON, b, k
-        return FINE, 0, 0
-
-    def take_late(state, rows, mask, factor, who, what, used):  # type: ignore[no-untyped-def]
-        for b in range(state.shape[0]):
-            if not mask[b]:
-                continue
-            lane = state[b]
-            for k in range(used[b]):
-                place = place_of(lane, rows[b], who[b, k])
-                if place < 0:
-                    lane.late_expired += 1
-                    continue
-                row = rows[b, place]
-                weight = factor ** (lane.step - row.step)
-                acted, before = int(row.action == 1), known(row.feedback)
-                cell = row.profile, acted, before
-                had = lane.counts[cell]
-                count(lane, row, -1, weight)
-                row.feedback = what[b, k]
-                if lane.counts[cell] < 0.01 * had and lane.numbers[cell]:  # the difference has lost its last digits
-                    weigh_again(lane, rows[b], cell, factor)
-                count(lane, row, 1, weight)
-                if row.step == lane.step:
-                    lane.now[row.profile, acted, before] -= 1.0
-                    lane.now[row.profile, acted, known(row.feedback)] += 1.0
-
-    return compile_kernels(History, check, remember, check_late, take_late)
+            row = rows[b, place]
+            weight = factor ** (lane.step - row.step)
+            acted, before = int(row.action == 1), known(row.feedback)
+            cell = row.profile, acted, before
+            had = lane.counts[cell]
+            count(lane, row, -1, weight)
+            row.feedback = what[b, k]
+            if lane.counts[cell] < 0.01 * had and lane.numbers[cell]:  # the difference has lost its last digits
+                weigh_again(lane, rows[b], cell, factor)
+            count(lane, row, 1, weight)
+            if row.step == lane.step:
+                lane.now[row.profile, acted, before] -= 1.0
+                lane.now[row.profile, acted, known(row.feedback)] += 1.0
 
 
 __all__ = ["NEGATIVE", "POSITIVE", "UNKNOWN", "Discounted", "Full", "History", "Memory", "SlidingWindow"]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.parameters import Count, Natural, checked, meant
+from fair_envs.parameters import NonNegativeInt, PositiveInt, checked, meant
 
 PREFIX = "fair_"
 MISSING = -1
@@ -93,10 +93,10 @@ class FairSpec:
 
 
 NUMBERS: Mapping[str, Any] = {
-    "individuals": Count,
-    "actions": Natural,
-    "delay": Natural,
-    "late_rows": Count,
+    "individuals": PositiveInt,
+    "actions": NonNegativeInt,
+    "delay": NonNegativeInt,
+    "late_rows": PositiveInt,
 }
 """What the numbers of a spec may be."""
 

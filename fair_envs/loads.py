@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.history import Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec
@@ -291,7 +292,7 @@ class WholeArrays:
         way = there - here
         return way - self._params.side * np.round(way / self._params.side)  # type: ignore[no-any-return]
 
-    def _anywhere(self, count: int) -> NDArray[np.float64]:
+    def _anywhere(self, count: int) -> Floats:
         return self._chance.uniform(0, self._params.side, (count, self._params.pursuers + 1, 2))
 
 

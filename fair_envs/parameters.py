@@ -2,7 +2,7 @@
 
 An environment's parameters are one NamedTuple whose fields are the constructor's keywords. A field is a ``bool``, an
 ``int`` or ``float`` with its range (``Annotated[int, Range(1)]``), a ``Literal`` of strings, a text (``str``), or
-several of a kind (``Sequence[Share]``), which are kept as a tuple.
+several of a kind (``Sequence[UnitInterval]``), which are kept as a tuple.
 """
 
 import math
@@ -34,10 +34,10 @@ class Range(NamedTuple):
         return f"between {self.low:.12g} and {self.high:.12g}"
 
 
-Count = Annotated[int, Range(1)]
-Natural = Annotated[int, Range(0)]
-Share = Annotated[float, Range(0, 1)]
-Weight = Annotated[float, Range(0)]
+PositiveInt = Annotated[int, Range(1)]
+NonNegativeInt = Annotated[int, Range(0)]
+UnitInterval = Annotated[float, Range(0, 1)]
+NonNegative = Annotated[float, Range(0)]
 Positive = Annotated[float, Range(1e-12)]
 
 

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, Rules, Step, draws
 from fair_envs.envs.harvest import melting_pot
 from fair_envs.envs.harvest import rules as harvest
@@ -47,7 +48,7 @@ MARK = (230, 0, 180)  # colour of the box around the agent on the keyboard
 MARK_WIDTH = 3  # pixels
 
 
-def with_luck(policy: Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]) -> Act:
+def with_luck(policy: Callable[[NDArray[Any], Floats], NDArray[Any]]) -> Act:
     """Return what plays lanes as a policy does: observations (B, agents, ...) and the lanes' luck (B, agents)."""
     return lambda lanes, step: policy(step.observation, draws(lanes))
 

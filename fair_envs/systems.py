@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 import fair_envs
+from fair_envs.aliases import Floats, OnProgress
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
@@ -45,8 +46,6 @@ from fair_envs.metrics.returns import (
 from fair_envs.wrappers.decisions import play_decisions
 from fair_envs.wrappers.twin import Plays, Policy, Twins, batches, rules_of
 
-Floats = NDArray[np.float64]
-Nothing = Callable[[], None]
 Flip = Literal["carriers", "each"]
 FLIPS: tuple[Flip, ...] = get_args(Flip)
 
@@ -151,7 +150,7 @@ def play_system(
     counterfactual: bool = True,
     flip: Flip = "carriers",
     threads: int = 1,
-    each: Nothing = lambda: None,
+    each: OnProgress = lambda: None,
 ) -> Episodes:
     """Play episodes of an environment of this package, and again with the first sensitive attribute taken away.
 
@@ -199,7 +198,7 @@ def play_system(
     return Episodes.joined(found)
 
 
-def _decided(rules: Rules, policy: Policy, *, seeds: NDArray[np.uint64], lanes: int, each: Nothing) -> Episodes:
+def _decided(rules: Rules, policy: Policy, *, seeds: NDArray[np.uint64], lanes: int, each: OnProgress) -> Episodes:
     """Play a decision-maker's episodes and compare what is decided about groups of people in each."""
     spec, about, found = rules.spec, _of_spec(rules.spec), []
     keys = [(name, attribute) for attribute in spec.sensitive for name in DECISIONS if can_tell(spec, name, attribute)]
@@ -255,7 +254,7 @@ def play_parallel(
     episodes: int,
     seed: int = 0,
     without: Mapping[str, Any] | None = None,
-    each: Nothing = lambda: None,
+    each: OnProgress = lambda: None,
 ) -> Episodes:
     """Play episodes of a PettingZoo environment of one's own.
 

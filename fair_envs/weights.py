@@ -1,9 +1,9 @@
 """Weights that somebody gives, checked at the border, and what compiled rules draw by: their cumulative shares."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from fair_envs.aliases import Floats
 
 
 def shares_of(name: str, weights: ArrayLike, *, may_be_zero: bool = False) -> Floats:

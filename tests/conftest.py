@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -40,3 +41,26 @@ def real_wait() -> Iterator[Callable[[Any], None]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Window, "wait", lambda window: None)
         yield wait
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run in an empty directory, in a terminal of a known width."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def ferry() -> Iterator[str]:
+    """Make the ferry known to the package; yield its id."""
+    import gymnasium
+    import pettingzoo
+
+    from fair_envs import TABLE, register
+
+    register("TestFerry-v0", "tests.ferry", "A toy.")
+    yield "TestFerry-v0"
+    del TABLE["TestFerry-v0"], gymnasium.registry["TestFerry-v0"]
+    for interface in ("aec", "parallel"):
+        getattr(pettingzoo, f"{interface}_registry", {}).pop("TestFerry-v0", None)  # PettingZoo 1.27 and later

@@ -1,6 +1,7 @@
 """What several tests need: every environment there is, comparison of whatever a face returns, scenes set by hand."""
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from fair_envs import TABLE
+from fair_envs.aliases import Floats, Pixels
 from fair_envs.compilation import COMPILED
-from fair_envs.core import Lanes
+from fair_envs.core import Lanes, Rules
 from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
 from fair_envs.testing.checks import arrays_in, assert_same
 
@@ -78,6 +80,24 @@ def play_single(env: gym.Env[Any, Any], *, seed: int, steps: int) -> list[Any]:
         if played[-1][2] or played[-1][3]:
             played.append(env.reset())
     return played
+
+
+def begun(rules: Rules, *, seed: int) -> Lanes:
+    """Return a lane at the start of the first episode of a seed."""
+    lanes = Lanes(rules, 1)
+    lanes.seed(seed)
+    lanes.restart()
+    return lanes
+
+
+def plain(text: str) -> str:
+    """Return text without a terminal's escape codes."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def grey(picture: Pixels) -> Floats:
+    """Return the lightness of each pixel, 0 to 255."""
+    return np.asarray(picture @ np.array([0.299, 0.587, 0.114]))
 
 
 CLOCK = ("time/fps", "time/time_elapsed")
@@ -167,4 +187,4 @@ def place(batch: Lanes, agent: int = 0) -> tuple[int, int]:
 
 
 __all__ = ["BLUE", "CLOCK", "LITTLE", "NARROW", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in"]
-__all__ += ["assert_same", "bush_state", "digest", "kinds", "place", "play_single", "scene"]
+__all__ += ["assert_same", "begun", "bush_state", "digest", "grey", "kinds", "place", "plain", "play_single", "scene"]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.stats
 from numba import njit
-from numpy.typing import NDArray
 
 from fair_envs import chance
+from fair_envs.aliases import Floats, Ints
 
 MASK = 0xFFFFFFFF
 
@@ -100,7 +100,7 @@ def test_an_integer_is_at_least_0_and_below_its_bound(below: int) -> None:
     assert drawn == set(range(below))
 
 
-def along(axis: str, count: int) -> NDArray[np.float64]:
+def along(axis: str, count: int) -> Floats:
     """Return uniform numbers at places that differ in one coordinate alone."""
     k = np.arange(count)
     if axis == "index":
@@ -214,7 +214,7 @@ def test_normal_numbers_are_the_inverse_of_the_normal_distribution() -> None:
 DRAWS = 1_000_000
 
 
-def drawn(function: Callable[..., Any], *parameters: float, site: int = 3) -> NDArray[np.int64]:
+def drawn(function: Callable[..., Any], *parameters: float, site: int = 3) -> Ints:
     """Return a million draws at different indices below 2 ** 16, times and keys."""
     numbers = np.empty(DRAWS, np.int64)
     filling(function)(numbers, site, parameters)
@@ -225,14 +225,14 @@ def drawn(function: Callable[..., Any], *parameters: float, site: int = 3) -> ND
 def filling(function: Callable[..., Any]) -> Any:
     """Return the loop over the places, compiled once for all parameters."""
 
-    def fill(out: NDArray[np.int64], site: int, parameters: tuple[float, ...]) -> None:
+    def fill(out: Ints, site: int, parameters: tuple[float, ...]) -> None:
         for i in range(out.shape[0]):
             out[i] = function(np.uint64(11 + i // 50_000), i % 1000, site, i % 50_000, *parameters)
 
     return njit(fill)
 
 
-def chi_square_p(numbers: NDArray[np.int64], distribution: Any) -> float:
+def chi_square_p(numbers: Ints, distribution: Any) -> float:
     """Return the p-value of Pearson's test against a distribution, with the tails put together to 10 expected each."""
     low, high = int(distribution.ppf(1e-5)), int(distribution.ppf(1 - 1e-5))
     middle = np.arange(low + 1, high)

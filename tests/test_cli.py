@@ -19,6 +19,8 @@ from fair_envs.players import playing_at_random
 from fair_envs.systems import MEANINGS, gaps, play_system
 from tests.helpers import LITTLE
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 ROOT = Path(__file__).parents[1]
 ENV_ID = "FairHarvest-v0"
 TINY_OPTIONS = [part for name, value in LITTLE.items() for part in ("--param", f"{name}={value}")]
@@ -45,14 +47,6 @@ def mistake(*arguments: Any) -> str:
     (line,) = said.text.splitlines()
     assert line.startswith("fair-envs: ")
     return line.removeprefix("fair-envs: ")
-
-
-@pytest.fixture(autouse=True)
-def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Run in an empty directory, in a terminal of a known width."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    return tmp_path
 
 
 # ----------------------------------------------------------------------------------------------- list, show
@@ -165,11 +159,11 @@ def test_an_unknown_paper_is_named() -> None:
     assert "lamalfa2025" in mistake("reproduce", "nobody1999")
 
 
-def test_a_study_is_not_run_into_a_folder_that_exists(working_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_is_not_run_into_a_folder_that_exists(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
     from fair_envs.reproduction import study
 
-    kept = working_directory / "study" / "kept.txt"
+    kept = empty_folder / "study" / "kept.txt"
     kept.parent.mkdir()
     kept.write_text("kept")
     monkeypatch.setattr(study, "run_cells", None)  # it is not reached
@@ -197,20 +191,20 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(library: st
 # ----------------------------------------------------------------------------------------------------- play
 
 
-def test_a_film_shows_so_many_different_steps(working_directory: Path) -> None:
+def test_a_film_shows_so_many_different_steps(empty_folder: Path) -> None:
     imageio = pytest.importorskip("imageio.v3")
     pytest.importorskip("pygame")
     said = Said("play", ENV_ID, *TINY_OPTIONS, "--gif", "films/film.gif", "--frames", "5")
     assert said.code == 0, said.text
-    frames = imageio.imread(working_directory / "films" / "film.gif")
+    frames = imageio.imread(empty_folder / "films" / "film.gif")
     assert len(frames) == 5
     assert (frames[0] != frames[-1]).any()
 
 
-def test_a_film_is_not_overwritten(working_directory: Path) -> None:
-    (working_directory / "film.gif").write_text("kept")
+def test_a_film_is_not_overwritten(empty_folder: Path) -> None:
+    (empty_folder / "film.gif").write_text("kept")
     assert "out must be a new path, got 'film.gif'" in mistake("play", ENV_ID, *BRIEFLY, "--gif", "film.gif")
-    assert (working_directory / "film.gif").read_text() == "kept"
+    assert (empty_folder / "film.gif").read_text() == "kept"
 
 
 def test_a_window_opens_and_closes_after_so_many_steps() -> None:
@@ -333,7 +327,7 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     assert "of the retrospective cost [1.0; a number at least 0]" in said.flat
 
 
-def test_wrong_settings_leave_no_folder_behind(learning: Any, working_directory: Path) -> None:
+def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path) -> None:
     algorithms = "ppo, fair-ppo, sb3-ppo, pcn, a-ppo, f-ppo, f-ppo-l, f-ppo-s, ppo-lagrangian, ddpg, fair-e, fair-er"
     assert f"algorithm must be one of {algorithms}, got 'dqn'" in mistake("train", "dqn", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
@@ -341,7 +335,7 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, working_directory:
     assert "net_arch must be an integer" in mistake("train", "ppo", ENV_ID, "--net-arch", "8,x")
     assert "env_id must be given" in mistake("train", "ppo")
     assert "out must name the folder" in mistake("train", "--resume")
-    assert list(working_directory.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []
 
 
 def test_a_run_that_exists_is_not_trained_over(run_folder: Path) -> None:
@@ -380,11 +374,11 @@ def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: p
     assert f"fair-envs train --out runs/ppo-{ENV_ID}-1 --resume" in said.flat
 
 
-def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, working_directory: Path) -> None:
+def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, empty_folder: Path) -> None:
     said = Said("evaluate", run_folder, "--episodes", "3", "--out", "found", "--no-progress")
     assert said.code == 0, said.text
-    report = json.loads((working_directory / "found" / "report.json").read_text())
-    with (working_directory / "found" / "report.csv").open(newline="") as file:
+    report = json.loads((empty_folder / "found" / "report.json").read_text())
+    with (empty_folder / "found" / "report.csv").open(newline="") as file:
         lines = {line["number"]: line for line in csv.DictReader(file)}
     assert set(lines) == set(report["estimates"])
     for name in (
@@ -404,8 +398,8 @@ def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, working_
     assert (report["episodes"], report["training"]["alpha"]) == (3, 0.5)
 
 
-def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, working_directory: Path) -> None:
-    (working_directory / "kept").mkdir()
+def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, empty_folder: Path) -> None:
+    (empty_folder / "kept").mkdir()
     assert "which exists" in mistake("evaluate", run_folder, "--episodes", "1", "--out", "kept")
     for _ in range(2):
         assert Said("evaluate", run_folder, "--episodes", "1", "--no-progress").code == 0
@@ -444,25 +438,25 @@ def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path
         assert found[f"counterfactual_fairness_difference[{name}]"].value == pytest.approx(gap)
 
 
-def test_what_is_no_run_is_neither_evaluated_nor_played(working_directory: Path) -> None:
+def test_what_is_no_run_is_neither_evaluated_nor_played(empty_folder: Path) -> None:
     pytest.importorskip("stable_baselines3")
     ids = ", ".join(TABLE)
     expected = f"RUN|ID must be the folder of a run, with a config.json, or {ids}, got 'FairTrafic-v0'"
     assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
     nobody = "policy must be 'random', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
-    (working_directory / "empty").mkdir()
+    (empty_folder / "empty").mkdir()
     assert "config.json" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "empty")
 
 
-def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, working_directory: Path) -> None:
+def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, empty_folder: Path) -> None:
     pytest.importorskip("pygame")
     imageio = pytest.importorskip("imageio.v3")
     for name, more in (("own", []), ("chance", TINY_OPTIONS)):
         policy = ["--policy", run_folder] if name == "own" else []
         said = Said("play", ENV_ID, *policy, *more, "--gif", f"{name}.gif", "--frames", "6")
         assert said.code == 0, said.text
-    own, chance = (imageio.imread(working_directory / f"{name}.gif") for name in ("own", "chance"))
+    own, chance = (imageio.imread(empty_folder / f"{name}.gif") for name in ("own", "chance"))
     assert own.shape == chance.shape
     assert (own != chance).any()
 
@@ -541,11 +535,11 @@ def test_another_attribute_is_looked_at_if_it_is_named() -> None:
     assert {key[1] for key in found} == {"demographic_parity", "conditional_parity", "total_return"}
 
 
-def test_two_processes_write_the_same_report(working_directory: Path) -> None:
+def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
     options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still")
     for jobs in (1, 2):
         report_of(*options, "--jobs", jobs, out=f"jobs-{jobs}")
-    one, two = ((working_directory / f"jobs-{jobs}" / "report.csv").read_bytes() for jobs in (1, 2))
+    one, two = ((empty_folder / f"jobs-{jobs}" / "report.csv").read_bytes() for jobs in (1, 2))
     assert one == two
 
 
@@ -577,10 +571,10 @@ def test_two_processes_write_the_same_report(working_directory: Path) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_told_before_anything_is_played(
-    arguments: tuple[str, ...], line: str, working_directory: Path
+    arguments: tuple[str, ...], line: str, empty_folder: Path
 ) -> None:
     assert mistake("evaluate", *arguments) == line
-    assert list(working_directory.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -601,11 +595,11 @@ def test_what_is_no_policy_is_tried_out_and_told(name: str, reason: str) -> None
     assert reason in mistake("play", ENV_ID, *TINY_OPTIONS, *BRIEFLY, "--policy", f"{HERE}:{name}")
 
 
-def test_a_search_tries_its_policy_out_too(working_directory: Path) -> None:
+def test_a_search_tries_its_policy_out_too(empty_folder: Path) -> None:
     pytest.importorskip("optuna")
     options = (*TINY_OPTIONS, "--range", "growth_interval=1:9", "--policy", f"{HERE}:Sitting")
     assert "got 'tests.test_cli:Sitting': action must have shape" in mistake("design", ENV_ID, *options)
-    assert list(working_directory.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []
 
 
 def test_options_of_an_environment_are_refused_for_a_run(run_folder: Path) -> None:
@@ -614,14 +608,14 @@ def test_options_of_an_environment_are_refused_for_a_run(run_folder: Path) -> No
         assert mistake("evaluate", run_folder, f"--{name}", value) == f"{name} must be left out for a run, got {value}"
 
 
-def test_a_driver_is_watched(working_directory: Path) -> None:
+def test_a_driver_is_watched(empty_folder: Path) -> None:
     pytest.importorskip("pygame")
     imageio = pytest.importorskip("imageio.v3")
     for name in ("shortest-time", f"{HERE}:still"):
         path = f"{name.partition(':')[0]}.gif"
         said = Said("play", *CITY, "--policy", name, "--gif", path, "--frames", "4")
         assert said.code == 0, said.text
-    driven, standing = (imageio.imread(working_directory / f"{name}.gif") for name in ("shortest-time", HERE))
+    driven, standing = (imageio.imread(empty_folder / f"{name}.gif") for name in ("shortest-time", HERE))
     assert len(driven) == 4 and (driven[-1] != standing[-1]).any()
 
 
@@ -699,22 +693,22 @@ def test_the_demonstration_fails_if_it_does_not_show_what_it_should(
 # ---------------------------------------------------------------------------------------------------- bench
 
 
-def test_bench_prints_the_rows_and_writes_json(working_directory: Path) -> None:
+def test_bench_prints_the_rows_and_writes_json(empty_folder: Path) -> None:
     said = Said("bench", "--quick", "--row", "memory", "--out", "speed.json", "--no-progress")
     assert said.code == 0, said.text
     assert "memory of a lane" in said.text
-    (row,) = json.loads((working_directory / "speed.json").read_text())["rows"]
+    (row,) = json.loads((empty_folder / "speed.json").read_text())["rows"]
     assert row["met"] == (row["value"] < 4096)
 
 
-def test_bench_numbers_its_files_where_none_is_named(working_directory: Path) -> None:
+def test_bench_numbers_its_files_where_none_is_named(empty_folder: Path) -> None:
     for _ in range(2):
         Said("bench", "--quick", "--row", "memory", "--no-progress")
-    assert sorted(path.name for path in (working_directory / "runs").iterdir()) == ["bench-1.json", "bench-2.json"]
+    assert sorted(path.name for path in (empty_folder / "runs").iterdir()) == ["bench-1.json", "bench-2.json"]
 
 
-def test_bench_refuses_a_file_that_exists_and_an_unknown_row(working_directory: Path) -> None:
-    (working_directory / "speed.json").write_text("kept")
+def test_bench_refuses_a_file_that_exists_and_an_unknown_row(empty_folder: Path) -> None:
+    (empty_folder / "speed.json").write_text("kept")
     assert "which exists" in mistake("bench", "--out", "speed.json")
     assert "row must be one of lanes" in mistake("bench", "--row", "speed")
-    assert (working_directory / "speed.json").read_text() == "kept"
+    assert (empty_folder / "speed.json").read_text() == "kept"

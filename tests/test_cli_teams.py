@@ -14,6 +14,8 @@ from fair_envs.baselines import team_training
 from fair_envs.baselines.ddpg import DDPG
 from fair_envs.baselines.team_training import TeamTraining
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 PURSUIT = "FairPursuit-v0"
 WORLD = {"side": 1.5, "horizon": 12}
 SETTINGS = {
@@ -29,14 +31,6 @@ SETTINGS = {
 }
 SMALL = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", value)]
 SMALL += [part for name, value in WORLD.items() for part in ("--param", f"{name}={value}")]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Run in an empty directory, in a terminal of a known width."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +51,7 @@ def settings_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("algorithm", "more"), [("ddpg", []), ("fair-e", ["--network", "sets"]), ("fair-er", [])])
-def test_a_team_is_trained_with_a_bar_into_a_folder(algorithm: str, more: list[str], here: Path) -> None:
+def test_a_team_is_trained_with_a_bar_into_a_folder(algorithm: str, more: list[str], empty_folder: Path) -> None:
     said = Said("train", algorithm, PURSUIT, *SMALL, *more)
     assert said.code == 0, said.text
     folder = Path("runs") / f"{algorithm}-{PURSUIT}-1"
@@ -68,7 +62,9 @@ def test_a_team_is_trained_with_a_bar_into_a_folder(algorithm: str, more: list[s
     assert names == {*written, "tensorboard", "model-1.2.pt", "model-0.8.pt"}
 
 
-def test_a_training_keeps_what_was_given_and_has_the_presets_in_place_of_the_rest(run: Path, here: Path) -> None:
+def test_a_training_keeps_what_was_given_and_has_the_presets_in_place_of_the_rest(
+    run: Path, empty_folder: Path
+) -> None:
     kept = settings_of(run)
     assert (kept["algorithm"], kept["env_id"], kept["fairness_weight"], kept["levels"]) == (
         "fair-er",
@@ -79,7 +75,7 @@ def test_a_training_keeps_what_was_given_and_has_the_presets_in_place_of_the_res
     assert kept["parameters"] == {"include_speed": True, **WORLD}
     said = Said("train", "ddpg", PURSUIT, *SMALL, "--preset", "paper", "--out", "paper", "--no-progress")
     assert said.code == 0, said.text
-    kept = settings_of(here / "paper")
+    kept = settings_of(empty_folder / "paper")
     assert (kept["gamma"], kept["lanes"], kept["episodes"], kept["actor"]) == (0.99, 2, 15_000, [8, 8])
     assert kept["parameters"] == {"observation": "authors", "teammates": "index", **WORLD}
 
@@ -111,12 +107,14 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["fair-er", PURSUIT, "-p", "pursuers=1"], "env must have at least two agents whose actions are directions"),
     ],
 )
-def test_wrong_settings_leave_no_folder_behind(given: list[str], line: str, here: Path) -> None:
+def test_wrong_settings_leave_no_folder_behind(given: list[str], line: str, empty_folder: Path) -> None:
     assert mistake("train", *given).startswith(line)
-    assert list(here.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []
 
 
-def test_an_interrupted_training_says_how_to_go_on_and_does(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_says_how_to_go_on_and_does(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = Said("train", "fair-e", PURSUIT, *SMALL, "--out", "whole", "--no-progress")
     assert whole.code == 0, whole.text
     learn, calls = DDPG.train, []
@@ -132,10 +130,10 @@ def test_an_interrupted_training_says_how_to_go_on_and_does(here: Path, monkeypa
         said = Said("train", "fair-e", PURSUIT, *SMALL, "--out", "part", "--no-progress")
     assert said.code == 130
     assert "stopped; go on with: fair-envs train --out part --resume" in said.flat
-    assert not (here / "part" / "model.zip").exists()
+    assert not (empty_folder / "part" / "model.zip").exists()
     said = Said("train", "--out", "part", "--resume", "--no-progress")
     assert said.code == 0, said.text
-    states = [team_training.load_team(here / name)[0].policy.state_dict() for name in ("whole", "part")]
+    states = [team_training.load_team(empty_folder / name)[0].policy.state_dict() for name in ("whole", "part")]
     assert all((states[0][name] == states[1][name]).all() for name in states[0])
 
 
@@ -153,10 +151,10 @@ def test_a_finished_run_is_resumed_by_its_folder_alone_and_with_nothing_else(run
 # ---------------------------------------------------------------------------------------------------- evaluate
 
 
-def test_an_evaluation_prints_and_writes_what_each_policy_does_at_each_speed(run: Path, here: Path) -> None:
+def test_an_evaluation_prints_and_writes_what_each_policy_does_at_each_speed(run: Path, empty_folder: Path) -> None:
     said = Said("evaluate", run, "--episodes", "5", "--seed", "7", "--out", "found", "--no-progress")
     assert said.code == 0, said.text
-    report = json.loads((here / "found" / "report.json").read_text())
+    report = json.loads((empty_folder / "found" / "report.json").read_text())
     assert (report["episodes"], report["seed"], report["training"]["fairness_weight"]) == (5, 7, 0.9)
     assert report["parameters"] == {"include_speed": True, **WORLD}
     assert {kept: list(plays) for kept, plays in report["tests"].items()} == {
@@ -170,21 +168,21 @@ def test_an_evaluation_prints_and_writes_what_each_policy_does_at_each_speed(run
     assert "0 is fair, and so is a team that never captures" in said.flat
 
 
-def test_a_team_is_evaluated_in_another_world_if_it_can_play_there(run: Path, here: Path) -> None:
+def test_a_team_is_evaluated_in_another_world_if_it_can_play_there(run: Path, empty_folder: Path) -> None:
     still = Said("evaluate", run, "--episodes", "3", "-p", "evader_speed=0", "--out", "still", "--no-progress")
     assert still.code == 0, still.text
-    assert json.loads((here / "still" / "report.json").read_text())["parameters"]["evader_speed"] == 0
+    assert json.loads((empty_folder / "still" / "report.json").read_text())["parameters"]["evader_speed"] == 0
     line = mistake("evaluate", run, "--episodes", "3", "-p", "evaders=2", "--out", "two", "--no-progress")
     assert line.startswith("model must take these rules' observations of 11 numbers, got one of 7")
-    assert not (here / "two").exists()
+    assert not (empty_folder / "two").exists()
 
 
-def test_a_team_of_one_speed_is_evaluated_at_it(here: Path) -> None:
+def test_a_team_of_one_speed_is_evaluated_at_it(empty_folder: Path) -> None:
     fixed = ["--curriculum", "fixed", "-p", "pursuer_speed=1.1", "--out", "run", "--no-progress"]
     assert Said("train", "ddpg", PURSUIT, *SMALL, *fixed).code == 0
     said = Said("evaluate", "run", "--episodes", "3", "--no-progress")
     assert said.code == 0, said.text
-    report = json.loads((here / "run" / "evaluation-1" / "report.json").read_text())
+    report = json.loads((empty_folder / "run" / "evaluation-1" / "report.json").read_text())
     assert {kept: list(plays) for kept, plays in report["tests"].items()} == {"of the speed": [], "last": ["1.1"]}
     assert "which exists" in mistake("evaluate", "run", "--out", "run/evaluation-1")
 
@@ -192,7 +190,7 @@ def test_a_team_of_one_speed_is_evaluated_at_it(here: Path) -> None:
 # -------------------------------------------------------------------------------------------------------- play
 
 
-def test_a_trained_team_plays_in_the_world_of_its_run(run: Path, here: Path) -> None:
+def test_a_trained_team_plays_in_the_world_of_its_run(run: Path, empty_folder: Path) -> None:
     pytest.importorskip("pygame")
     imageio = pytest.importorskip("imageio.v3")
     worlds: dict[str, list[Any]] = {
@@ -202,32 +200,34 @@ def test_a_trained_team_plays_in_the_world_of_its_run(run: Path, here: Path) -> 
     for name, more in worlds.items():
         said = Said("play", PURSUIT, *more, "--gif", f"{name}.gif", "--frames", "6")
         assert said.code == 0, said.text
-    own, chance = (imageio.imread(here / f"{name}.gif") for name in worlds)
+    own, chance = (imageio.imread(empty_folder / f"{name}.gif") for name in worlds)
     assert own.shape == chance.shape
     assert len(own) == 6
     assert (own != chance).any()
 
 
-def test_a_team_is_not_played_where_it_does_not_fit(run: Path, here: Path) -> None:
+def test_a_team_is_not_played_where_it_does_not_fit(run: Path, empty_folder: Path) -> None:
     film = ("--run", run, "--gif", "film.gif", "--frames", "3")
     assert "id must be that of the run, FairPursuit-v0" in mistake("play", "FairHarvest-v0", *film)
     for param, line in {"pursuers=4": "take these rules' observations", "action=discrete": "return actions of"}.items():
         said = Said("play", PURSUIT, *film, "-p", param)
         assert said.code == 2
         assert f"fair-envs: model must {line}" in said.flat
-    assert not (here / "film.gif").exists()
+    assert not (empty_folder / "film.gif").exists()
 
 
-def test_a_team_is_evaluated_at_a_speed_that_is_given(run: Path, here: Path) -> None:
+def test_a_team_is_evaluated_at_a_speed_that_is_given(run: Path, empty_folder: Path) -> None:
     said = Said("evaluate", run, "--episodes", "3", "-p", "pursuer_speed=1.05", "--out", "own", "--no-progress")
     assert said.code == 0, said.text
-    assert {kept: list(of) for kept, of in json.loads((here / "own" / "report.json").read_text())["tests"].items()} == {
+    assert {
+        kept: list(of) for kept, of in json.loads((empty_folder / "own" / "report.json").read_text())["tests"].items()
+    } == {
         "of the speed": [],
         "last": ["1.05"],
     }
 
 
-def test_ppo_with_networks_of_their_own_or_shared_plays_and_is_evaluated_as_a_team(here: Path) -> None:
+def test_ppo_with_networks_of_their_own_or_shared_plays_and_is_evaluated_as_a_team(empty_folder: Path) -> None:
     small = ("--steps", "96", "--lanes", "2", "--n-steps", "8", "--batch-size", "16", "--net-arch", "8")
     world = [word for name, value in WORLD.items() for word in ("-p", f"{name}={value}")]
     for name, shared in (("own", ()), ("shared", ("--shared",))):
@@ -235,12 +235,12 @@ def test_ppo_with_networks_of_their_own_or_shared_plays_and_is_evaluated_as_a_te
         assert said.code == 0, said.text
         said = Said("evaluate", name, "--episodes", "3", "--no-progress")
         assert said.code == 0, said.text
-        tests = json.loads((here / name / "evaluation-1" / "report.json").read_text())["tests"]
+        tests = json.loads((empty_folder / name / "evaluation-1" / "report.json").read_text())["tests"]
         assert [*tests["last"]] == ["1"]
         assert Said("play", PURSUIT, "--run", name, "--gif", f"{name}.gif", "--frames", "3").code == 0
 
 
-def test_a_world_without_keys_is_watched(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_without_keys_is_watched(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     assert Said("play", PURSUIT, "--agent", "none", "--frames", "2").code == 0
     assert "agent must be none" in mistake("play", PURSUIT, "--frames", "2")

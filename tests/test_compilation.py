@@ -254,6 +254,10 @@ def test_a_full_disk_is_no_error(world: Path, run: Run) -> None:
     assert not kept(world)
 
 
+def double(numbers: Any) -> None:
+    numbers *= 2
+
+
 class Store:
     """A cache with one small kernel."""
 
@@ -263,11 +267,7 @@ class Store:
 
     def hits(self) -> int:
         """Return how often a new kernel was loaded rather than compiled, after it gave what it should."""
-
-        def double(numbers: Any) -> None:
-            numbers *= 2
-
-        kernel: Any = compilation.compile_kernel(double, name="tests.double", source="source")
+        kernel: Any = compilation.kernel(double)
         numbers = np.arange(3.0)
         kernel(numbers)
         assert numbers.tolist() == [0, 2, 4]

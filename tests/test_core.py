@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs import chance
+from fair_envs.aliases import Ints
 from fair_envs.compilation import COMPILED
 from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
 from fair_envs.envs.harvest.rules import Harvest
@@ -35,7 +36,7 @@ def batch(count: int, *, seed: int | None = 3, threads: int = 1, **parameters: A
     return lanes
 
 
-def actions(count: int, time: int) -> NDArray[np.int64]:
+def actions(count: int, time: int) -> Ints:
     """Return actions that depend on the lane's seed (from 3 on), the agent and the time alone."""
     lane = np.arange(3, 3 + count)[:, np.newaxis]
     return np.array((lane * 5 + np.array([[0, 3]]) + time * time * 7) % 8)

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
+from fair_envs.aliases import Columns, Flags
 from fair_envs.core import Lanes, Worlds
 from fair_envs.faces.common import NotReset, joint_space
 from fair_envs.history import History
 from fair_envs.interactions import PERSONAL, FairSpec, columns
 from fair_envs.wrappers.others import leaves_observations
 from fair_envs.wrappers.own import OwnFace, stacked
-from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
+from fair_envs.wrappers.transform import Batch, Setting, Transform
 
 P = ParamSpec("P")
 E = TypeVar("E")
@@ -279,7 +280,7 @@ class Bound:
         self.rewards = out.reward
         return out
 
-    def start(self, observation: NDArray[Any], facts: Columns, first: NDArray[np.bool_]) -> Batch:
+    def start(self, observation: NDArray[Any], facts: Columns, first: Flags) -> Batch:
         """Return what the transform makes of lanes that show their first observation; observations (B, agents, ...)."""
         return self.transform(self._undecided(observation, facts)._replace(first=first))
 
@@ -420,7 +421,7 @@ class Gathered(Lifted):
 class Mixed(Mapping[str, NDArray[Any]]):
     """Columns that come from one mapping in some rows and from another in the rest, made when asked for."""
 
-    def __init__(self, rows: NDArray[np.bool_], then: Columns, otherwise: Columns) -> None:
+    def __init__(self, rows: Flags, then: Columns, otherwise: Columns) -> None:
         self._rows, self._then, self._otherwise = rows, then, otherwise
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -436,14 +437,14 @@ class Mixed(Mapping[str, NDArray[Any]]):
         return len(self._then)
 
 
-def pick(rows: NDArray[np.bool_], then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+def pick(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
     """Return ``then`` in the masked rows and ``otherwise`` in the rest; fresh."""
     mixed: NDArray[Any] = otherwise.copy()
     mixed[rows] = then[rows]
     return mixed
 
 
-def only(rows: NDArray[np.bool_], column: NDArray[Any]) -> NDArray[Any]:
+def only(rows: Flags, column: NDArray[Any]) -> NDArray[Any]:
     """Return the column with zeros outside the masked rows; fresh."""
     return pick(rows, column, np.zeros_like(column))
 
@@ -624,9 +625,7 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         shown, info = self._told(out, observation, info, restarted, changed=out.reward is not batch.reward)
         return shown, reward, terminated, truncated, info
 
-    def _played(
-        self, observation: Any, info: dict[str, Any], restarted: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], Columns]:
+    def _played(self, observation: Any, info: dict[str, Any], restarted: Flags) -> tuple[NDArray[Any], Columns]:
         """Return observations and facts of the decisions; those of restarted lanes are under ``final_*``."""
         ends = self.bound.split(observation)
         if not restarted.any():
@@ -637,7 +636,7 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         return ends, Mixed(restarted, info["final_info"], info)
 
     def _told(
-        self, out: Batch, observation: Any, info: dict[str, Any], restarted: NDArray[np.bool_], *, changed: bool
+        self, out: Batch, observation: Any, info: dict[str, Any], restarted: Flags, *, changed: bool
     ) -> tuple[Any, dict[str, Any]]:
         """Return observations and info, in which the ends of restarted lanes are under ``final_*``."""
         going = np.ones(self.num_envs, bool)
@@ -661,7 +660,7 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         return out.observation.reshape(self.observation_space.shape or ())
 
 
-def _masked(columns: Columns, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+def _masked(columns: Columns, rows: Flags) -> dict[str, NDArray[Any]]:
     """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
     told = {}
     for name, column in columns.items():

@@ -15,6 +15,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws
 from fair_envs.faces.common import ActionCheck, NotReset
 from fair_envs.history import Full, History
@@ -26,9 +27,6 @@ from fair_envs.wrappers.adapters import other_layer, seen
 from fair_envs.wrappers.transform import Transform
 from fair_envs.wrappers.twin import Policy, View, choose, lanes_of, rules_of
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Probabilities = Callable[[NDArray[Any]], ArrayLike]
 """Observations (B, agents, ...) to the probabilities of the actions (B, agents, A)."""
 
@@ -131,9 +129,9 @@ class DecisionGaps:
     values: tuple[str, ...]
     gap: Floats
     change: Floats
-    value: Codes
-    individual: Codes
-    episode: Codes
+    value: Ints
+    individual: Ints
+    episode: Ints
 
     def mean(self, *, level: float = 0.95, unit: Unit = "episode") -> Estimate:
         """Return the mean gap.
@@ -160,7 +158,7 @@ class DecisionGaps:
         return _estimate(numbers[who], self.episode[who], level=level, unit=unit)
 
 
-def _estimate(numbers: Floats, episode: Codes, *, level: float, unit: Unit) -> Estimate:
+def _estimate(numbers: Floats, episode: Ints, *, level: float, unit: Unit) -> Estimate:
     """Return the mean over units with its interval."""
     if checked("unit", unit, Unit) == "episode":
         numbers = cluster_means(numbers, clusters=episode)
@@ -227,7 +225,7 @@ class _Asked:
         self._count = len(rules.spec.sensitive[attribute])
         self._columns: dict[str, list[NDArray[Any]]] = {}
 
-    def act(self, observation: NDArray[Any], uniforms: Floats) -> Codes:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
         """Return the decisions."""
         self._own = self._probabilities(observation)
         return choose(self._own, uniforms)
@@ -256,10 +254,10 @@ class _Asked:
     def told(self) -> dict[str, NDArray[Any]]:
         """Return what was found, without the lanes."""
         joined = {name: np.concatenate(parts) for name, parts in self._columns.items()}
-        self.lane: Codes = joined.pop("lane")
+        self.lane: Ints = joined.pop("lane")
         return joined
 
-    def _asked_about(self, records: NDArray[np.void], codes: Codes, view: View) -> Floats:
+    def _asked_about(self, records: NDArray[np.void], codes: Ints, view: View) -> Floats:
         """Return the probabilities for the people of these lanes with these values."""
         assigned = records.copy()
         _assign(self._rules, assigned, self._attribute, codes)
@@ -278,7 +276,7 @@ class _Asked:
         return given
 
 
-def _assign(rules: Rules, records: NDArray[np.void], attribute: str, codes: Codes) -> None:
+def _assign(rules: Rules, records: NDArray[np.void], attribute: str, codes: Ints) -> None:
     """Give those waiting in each lane the value of its code, in place."""
     for code in np.unique(codes):
         part = records[codes == code]
@@ -375,15 +373,15 @@ class DecisionEpisodes:
         individual: Shape (episodes, steps).
         action: Shape (episodes, steps).
         outcome: Shape (episodes, steps).
-        sensitive: Codes of each attribute, shape (episodes, steps).
+        sensitive: Ints of each attribute, shape (episodes, steps).
     """
 
     returns: Floats
-    lengths: Codes
-    individual: Codes
-    action: Codes
+    lengths: Ints
+    individual: Ints
+    action: Ints
     outcome: Floats
-    sensitive: Mapping[str, Codes]
+    sensitive: Mapping[str, Ints]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -513,13 +511,13 @@ class _Assigned(NamedTuple):
         _assign(lanes.rules, lanes.records, self.attribute, codes)
 
 
-def _waiting(lanes: Lanes) -> Codes:
+def _waiting(lanes: Lanes) -> Ints:
     """Return the sensitive codes of those who are waiting, shape (B, attributes); -1 in lanes that are over."""
     trial = Lanes(lanes.rules, lanes.count)  # who was waiting is told by the step that decides on them
     trial.restore(lanes.records)
     space: Any = lanes.rules.action_space(lanes.rules.params)
     anything = np.full((lanes.count, lanes.agents), space.start)
-    codes: Codes = trial.advance(anything, mask=lanes.records["over"] == 0).facts["sensitive"][:, 0]
+    codes: Ints = trial.advance(anything, mask=lanes.records["over"] == 0).facts["sensitive"][:, 0]
     return codes
 
 
@@ -542,10 +540,10 @@ class _Log(NamedTuple):
     """What was decided in a batch of episodes; -1 where a lane was over."""
 
     returns: Floats  # (B,)
-    individual: Codes  # (steps, B)
-    action: Codes  # (steps, B)
+    individual: Ints  # (steps, B)
+    action: Ints  # (steps, B)
     outcome: Floats  # (steps, B)
-    sensitive: Codes  # (steps, B, attributes)
+    sensitive: Ints  # (steps, B, attributes)
 
 
 def _log(lanes: Lanes, policy: Policy, transforms: Sequence[Transform], *, assigned: _Assigned | None = None) -> _Log:

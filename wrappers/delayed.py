@@ -1,15 +1,13 @@
 """Feedback that comes late, for environments that reveal the correct decision at once."""
 
-import functools
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from fair_envs.compilation import Kernel, compile_kernels
+from fair_envs.compilation import kernel
 from fair_envs.interactions import MISSING, FairSpec
-from fair_envs.parameters import Count, checked
+from fair_envs.parameters import PositiveInt, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 
@@ -34,8 +32,8 @@ class LateFeedback(Transform):
     """
 
     def __init__(self, *, delay: int, only: Only = "all", rows: int | None = None) -> None:
-        self.delay, self.only = checked("delay", delay, Count), checked("only", only, Only)
-        self.rows = None if rows is None else checked("rows", rows, Count)
+        self.delay, self.only = checked("delay", delay, PositiveInt), checked("only", only, Only)
+        self.rows = None if rows is None else checked("rows", rows, PositiveInt)
 
     def bind(self, setting: Setting) -> None:
         """Begin with nothing held back."""
@@ -63,9 +61,7 @@ class LateFeedback(Transform):
         late = np.full((2, lanes, self._width), MISSING, np.int64)
         tally = np.zeros((2, lanes), np.int64)
         facts = (np.asarray(batch.facts[name]).reshape(lanes, -1) for name in HELD)
-        kernels()["hold"](
-            batch.first, batch.decided, self._wanted, self._time, self._who, self._what, *facts, late, tally
-        )
+        hold(batch.first, batch.decided, self._wanted, self._time, self._who, self._what, *facts, late, tally)
         feedback = np.full(np.shape(batch.facts["fair_feedback"]), MISSING, np.int64)
         return batch._replace(added=dict(zip(TOLD, (feedback, *late, *tally), strict=True)))
 
@@ -74,31 +70,27 @@ HELD = ("fair_individual", "fair_action", "fair_feedback")
 TOLD = ("fair_feedback", "fair_late_individual", "fair_late_feedback", "fair_late_count", "fair_late_dropped")
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loop over lanes and people."""
-
-    def hold(first, decided, wanted, time, who, what, individual, action, feedback, late, tally):  # type: ignore[no-untyped-def]
-        for b in range(time.shape[0]):
-            if first[b]:
-                time[b] = 0
-                what[b] = MISSING
-            if not decided[b]:
-                continue
-            place, told = time[b] % who.shape[1], 0
-            for m in range(who.shape[2]):
-                if what[b, place, m] >= 0 and told < late.shape[2]:
-                    late[0, b, told], late[1, b, told] = who[b, place, m], what[b, place, m]
-                    told += 1
-                elif what[b, place, m] >= 0:
-                    tally[1, b] += 1
-                learnt = action[b, m] >= 0 if wanted == MISSING else action[b, m] == wanted
-                who[b, place, m] = individual[b, m]
-                what[b, place, m] = feedback[b, m] if learnt else MISSING
-            tally[0, b] = told
-            time[b] += 1
-
-    return compile_kernels(LateFeedback, hold)
+@kernel
+def hold(first, decided, wanted, time, who, what, individual, action, feedback, late, tally):  # type: ignore[no-untyped-def]
+    """Keep the labels of these decisions, and return those of the decisions made a delay ago."""
+    for b in range(time.shape[0]):
+        if first[b]:
+            time[b] = 0
+            what[b] = MISSING
+        if not decided[b]:
+            continue
+        place, told = time[b] % who.shape[1], 0
+        for m in range(who.shape[2]):
+            if what[b, place, m] >= 0 and told < late.shape[2]:
+                late[0, b, told], late[1, b, told] = who[b, place, m], what[b, place, m]
+                told += 1
+            elif what[b, place, m] >= 0:
+                tally[1, b] += 1
+            learnt = action[b, m] >= 0 if wanted == MISSING else action[b, m] == wanted
+            who[b, place, m] = individual[b, m]
+            what[b, place, m] = feedback[b, m] if learnt else MISSING
+        tally[0, b] = told
+        time[b] += 1
 
 
 DelayedFeedback = wrapper(LateFeedback, name="DelayedFeedback")

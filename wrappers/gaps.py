@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Columns, Floats
 from fair_envs.history import History, Memory, check_memory
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
-from fair_envs.parameters import Weight, checked
+from fair_envs.parameters import NonNegative, checked
 from fair_envs.wrappers.adapters import wrapper
-from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform
+from fair_envs.wrappers.transform import Batch, Setting, Transform
 
-Floats = NDArray[np.float64]
 Undefined = Literal["last", "fair", "unfair"]
 
 
@@ -204,7 +204,7 @@ class GapPenalty(Transform):
         given: Any = [alpha] * len(notions) if np.ndim(alpha) == 0 else list(alpha)  # type: ignore[arg-type]
         if len(given) != len(notions):
             raise ValueError(f"alpha must be one number or one for each of {len(notions)} notions, got {alpha!r}")
-        self.alpha = np.array([checked("alpha", weight, Weight) for weight in given])
+        self.alpha = np.array([checked("alpha", weight, NonNegative) for weight in given])
 
     def bind(self, setting: Setting) -> None:
         """Begin with an empty history."""

@@ -4,9 +4,9 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fair_envs.parameters import Weight, checked
+from fair_envs.aliases import Floats
+from fair_envs.parameters import NonNegative, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.penalty import cell_sums
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
@@ -81,7 +81,7 @@ class SocialUtility(Transform):
     wrapper = "SocialReward"
 
     def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
-        self.envy, self.guilt = checked("envy", envy, Weight), checked("guilt", guilt, Weight)
+        self.envy, self.guilt = checked("envy", envy, NonNegative), checked("guilt", guilt, NonNegative)
         self.smoothing = checked("smoothing", smoothing, float)
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
@@ -107,13 +107,13 @@ class SocialUtility(Transform):
 SocialReward = wrapper(SocialUtility, name="SocialReward")
 
 
-def mean_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_of_others(values: Floats) -> Floats:
     """Return, for each of n agents, the mean of the others' values; shape (B, n)."""
-    others: NDArray[np.float64] = (values.sum(axis=1, keepdims=True) - values) / (values.shape[1] - 1)
+    others: Floats = (values.sum(axis=1, keepdims=True) - values) / (values.shape[1] - 1)
     return others
 
 
-def inequity(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def inequity(values: Floats) -> tuple[Floats, Floats]:
     """Return by how much the others have more, and less, than each of n agents, averaged over the n - 1 others.
 
     O(n log n) from the sorted values; shapes (B, n).

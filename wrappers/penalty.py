@@ -5,20 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.history import Memory
 from fair_envs.metrics.gaps import DecisionNotion
-from fair_envs.parameters import Weight, checked
+from fair_envs.parameters import NonNegative, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.gaps import GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
-
-def cell_sums(values: Floats, cell: Codes, *, cells: int) -> tuple[Floats, Codes]:
+def cell_sums(values: Floats, cell: Ints, *, cells: int) -> tuple[Floats, Ints]:
     """Return the sum of the values in each cell and how many there are, row by row.
 
     Args:
@@ -58,10 +55,10 @@ class DisparityTracker:
 
     def __init__(self, lanes: int, *, groups: int = 2, strata: int = 1) -> None:
         self.returns: Floats = np.zeros((lanes, strata, groups))
-        self.sizes: Codes = np.zeros((lanes, strata, groups), np.int64)
+        self.sizes: Ints = np.zeros((lanes, strata, groups), np.int64)
         self._seen = np.zeros((lanes, strata, groups), bool)
 
-    def restart(self, lanes: NDArray[np.bool_]) -> None:
+    def restart(self, lanes: Flags) -> None:
         """Begin new episodes in the masked lanes, shape (B,)."""
         self.returns[lanes] = 0
         self._seen[lanes] = False
@@ -69,11 +66,11 @@ class DisparityTracker:
     def update(
         self,
         reward: Floats,
-        group: Codes,
+        group: Ints,
         *,
-        stratum: Codes | None = None,
-        first: NDArray[np.bool_] | None = None,
-        decided: NDArray[np.bool_] | None = None,
+        stratum: Ints | None = None,
+        first: Flags | None = None,
+        decided: Flags | None = None,
     ) -> Floats:
         """Return what the step costs in each stratum, shape (B, K); O(B * N).
 
@@ -107,10 +104,10 @@ class DisparityTracker:
         np.subtract(highest, lowest, out=gap, where=comparable)
         return gap
 
-    def size_of_own_group(self, group: Codes, *, stratum: Codes | None = None) -> Codes:
+    def size_of_own_group(self, group: Ints, *, stratum: Ints | None = None) -> Ints:
         """Return the size, in the last step, of each agent's group within its stratum, shape (B, N)."""
         lanes = np.arange(len(group))[:, np.newaxis]
-        sizes: Codes = self.sizes[lanes, 0 if stratum is None else stratum, group]
+        sizes: Ints = self.sizes[lanes, 0 if stratum is None else stratum, group]
         return sizes
 
 
@@ -140,7 +137,7 @@ class Penalty(Transform):
     ) -> None:
         if notion not in ("dp", "csp"):
             raise ValueError(f"notion must be 'dp' or 'csp' (others need a history of decisions), got {notion!r}")
-        self.notion, self.alpha = notion, checked("alpha", alpha, Weight)
+        self.notion, self.alpha = notion, checked("alpha", alpha, NonNegative)
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
     def bind(self, setting: Setting) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Columns, Floats
 from fair_envs.metrics.returns import Form, Group, Returns, conditional_parity, demographic_parity
 from fair_envs.wrappers.adapters import wrapper
-from fair_envs.wrappers.transform import Batch, Columns, Setting, Transform, need_agents, strata
+from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 
 FORMS: tuple[Form, ...] = ("difference", "ratio")
 
@@ -101,7 +102,7 @@ class Recorder(Transform):
             told |= _measured("csp", {form: self._conditional(returns, form, count) for form in FORMS})
         return told
 
-    def _conditional(self, returns: Returns, form: Form, count: int) -> NDArray[np.float64]:
+    def _conditional(self, returns: Returns, form: Form, count: int) -> Floats:
         """Return conditional parity in each stratum, shape (episodes, strata); NaN where nobody is."""
         by_label = conditional_parity(returns, sensitive=self._group, legitimate="stratum", form=form)
         undefined = np.full(returns.episodes, np.nan)
@@ -111,7 +112,7 @@ class Recorder(Transform):
 RecordFairness = wrapper(Recorder, name="RecordFairness")
 
 
-def _measured(notion: str, values: Mapping[str, NDArray[np.float64]]) -> Columns:
+def _measured(notion: str, values: Mapping[str, Floats]) -> Columns:
     """Return the columns of a notion: 0 where it is undefined, beside the mask that says so."""
     defined = ~np.isnan(next(iter(values.values())))
     told: dict[str, NDArray[Any]] = {

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Columns, Flags, Floats
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
 from fair_envs.interactions import COLUMNS, columns, with_columns
 from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick, rewards_anew
-from fair_envs.wrappers.transform import Batch, Columns, Transform
+from fair_envs.wrappers.transform import Batch, Transform
 
 
 class RowsAdapter(VecEnvWrapper):
@@ -70,7 +71,7 @@ class RowsAdapter(VecEnvWrapper):
             shown = pick(done, self._join(start), shown)
         return shown, reward, done, infos
 
-    def _batch(self, observation: NDArray[Any], over: NDArray[np.bool_], infos: list[dict[str, Any]]) -> Batch:
+    def _batch(self, observation: NDArray[Any], over: Flags, infos: list[dict[str, Any]]) -> Batch:
         """Return what the decisions led to; the last observations of episodes come from the infos."""
         seen = observation
         if over.any():
@@ -93,7 +94,7 @@ class RowsAdapter(VecEnvWrapper):
         made = (vars(layer)["vector_reward"] for layer in layers(self.venv) if "vector_reward" in vars(layer))
         return next(made)
 
-    def _end(self, out: Batch, shown: NDArray[Any], done: NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+    def _end(self, out: Batch, shown: NDArray[Any], done: Flags, infos: list[dict[str, Any]]) -> None:
         """Write the ends of episodes to the rows' infos."""
         rows_each = self.num_envs // self.bound.lanes
         for row in np.flatnonzero(done):
@@ -114,7 +115,7 @@ class RowsAdapter(VecEnvWrapper):
     def _facts(self) -> Columns:
         return columns(self._face.fair_spec, self._face.interactions, self._face.action_probs)
 
-    def _rows(self, reward: NDArray[np.float64]) -> NDArray[np.float32]:
+    def _rows(self, reward: Floats) -> NDArray[np.float32]:
         """Return the rows' rewards as the learner gets them."""
         if isinstance(self._face, AgentsVecEnv):
             return (reward * self._face.reward_scale).astype(np.float32).reshape(-1)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fair_envs.aliases import Floats
 from fair_envs.parameters import checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 
-Floats = NDArray[np.float64]
 Form = Literal["linear", "chebyshev", "gini", "maximin"]
 
 

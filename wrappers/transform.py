@@ -4,7 +4,7 @@ A transform knows no library. It sees what a batch of lanes reports after a step
 it changed. `fair_envs.wrappers.adapters` brings it to every face.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -13,11 +13,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Columns, Flags, Floats, Ints
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.history import History
 from fair_envs.interactions import FairSpec
-
-Columns = Mapping[str, NDArray[Any]]
 
 
 class Batch(NamedTuple):
@@ -28,11 +27,11 @@ class Batch(NamedTuple):
     """
 
     observation: NDArray[Any]  # (B, agents, ...); under focal control the other agents' are 0
-    reward: NDArray[np.float64]  # (B, agents)
+    reward: Floats  # (B, agents)
     facts: Columns  # the fair_* columns of info, (B, ...); they speak of the lanes that were decided on
-    decided: NDArray[np.bool_]  # (B,)
-    first: NDArray[np.bool_]  # (B,)
-    over: NDArray[np.bool_]  # (B,) the decision ended the episode
+    decided: Flags  # (B,)
+    first: Flags  # (B,)
+    over: Flags  # (B,) the decision ended the episode
     vector: NDArray[np.float32] | None = None  # (B, objectives), instead of the reward
     added: Columns = MappingProxyType({})  # more columns of info, (B, ...); written by a transform
 
@@ -157,7 +156,7 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
     return tuple(listed)
 
 
-def strata(spec: FairSpec, facts: Columns) -> tuple[NDArray[np.int64], int]:
+def strata(spec: FairSpec, facts: Columns) -> tuple[Ints, int]:
     """Return the stratum of each individual, shape (B, M), and how many there are: one with no legitimate factor.
 
     A stratum is a combination of values of the legitimate factors, the first factor counting slowest.

@@ -14,16 +14,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws, fresh_seeds
 from fair_envs.faces.common import ActionCheck
 from fair_envs.interactions import columns
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.sensitive import Flip
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices, need_agents
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 Policy = Callable[[NDArray[Any], Floats], NDArray[Any]]
 """Observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...)."""
@@ -34,7 +31,7 @@ Flipped = Literal["each", "all", "carriers", "all_none"]
 # Policies -------------------------------------------------------------------------------------------------------------
 
 
-def choose(probabilities: ArrayLike, uniforms: Floats) -> Codes:
+def choose(probabilities: ArrayLike, uniforms: Floats) -> Ints:
     """Return the actions that the uniform numbers choose, by inversion of the cumulative distribution.
 
     Args:
@@ -116,8 +113,8 @@ class TwinEpisodes:
     counterfactual: Returns
     sensitive: str
     flipped: Flags
-    factual_actions: Codes | None = None
-    counterfactual_actions: Codes | None = None
+    factual_actions: Ints | None = None
+    counterfactual_actions: Ints | None = None
 
     def of_flipped(self) -> tuple[Returns, Returns]:
         """Return both returns of those agents alone that are flipped in every episode."""
@@ -129,9 +126,9 @@ class _Played(NamedTuple):
     """Finished episodes of a batch of lanes."""
 
     returns: Floats  # (B, agents)
-    sensitive: Codes  # (B, agents, attributes)
-    legitimate: Codes  # (B, agents, factors)
-    actions: Codes  # (steps, B, agents)
+    sensitive: Ints  # (B, agents, attributes)
+    legitimate: Ints  # (B, agents, factors)
+    actions: Ints  # (steps, B, agents)
 
     def own_worlds(self, agents: int) -> "_Played":
         """Return, of agents times as many worlds, each agent's part in its own world, shape (B, agents, ...)."""
@@ -195,7 +192,7 @@ class Plays:
         lanes.restart()
         return lanes
 
-    def _play(self, lanes: Lanes, policy: Policy, *, group: Codes | None) -> _Played:
+    def _play(self, lanes: Lanes, policy: Policy, *, group: Ints | None) -> _Played:
         """Play the lanes to their ends."""
         view = View(lanes, self.transforms)
         start = lanes.show()
@@ -212,7 +209,7 @@ class Plays:
             going = going & ~(step.terminated | step.truncated)
         return _Played(returns, start.facts["sensitive"], start.facts["legitimate"], np.stack(actions))
 
-    def _shown(self, seen: NDArray[Any], group: Codes) -> NDArray[Any]:
+    def _shown(self, seen: NDArray[Any], group: Ints) -> NDArray[Any]:
         if not self.append_group:
             return np.array(seen)
         return np.concatenate([seen, group[..., np.newaxis].astype(seen.dtype)], axis=-1)

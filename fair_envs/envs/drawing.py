@@ -15,6 +15,7 @@ from fair_envs.faces.window import import_pygame
 
 Rgb = tuple[int, int, int]
 Cell = tuple[int, int]  # (x, y)
+Point = tuple[float, float]  # (x, y)
 
 # Pixels
 LARGEST_FRAME = 1008, 704

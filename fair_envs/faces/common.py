@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.interactions import FairSpec
 
@@ -160,8 +161,8 @@ class Bounds:
         """Return the first number that is not in its bounds."""
         return given[~self._inside(given)].flat[0]
 
-    def _inside(self, given: NDArray[Any]) -> NDArray[np.bool_]:
-        inside: NDArray[np.bool_] = (given >= self.low) & (given <= self.high)  # False for NaN too
+    def _inside(self, given: NDArray[Any]) -> Flags:
+        inside: Flags = (given >= self.low) & (given <= self.high)  # False for NaN too
         return inside
 
 

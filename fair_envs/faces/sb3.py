@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
 from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, check_options, joint_space
 from fair_envs.interactions import Facts
@@ -62,8 +63,8 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._lanes_each = lanes  # in each world
         self.interactions: Facts = self.lanes.blank_step().facts
         self.action_probs: NDArray[np.float32] | None = None
-        self.agent_reward: NDArray[np.float64] = np.zeros((self.lanes.count, self.lanes.agents))
-        self.active: NDArray[np.bool_] = np.ones((self.lanes.count, self.lanes.agents), bool)
+        self.agent_reward: Floats = np.zeros((self.lanes.count, self.lanes.agents))
+        self.active: Flags = np.ones((self.lanes.count, self.lanes.agents), bool)
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
@@ -148,9 +149,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         self.active = self.lanes.active()
         return shown, self._reward(played), self._of_rows(over), infos
 
-    def _restart(
-        self, played: Step, over: NDArray[np.bool_], shown: NDArray[Any], infos: list[dict[str, Any]]
-    ) -> NDArray[Any]:
+    def _restart(self, played: Step, over: Flags, shown: NDArray[Any], infos: list[dict[str, Any]]) -> NDArray[Any]:
         """Restart the lanes that are over; return the rows' observations, and write the ends to the infos."""
         first = self._shown(self.lanes.restart(mask=over))
         ended = self._of_rows(over)
@@ -212,7 +211,7 @@ class LanesVecEnv(OfLanes, VecEnv):
     def _reward(self, step: Step) -> NDArray[np.float32]:
         return step.reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
 
-    def _of_rows(self, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _of_rows(self, lanes: Flags) -> Flags:
         """Return what holds for each lane as what holds for each row, fresh."""
         return np.repeat(lanes, self.num_envs // self.lanes.count)
 

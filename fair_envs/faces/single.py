@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, Rules, Step, check_seed, draws, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
@@ -22,7 +23,7 @@ from fair_envs.faces.common import (
 from fair_envs.imports import imported
 from fair_envs.interactions import columns
 
-Others = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[Any]]
+Others = Callable[[NDArray[Any], Floats], NDArray[Any]]
 """Partners' policy: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""
 
 
@@ -216,7 +217,7 @@ class RandomPartners:
     def __init__(self, rules: Rules) -> None:
         self._space = rules.action_space(rules.params)
 
-    def __call__(self, observation: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
+    def __call__(self, observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
         """Return one action for each agent; each takes one uniform number."""
         if isinstance(self._space, gym.spaces.Discrete):
             return np.asarray(self._space.start + (uniform * self._space.n).astype(np.int64))

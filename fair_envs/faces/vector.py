@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Lanes, Rules, Step, check_batch, check_count, check_seeds, fresh_seeds, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
@@ -86,7 +87,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         people = () if spec.one_person else (spec.individuals,)
         self._reported.set(action_probs, shape=(self.num_envs, *people, spec.actions))
 
-    def hold(self, mask: NDArray[np.bool_]) -> None:
+    def hold(self, mask: Flags) -> None:
         """Let the masked lanes stand still in the next step: what they show stays, and nothing is decided there.
 
         A lane that is over stays so. Whoever plays a fixed number of episodes holds the lanes that have played theirs.
@@ -131,9 +132,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._started = True
         return self._shown(start.observation), self._info(start, mask)
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
         """Play one step of every lane.
 
         Raises:
@@ -154,14 +153,14 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             return self._step_and_restart(given, held)
         return self._step_or_restart(given, held)
 
-    def _advance(self, actions: NDArray[Any], going: NDArray[np.bool_], held: NDArray[np.bool_]) -> Step:
+    def _advance(self, actions: NDArray[Any], going: Flags, held: Flags) -> Step:
         """Step the lanes that are going; those that are held show what they showed."""
         played: Step = self.lanes.advance(actions, mask=None if going.all() else going)
         if held.any():
             played.observation[held] = self.lanes.observe()[held]
         return played
 
-    def _step_or_restart(self, actions: NDArray[Any], held: NDArray[np.bool_]) -> tuple[Any, ...]:
+    def _step_or_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
         """Restart the lanes that were over (mode NextStep), step the others."""
         going, restarting = ~(self._over | held), self._over & ~held
         played = self._advance(actions, going, held)
@@ -174,7 +173,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         info = _masked(self._columns(played, probs), np.ones(self.num_envs, bool))
         return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
-    def _step_and_restart(self, actions: NDArray[Any], held: NDArray[np.bool_]) -> tuple[Any, ...]:
+    def _step_and_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
         """Step all lanes and restart those that end (mode SameStep); what ended is in final_obs and final_info."""
         played = self._advance(actions, ~held, held)
         over = played.terminated | played.truncated
@@ -220,7 +219,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         found = getattr(self, name)
         return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
 
-    def _seed(self, seed: Any, mask: NDArray[np.bool_]) -> None:
+    def _seed(self, seed: Any, mask: Flags) -> None:
         own = ~mask  # lanes that go on with their own seeds
         if isinstance(seed, (list, tuple)):
             seeds = check_seeds([0 if entry is None else entry for entry in seed], self.num_envs)
@@ -234,7 +233,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         for field in ("seed", "episode"):
             self.lanes.records[field][own] = kept[field][own]
 
-    def _mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
+    def _mask(self, options: dict[str, Any] | None) -> Flags:
         if options is None or "reset_mask" not in options:
             return np.ones(self.num_envs, bool)
         mask = options["reset_mask"]
@@ -249,7 +248,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
     def _shown(self, observation: NDArray[Any]) -> NDArray[Any]:
         return observation.reshape(self.observation_space.shape or ())
 
-    def _reward(self, step: Step) -> NDArray[np.float64]:
+    def _reward(self, step: Step) -> Floats:
         return step.reward.mean(axis=1)  # type: ignore[no-any-return]
 
     def _columns(self, step: Step, probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
@@ -260,7 +259,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             info["agent_active"] = self.lanes.active().astype(np.int8)
         return info
 
-    def _info(self, step: Step, mask: NDArray[np.bool_]) -> dict[str, Any]:
+    def _info(self, step: Step, mask: Flags) -> dict[str, Any]:
         info = self._columns(step, self._reported.take())
         if not mask.all():
             info = {name: _zeroed(column, ~mask) for name, column in info.items()}
@@ -275,25 +274,25 @@ def _mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise ValueError(f"autoreset_mode must be one of {options}, got {mode!r}") from None
 
 
-def _masked(info: dict[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any]:
+def _masked(info: dict[str, Any], mask: Flags) -> dict[str, Any]:
     """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
     return {key: value for name, column in info.items() for key, value in ((name, column), ("_" + name, mask.copy()))}
 
 
-def _zeroed(column: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
+def _zeroed(column: NDArray[Any], rows: Flags) -> NDArray[Any]:
     """Return the column with zeros in the rows that have no entry, as Gymnasium fills them."""
     column = column.copy()
     column[rows] = 0
     return column
 
 
-def _where(rows: NDArray[np.bool_], then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+def _where(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
     mixed: NDArray[Any] = otherwise.copy()
     mixed[rows] = then[rows]
     return mixed
 
 
-def _objects(rows: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.object_]:
+def _objects(rows: NDArray[Any], mask: Flags) -> NDArray[np.object_]:
     """Return an object array with the masked rows, None elsewhere."""
     out = np.full(len(rows), None, dtype=object)
     for i in np.flatnonzero(mask):

@@ -5,14 +5,14 @@ in proportion to the window, no table of all pairs is kept, and nothing drifts, 
 people of what each has with those who came later.
 """
 
-import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.compilation import Kernel, compile_kernels, copyto, readable, rule
+from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.compilation import copyto, kernel, readable, rule
 from fair_envs.history import Discounted, History, fade
 from fair_envs.metrics.distances import (
     GIVEN,
@@ -25,9 +25,6 @@ from fair_envs.metrics.distances import (
     treated_apart,
 )
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 VIOLATION, PAPER = range(2)  # what counts of a pair
 
 
@@ -38,17 +35,17 @@ class Pool(NamedTuple):
     """What is kept of the people in the window, by place in a ring; in compiled code also one lane's, without B."""
 
     features: NDArray[np.float32]  # (B, features, places)
-    probs: FloatArray  # (B, A, places)
-    roots: FloatArray  # (B, A, places), of probs
-    known: FloatArray  # (B, places), 1: the probabilities were reported
-    action: IntArray  # (B, places)
-    step: IntArray  # (B, places)
-    late: FloatArray  # (B, fairness notions, places), what counts of the pairs with all who came later
-    cut: FloatArray  # (B, places), how far the nearest neighbours of each are listed
+    probs: Floats  # (B, A, places)
+    roots: Floats  # (B, A, places), of probs
+    known: Floats  # (B, places), 1: the probabilities were reported
+    action: Ints  # (B, places)
+    step: Ints  # (B, places)
+    late: Floats  # (B, fairness notions, places), what counts of the pairs with all who came later
+    cut: Floats  # (B, places), how far the nearest neighbours of each are listed
     heads: NDArray[np.void]  # (B, places), of their lists
     lists: NDArray[np.void]  # (B, places, L)
-    score: FloatArray  # (B, values of k, places), share of the k nearest who were decided on otherwise
-    given: FloatArray  # (B, places, places), what a distance of one's own said
+    score: Floats  # (B, values of k, places), share of the k nearest who were decided on otherwise
+    given: Floats  # (B, places, places), what a distance of one's own said
 
 
 # The nearest neighbours of each person are a list of distances, ascending. It is longer than k, so that it is seldom
@@ -69,20 +66,20 @@ class People(NamedTuple):
     """Columns of a history's rows: apart, so that the code for them is the same however many features they have."""
 
     features: NDArray[np.float32]  # (B, places, features of the history)
-    action: IntArray  # (B, places)
+    action: Ints  # (B, places)
     action_probs: NDArray[np.float32]  # (B, places, A)
-    step: IntArray  # (B, places)
+    step: Ints  # (B, places)
 
 
 class Plan(NamedTuple):
     """What is to be computed for the people in the window, as compiled code reads it."""
 
     measure: Measure
-    columns: IntArray  # (features,), of the history's features
-    nominal: NDArray[np.bool_]  # (features,)
-    forms: IntArray  # (fairness notions, 2): form, how treatments are compared
-    bounds: FloatArray  # (fairness notions,): how differently people may be treated for each unit of distance
-    ks: IntArray  # (values of k,)
+    columns: Ints  # (features,), of the history's features
+    nominal: Flags  # (features,)
+    forms: Ints  # (fairness notions, 2): form, how treatments are compared
+    bounds: Floats  # (fairness notions,): how differently people may be treated for each unit of distance
+    ks: Ints  # (values of k,)
     most: int  # the largest
     keep: int  # how many neighbours are listed for each person
     factor: float  # each later step multiplies the weight by this
@@ -421,82 +418,84 @@ def weigh(lane, factor, own, out):  # type: ignore[no-untyped-def]
     return pairs, weights
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loops over lanes and people."""
+@kernel
+def present(state, rows, reach):  # type: ignore[no-untyped-def]
+    """Write the numbers of the first row of the present step and of the row after the last, shape (B, 2)."""
+    for b in range(state.shape[0]):
+        lane = state[b]
+        first = lane.end
+        while first > lane.first:
+            row = rows[b, (first - 1) % rows.shape[1]]
+            if row.step != lane.step or row.episode != lane.episode:
+                break
+            first -= 1
+        reach[b, 0], reach[b, 1] = first, lane.end
 
-    def present(state, rows, reach):  # type: ignore[no-untyped-def]
-        for b in range(state.shape[0]):
-            lane = state[b]
-            first = lane.end
-            while first > lane.first:
-                row = rows[b, (first - 1) % rows.shape[1]]
-                if row.step != lane.step or row.episode != lane.episode:
-                    break
-                first -= 1
-            reach[b, 0], reach[b, 1] = first, lane.end
 
-    # fmt: off
-    def follow(  # type: ignore[no-untyped-def]
-        told, acted, reported, when, reach, last, own, room, values,
-        features, probs, roots, known, action, step, late, cut, heads, lists, score, given,
-        kind, power, root, zero, scaling, rate,
-        columns, nominal, forms, bounds, ks, most, keep, factor, published, minimum, delay, discount, threshold,
-    ):  # one by one: named tuples cost a call two microseconds
-        pool = Pool(features, probs, roots, known, action, step, late, cut, heads, lists, score, given)
-        measure = Measure(kind, power, root, zero, scaling, rate)
-        plan = Plan(
-            measure, columns, nominal, forms, bounds, ks, most, keep,
-            factor, published, minimum, delay, discount, threshold,
-        )
-        # fmt: on
-        people, places = People(told, acted, reported, when), when.shape[1]
-        for b in range(when.shape[0]):
-            lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
-            if first >= mine[1]:
-                mine[:] = first
-                values[b, 0] = np.nan  # of nobody; the published discount writes it below, once somebody came
-            while mine[0] < first:
-                leave(lane, plan, mine, room)
-            for number in range(mine[1], end):
-                row = number % places
-                enter(lane, plan, people, b, row, number, mine, room)
-                if plan.published and (number + 1 == last[b] or when[b, (number + 1) % places] != when[b, row]):
-                    values[b, 0] = forget_as_published(lane, plan, mine, room)
-            mean = values[b, 0]
-            conclude(lane, plan, mine, values[b])
-            if plan.published:
-                values[b, 0] = mean
+# fmt: off
+@kernel
+def follow(  # type: ignore[no-untyped-def]
+    told, acted, reported, when, reach, last, own, room, values,
+    features, probs, roots, known, action, step, late, cut, heads, lists, score, given,
+    kind, power, root, zero, scaling, rate,
+    columns, nominal, forms, bounds, ks, most, keep, factor, published, minimum, delay, discount, threshold,
+):  # one by one: named tuples cost a call two microseconds
+    """Bring sums over pairs of people up to date with the rows of the history, and write the values of the notions."""
+    pool = Pool(features, probs, roots, known, action, step, late, cut, heads, lists, score, given)
+    measure = Measure(kind, power, root, zero, scaling, rate)
+    plan = Plan(
+        measure, columns, nominal, forms, bounds, ks, most, keep,
+        factor, published, minimum, delay, discount, threshold,
+    )
+    # fmt: on
+    people, places = People(told, acted, reported, when), when.shape[1]
+    for b in range(when.shape[0]):
+        lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
+        if first >= mine[1]:
+            mine[:] = first
+            values[b, 0] = np.nan  # of nobody; the published discount writes it below, once somebody came
+        while mine[0] < first:
+            leave(lane, plan, mine, room)
+        for number in range(mine[1], end):
+            row = number % places
+            enter(lane, plan, people, b, row, number, mine, room)
+            if plan.published and (number + 1 == last[b] or when[b, (number + 1) % places] != when[b, row]):
+                values[b, 0] = forget_as_published(lane, plan, mine, room)
+        mean = values[b, 0]
+        conclude(lane, plan, mine, values[b])
+        if plan.published:
+            values[b, 0] = mean
 
-    def first_neighbours(own, pool, plan, k, room, out):  # type: ignore[no-untyped-def]
-        for b in range(own.shape[0]):
-            lane, places, size = lane_of(pool, b), pool.action.shape[1], own[b, 1] - own[b, 0]
-            sign = sign_of(plan.measure)
-            weight, weights, total = 1.0, 0.0, 0.0
-            for number in range(own[b, 1] - 1, own[b, 0] - 1, -1):
-                i = number % places
-                if number < own[b, 1] - 1:
-                    weight *= plan.factor ** (lane.step[(number + 1) % places] - lane.step[i])
-                weights += weight
-                for which in range(2):
-                    start, stop = part(own[b, 0], own[b, 1], places, which)
-                    compare(lane, plan, i, start, stop, room)
-                chosen, otherwise = 0, 0
-                room[2] = 0.0  # 1: chosen
-                while chosen < min(k, size - 1):
-                    best = -1
-                    for rank in range(size - 1):  # those before, the newest first; then those after, the oldest first
-                        other = number - 1 - rank if rank < number - own[b, 0] else own[b, 0] + rank + 1
-                        j = other % places
-                        if room[2, j] == 0.0 and (best < 0 or sign * room[0, j] < sign * room[0, best]):
-                            best = j
-                    room[2, best] = 1.0
-                    chosen += 1
-                    otherwise += int(lane.action[best] != lane.action[i])
-                total += weight * otherwise / max(chosen, 1)
-            out[b] = total / weights if size > 1 else np.nan
 
-    return compile_kernels(Comparisons, present, follow, first_neighbours)
+@kernel
+def first_neighbours(own, pool, plan, k, room, out):  # type: ignore[no-untyped-def]
+    """Write the consistency with the k nearest people, the newest first among those as near."""
+    for b in range(own.shape[0]):
+        lane, places, size = lane_of(pool, b), pool.action.shape[1], own[b, 1] - own[b, 0]
+        sign = sign_of(plan.measure)
+        weight, weights, total = 1.0, 0.0, 0.0
+        for number in range(own[b, 1] - 1, own[b, 0] - 1, -1):
+            i = number % places
+            if number < own[b, 1] - 1:
+                weight *= plan.factor ** (lane.step[(number + 1) % places] - lane.step[i])
+            weights += weight
+            for which in range(2):
+                start, stop = part(own[b, 0], own[b, 1], places, which)
+                compare(lane, plan, i, start, stop, room)
+            chosen, otherwise = 0, 0
+            room[2] = 0.0  # 1: chosen
+            while chosen < min(k, size - 1):
+                best = -1
+                for rank in range(size - 1):  # those before, the newest first; then those after, the oldest first
+                    other = number - 1 - rank if rank < number - own[b, 0] else own[b, 0] + rank + 1
+                    j = other % places
+                    if room[2, j] == 0.0 and (best < 0 or sign * room[0, j] < sign * room[0, best]):
+                        best = j
+                room[2, best] = 1.0
+                chosen += 1
+                otherwise += int(lane.action[best] != lane.action[i])
+            total += weight * otherwise / max(chosen, 1)
+        out[b] = total / weights if size > 1 else np.nan
 
 
 class Comparisons:
@@ -509,7 +508,7 @@ class Comparisons:
         current_step: Whether the people of each lane's last step alone are compared.
     """
 
-    def __init__(self, history: History, distance: Distance, columns: IntArray, *, current_step: bool) -> None:
+    def __init__(self, history: History, distance: Distance, columns: Ints, *, current_step: bool) -> None:
         self.distance, self.current_step = distance, current_step
         spec, memory = history.spec, history.memory
         self._history_spec = spec
@@ -534,7 +533,7 @@ class Comparisons:
         other._pool = Pool(*(column.copy() for column in self._pool))
         return other
 
-    def mean(self, history: History, form: int, between: int, *, lipschitz: float = 1.0) -> FloatArray:
+    def mean(self, history: History, form: int, between: int, *, lipschitz: float = 1.0) -> Floats:
         """Return the mean over the pairs of each lane of what counts of a pair, shape (B,)."""
         wanted = (form, between, lipschitz)
         if wanted not in self.forms:
@@ -543,7 +542,7 @@ class Comparisons:
         self._follow(history)
         return self._value(self.forms.index(wanted))
 
-    def otherwise(self, history: History, k: int) -> FloatArray:
+    def otherwise(self, history: History, k: int) -> Floats:
         """Return the mean share of the k nearest who were decided on otherwise, shape (B,)."""
         if k not in self.ks:
             self.ks.append(k)
@@ -551,24 +550,24 @@ class Comparisons:
         self._follow(history)
         return self._value(len(self.forms) + self.ks.index(k))
 
-    def _value(self, column: int) -> FloatArray:
-        values: FloatArray = self._values[:, column].copy()
+    def _value(self, column: int) -> Floats:
+        values: Floats = self._values[:, column].copy()
         return values
 
-    def otherwise_of_first(self, history: History, k: int) -> FloatArray:
+    def otherwise_of_first(self, history: History, k: int) -> Floats:
         """Return the same where of equally near people those come first whom the published code met first."""
         self._follow(history)
         out = np.empty(len(self.own))
-        kernels()["first_neighbours"](self.own, self._pool, self._plan, k, self._room, out)
+        first_neighbours(self.own, self._pool, self._plan, k, self._room, out)
         return out
 
-    def sizes(self, history: History) -> IntArray:
+    def sizes(self, history: History) -> Ints:
         """Return how many people of each lane are compared, shape (B,)."""
         self._follow(history)
-        sizes: IntArray = self.own[:, 1] - self.own[:, 0]
+        sizes: Ints = self.own[:, 1] - self.own[:, 0]
         return sizes
 
-    def known(self, history: History) -> IntArray:
+    def known(self, history: History) -> Ints:
         """Return of how many of them the probabilities are known, shape (B,)."""
         self._follow(history)
         known = np.zeros(len(self.own), np.int64)
@@ -638,26 +637,26 @@ class Comparisons:
         self._advance(history, reach, reach[:, 1])
         self._version = history.version
 
-    def _reach(self, history: History) -> IntArray:
+    def _reach(self, history: History) -> Ints:
         """Return which rows of each lane are to be compared, from first up to end, shape (B, 2)."""
         state, rows = history.ring()
         reach = self._reached
         if self.current_step:
-            kernels()["present"](readable(state), readable(rows), reach)
+            present(readable(state), readable(rows), reach)
         else:
             reach[:, 0], reach[:, 1] = state["first"], state["end"]
         return reach
 
-    def _advance(self, history: History, reach: IntArray, last: IntArray) -> None:
+    def _advance(self, history: History, reach: Ints, last: Ints) -> None:
         """Take in who came up to ``reach``, of all who came up to ``last``."""
         rows = history.ring()[1]
         people = [rows[name] for name in People._fields]
         measure, *plan = self._plan
-        kernels()["follow"](
+        follow(
             *people, reach, np.ascontiguousarray(last), self.own, self._room, self._values, *self._pool, *measure, *plan
         )
 
-    def _ask(self, history: History, reach: IntArray) -> None:
+    def _ask(self, history: History, reach: Ints) -> None:
         """Ask a distance of one's own about each newcomer and everybody."""
         rows = history.ring()[1]
         met = np.stack([reach[:, 0], np.minimum(np.maximum(self.own[:, 1], reach[:, 0]), reach[:, 1])], 1)

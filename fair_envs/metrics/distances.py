@@ -1,19 +1,18 @@
 """Distances between people, by their features, and between treatments, by their action probabilities."""
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fair_envs.compilation import Kernel, compile_kernels, copyto, rule
+from fair_envs.aliases import Floats
+from fair_envs.compilation import copyto, kernel, rule
 from fair_envs.history import TOLERANCE
 from fair_envs.parameters import Positive, Range, checked
 
-FloatArray = NDArray[np.float64]
 Scaling = Literal["distance", "similarity", "raw"]
 
 # What compiled code calls the options
@@ -64,7 +63,7 @@ class Distance:
         flags = np.zeros(one.size, bool)
         flags[list(nominal)] = self.overlap
         out = np.zeros((2, people.shape[1]))
-        kernels()["measured"](self.measure, people, flags, out)
+        measured(self.measure, people, flags, out)
         return out[0, :-1].reshape(given.shape[:-1])[()]
 
 
@@ -326,11 +325,11 @@ def _treatments(between: int, p: ArrayLike, q: ArrayLike) -> Any:
     if between == HELLINGER:
         columns = [np.sqrt(side) for side in columns]
     out = np.zeros(columns[0].shape[1])
-    kernels()["treated"](between, *columns, out)
+    treated(between, *columns, out)
     return out.reshape(one.shape[:-1])[()]
 
 
-def _distributions(name: str, given: ArrayLike) -> FloatArray:
+def _distributions(name: str, given: ArrayLike) -> Floats:
     probs = np.asarray(given, np.float64)
     if probs.ndim < 1 or not ((probs >= 0).all() and (abs(probs.sum(-1) - 1) <= TOLERANCE).all()):
         raise ValueError(f"{name} must be distributions: at least 0 and summing to 1, got {given!r}")
@@ -367,20 +366,19 @@ def treated_apart(between, columns, own, start, stop, out):  # type: ignore[no-u
             apart[j] *= 0.5
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loops over people and pairs."""
+@kernel
+def measured(measure, people, nominal, out):  # type: ignore[no-untyped-def]
+    """Write the distances of the last person to all before, shape (1, people - 1)."""
+    last = people.shape[1] - 1
+    spread(measure, people, nominal, last, 0, last, out)
+    scale(measure, out[0, :last].copy(), out[0, :last])
 
-    def measured(measure, people, nominal, out):  # type: ignore[no-untyped-def]
-        last = people.shape[1] - 1
-        spread(measure, people, nominal, last, 0, last, out)
-        scale(measure, out[0, :last].copy(), out[0, :last])
 
-    def treated(between, one, other, out):  # type: ignore[no-untyped-def]
-        for n in range(out.shape[0]):
-            treated_apart(between, one, other[:, n], n, n + 1, out)
-
-    return compile_kernels(Distance, measured, treated)
+@kernel
+def treated(between, one, other, out):  # type: ignore[no-untyped-def]
+    """Write the distances between the treatments of pairs of people."""
+    for n in range(out.shape[0]):
+        treated_apart(between, one, other[:, n], n, n + 1, out)
 
 
 __all__ = [

@@ -6,16 +6,14 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.history import History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import individual
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion, Groups, group_members
 from fair_envs.metrics.individual import INDIVIDUAL
 from fair_envs.parameters import meant
-
-FloatArray = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -31,7 +29,7 @@ class DecisionNotion(Protocol):
     def check(self, spec: FairSpec) -> None:
         """Raise ValueError if an environment cannot tell what the notion needs."""
 
-    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: Floats | None = None) -> Floats:
         """Return the gap in each lane, shape (B,): 0 is fair; NaN where there is none."""
 
 
@@ -141,16 +139,16 @@ class Gaps:
                 notion.check_memory(memory, self._spec)
 
     @property
-    def worst(self) -> FloatArray:
+    def worst(self) -> Floats:
         """The largest gap of each notion, shape (N,)."""
         return np.array([float(getattr(notion, "worst", 1.0)) for notion in self.notions])
 
     @property
-    def least(self) -> FloatArray:
+    def least(self) -> Floats:
         """The smallest gap of each notion, shape (N,)."""
         return np.array([float(getattr(notion, "least", 0.0)) for notion in self.notions])
 
-    def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def __call__(self, history: History, *, last: Floats | None = None) -> Floats:
         """Return the gaps, shape (B, N), each the number that its notion gives alone.
 
         Args:
@@ -167,7 +165,7 @@ class Gaps:
         return found
 
 
-def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: FloatArray | None = None) -> FloatArray:
+def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Floats | None = None) -> Floats:
     """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN where there is none.
 
     Args:

@@ -5,7 +5,6 @@ the caller chooses otherwise. All rates are quotients of weights that `fair_envs
 notion costs the same over any window.
 """
 
-import functools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,14 +13,13 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fair_envs.compilation import Kernel, compile_kernels, rule
+from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.compilation import kernel, rule
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked, meant
 
-FloatArray = NDArray[np.float64]
 Criteria = Mapping[str, str | int]
 Groups = str | Sequence[str] | Criteria | Mapping[str, Criteria] | None
 Undefined = Literal["nan", "fair", "unfair", "last", "paper"]
@@ -118,43 +116,44 @@ def apart_as_published(one, other):  # type: ignore[no-untyped-def]
     return 0.0 if np.isnan(gap) else min(gap, LARGEST)
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loops over lanes, strata and groups."""
+@kernel
+def fill_rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
+    """Write the rates of each lane, stratum and group, shape (B, strata, groups, 2)."""
+    for b in range(counts.shape[0]):
+        for s, stratum in enumerate(strata):
+            totals(counts, b, members, stratum, sums)
+            for g in range(members.shape[0]):
+                out[b, s, g, 0], out[b, s, g, 1] = rate(code, sums, 0, g)
 
-    def rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
-        for b in range(counts.shape[0]):
-            for s, stratum in enumerate(strata):
-                totals(counts, b, members, stratum, sums)
-                for g in range(members.shape[0]):
-                    out[b, s, g, 0], out[b, s, g, 1] = rate(code, sums, 0, g)
 
-    @rule
-    def largest(code, rest, paper, sums, gap):  # type: ignore[no-untyped-def]
-        for g in range(sums.shape[1]):
-            own = rate(code, sums, 0, g)
-            for k in range(1 if rest else g):
-                other = rate(code, sums, 1, g) if rest else rate(code, sums, 0, k)
-                found = apart_as_published(own, other) if paper else apart(own, other)
-                if np.isnan(gap) or found > gap:
-                    gap = found
-        return gap
+@rule
+def largest(code, rest, paper, sums, gap):  # type: ignore[no-untyped-def]
+    """Return the largest difference between the rates of two groups, or of a group and all others."""
+    for g in range(sums.shape[1]):
+        own = rate(code, sums, 0, g)
+        for k in range(1 if rest else g):
+            other = rate(code, sums, 1, g) if rest else rate(code, sums, 0, k)
+            found = apart_as_published(own, other) if paper else apart(own, other)
+            if np.isnan(gap) or found > gap:
+                gap = found
+    return gap
 
-    def gaps(counts, members, codes, conditional, rest, paper, out, sums):  # type: ignore[no-untyped-def]
-        notions, strata = codes.shape[0], counts.shape[2] if conditional.any() else 0
-        for b in range(counts.shape[0]):
-            out[b] = np.nan
-            for stratum in range(strata - 1, -2, -1):  # all people (-1) last: their sums are needed below
-                totals(counts, b, members, stratum, sums)
-                for n in range(notions):
-                    if conditional[n] == (stratum >= 0):
-                        out[b, n] = largest(codes[n], rest[n], paper[n], sums, out[b, n])
+
+@kernel
+def fill_gaps(counts, members, codes, conditional, rest, paper, out, sums):  # type: ignore[no-untyped-def]
+    """Write the gap of each lane and notion, shape (B, notions)."""
+    notions, strata = codes.shape[0], counts.shape[2] if conditional.any() else 0
+    for b in range(counts.shape[0]):
+        out[b] = np.nan
+        for stratum in range(strata - 1, -2, -1):  # all people (-1) last: their sums are needed below
+            totals(counts, b, members, stratum, sums)
             for n in range(notions):
-                if paper[n]:  # nobody at all is the largest gap, one empty group none
-                    sizes = sums[0, 0].sum(), sums[0, 1].sum()
-                    out[b, n] = 1.0 if max(sizes) == 0 else 0.0 if min(sizes) == 0 else out[b, n]
-
-    return compile_kernels(GroupNotion, rates, gaps)
+                if conditional[n] == (stratum >= 0):
+                    out[b, n] = largest(codes[n], rest[n], paper[n], sums, out[b, n])
+        for n in range(notions):
+            if paper[n]:  # nobody at all is the largest gap, one empty group none
+                sizes = sums[0, 0].sum(), sums[0, 1].sum()
+                out[b, n] = 1.0 if max(sizes) == 0 else 0.0 if min(sizes) == 0 else out[b, n]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +206,7 @@ SHORT: Mapping[str, str] = {
 # Groups ---------------------------------------------------------------------------------------------------------------
 
 
-def group_members(spec: FairSpec, groups: Groups) -> dict[str, NDArray[np.bool_]]:
+def group_members(spec: FairSpec, groups: Groups) -> dict[str, Flags]:
     """Return each group's name and which combinations of sensitive codes belong to it, shape (codes, codes, ...).
 
     Args:
@@ -245,7 +244,7 @@ def group_members(spec: FairSpec, groups: Groups) -> dict[str, NDArray[np.bool_]
     return members
 
 
-def _named_groups(spec: FairSpec, groups: Mapping[str, Any]) -> dict[str, NDArray[np.bool_]]:
+def _named_groups(spec: FairSpec, groups: Mapping[str, Any]) -> dict[str, Flags]:
     if groups and all(isinstance(criteria, Mapping) for criteria in groups.values()):
         return {name: _having(spec, criteria) for name, criteria in groups.items()}
     inside = _having(spec, groups)
@@ -253,7 +252,7 @@ def _named_groups(spec: FairSpec, groups: Mapping[str, Any]) -> dict[str, NDArra
     return {label: inside, "everybody else": ~inside}
 
 
-def _having(spec: FairSpec, criteria: Criteria) -> NDArray[np.bool_]:
+def _having(spec: FairSpec, criteria: Criteria) -> Flags:
     """Return which combinations of sensitive codes have all these values."""
     if not criteria:
         raise ValueError("groups must name at least one attribute, got none")
@@ -377,14 +376,14 @@ class GroupNotion:
                 f"{self.name} needs feedback on {needed}; this environment reveals it on decision {favourable} alone"
             )
 
-    def rates(self, history: History) -> dict[str, FloatArray]:
+    def rates(self, history: History) -> dict[str, Floats]:
         """Return each group's compared numbers, shape (B, components), or (B, strata, components) if conditional."""
         rates = self._rates(history)
         if not self.definition.conditional:
             rates = rates[:, 0]
         return {name: rates[..., g, :] for g, name in enumerate(group_members(history.spec, self.groups))}
 
-    def gap(self, history: History, *, last: FloatArray | float | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: Floats | float | None = None) -> Floats:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest (infinite for the raw treatment equality).
 
         Args:
@@ -402,7 +401,7 @@ class GroupNotion:
             raise ValueError(f"last must have shape ({history.lanes},), got {np.shape(last)}")
         return gaps(history, last=None if last is None else np.reshape(last, (-1, 1)))[:, 0]
 
-    def _rates(self, history: History) -> FloatArray:
+    def _rates(self, history: History) -> Floats:
         """Return the rates, shape (B, strata, groups, components)."""
         self.check(history.spec)
         self.check_memory(history.memory, history.spec)
@@ -410,16 +409,16 @@ class GroupNotion:
         counts = _by_code(history, current_step=self.current_step)
         strata = np.arange(counts.shape[2]) if self.definition.conditional else np.array([-1])
         rates, sums = np.empty((history.lanes, len(strata), len(members), 2)), np.empty((2, len(members), 2, 3))
-        kernels()["rates"](counts, members, strata, self.definition.code, rates, sums)
+        fill_rates(counts, members, strata, self.definition.code, rates, sums)
         return rates[..., : self.definition.components]
 
 
-def stacked_members(spec: FairSpec, groups: Groups) -> NDArray[np.bool_]:
+def stacked_members(spec: FairSpec, groups: Groups) -> Flags:
     """Return which combinations of sensitive codes are in each group, shape (groups, codes)."""
     return np.stack([own.ravel() for own in group_members(spec, groups).values()])
 
 
-def _by_code(history: History, *, current_step: bool) -> FloatArray:
+def _by_code(history: History, *, current_step: bool) -> Floats:
     """Return the weights, shape (B, sensitive codes, legitimate codes, 2, 3)."""
     codes = math.prod(len(names) for names in history.spec.sensitive.values())
     return history.counts(current_step=current_step).reshape(history.lanes, codes, -1, 2, 3)
@@ -428,13 +427,13 @@ def _by_code(history: History, *, current_step: bool) -> FloatArray:
 class _Family(NamedTuple):
     """Notions that compare the same groups over the same decisions."""
 
-    places: NDArray[np.int64]  # (n,) among all notions
+    places: Ints  # (n,) among all notions
     current_step: bool
-    members: NDArray[np.bool_]  # (groups, sensitive codes)
-    codes: NDArray[np.int64]  # (n,) of their rates
-    conditional: NDArray[np.bool_]  # (n,)
-    rest: NDArray[np.bool_]  # (n,)
-    paper: NDArray[np.bool_]  # (n,)
+    members: Flags  # (groups, sensitive codes)
+    codes: Ints  # (n,) of their rates
+    conditional: Flags  # (n,)
+    rest: Flags  # (n,)
+    paper: Flags  # (n,)
 
 
 class GroupGaps:
@@ -458,7 +457,7 @@ class GroupGaps:
         self._last = np.array([notion.undefined == "last" for notion in notions])
         self._leaves_undefined = all(notion.undefined in ("nan", "paper") for notion in notions)
 
-    def __call__(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def __call__(self, history: History, *, last: Floats | None = None) -> Floats:
         """Return each notion's gap in each lane, shape (B, N), as `GroupNotion.gap` does.
 
         Args:
@@ -484,10 +483,10 @@ class GroupGaps:
             notion.check_memory(memory, self.spec)
         self._fits = memory
 
-    def _of_family(self, family: _Family, history: History) -> FloatArray:
+    def _of_family(self, family: _Family, history: History) -> Floats:
         counts = _by_code(history, current_step=family.current_step)
         gaps = np.empty((history.lanes, len(family.places)))
-        kernels()["gaps"](counts, *family[2:], gaps, np.empty((2, len(family.members), 2, 3)))
+        fill_gaps(counts, *family[2:], gaps, np.empty((2, len(family.members), 2, 3)))
         return gaps
 
 

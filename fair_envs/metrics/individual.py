@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.history import Discounted, History, Memory
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.comparisons import PAPER, VIOLATION, Comparisons
@@ -29,10 +29,8 @@ from fair_envs.metrics.distances import (
     hellinger,
     total_variation,
 )
-from fair_envs.parameters import Count, Weight, checked
+from fair_envs.parameters import NonNegative, PositiveInt, checked
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Undefined = Literal["nan", "fair", "unfair", "last", "paper"]
 
 
@@ -42,8 +40,8 @@ Undefined = Literal["nan", "fair", "unfair", "last", "paper"]
 class Pairs(NamedTuple):
     """How many pairs of people there are in each lane, shape (B,) each."""
 
-    compared: IntArray
-    left_out: IntArray  # because the action probabilities of one were not reported
+    compared: Ints
+    left_out: Ints  # because the action probabilities of one were not reported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +76,7 @@ class IndividualNotion:
                 f"history must hold the {spec.individuals} people of a step for current_step=True, got {memory}"
             )
 
-    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: Floats | None = None) -> Floats:
         """Return the gap in each lane, shape (B,): 0 is fair.
 
         Args:
@@ -90,12 +88,12 @@ class IndividualNotion:
         """
         raise NotImplementedError
 
-    def sizes(self, history: History) -> IntArray:
+    def sizes(self, history: History) -> Ints:
         """Return how many people of each lane are compared, shape (B,); the published discount forgets for itself."""
         self.check_memory(history.memory, history.spec)
         return self._comparisons(history).sizes(history)
 
-    def _columns(self, spec: FairSpec) -> IntArray:
+    def _columns(self, spec: FairSpec) -> Ints:
         """Return which features are compared."""
         excluded = spec.sensitive_features if self.exclude is None else self.exclude
         for name in excluded:
@@ -114,7 +112,7 @@ class IndividualNotion:
         comparisons: Comparisons = history.follow((self.distance, self.exclude, self.current_step), make)
         return comparisons
 
-    def _filled(self, gap: FloatArray, last: FloatArray | None) -> FloatArray:
+    def _filled(self, gap: Floats, last: Floats | None) -> Floats:
         """Return the gaps with what undefined ones are to be."""
         filled = {"fair": 0.0, "unfair": self.worst, "last": last, "paper": 0.0}.get(self.undefined)
         return gap if filled is None else np.where(np.isnan(gap), filled, gap)
@@ -159,7 +157,7 @@ class IndividualFairness(IndividualNotion):
         super().__post_init__()
         checked("form", self.form, Literal["violation", "paper"])
         checked("between", self.between, Literal["hellinger", "total_variation"])
-        object.__setattr__(self, "lipschitz", checked("lipschitz", self.lipschitz, Weight))
+        object.__setattr__(self, "lipschitz", checked("lipschitz", self.lipschitz, NonNegative))
 
     @property
     def worst(self) -> float:  # type: ignore[override]
@@ -179,7 +177,7 @@ class IndividualFairness(IndividualNotion):
                 f"form must be 'paper' and between 'hellinger' on a history with algorithm='paper', got {self}"
             )
 
-    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: Floats | None = None) -> Floats:
         """Return the gap in each lane, shape (B,): 0 is fair in the violation form.
 
         Args:
@@ -245,7 +243,7 @@ class Consistency(IndividualNotion):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        object.__setattr__(self, "k", checked("k", self.k, Count))
+        object.__setattr__(self, "k", checked("k", self.k, PositiveInt))
         checked("ties", self.ties, Literal["shared", "first"])
 
     def check_memory(self, memory: Memory, spec: FairSpec) -> None:
@@ -255,7 +253,7 @@ class Consistency(IndividualNotion):
         if size is not None and self.k >= size and not self.current_step:
             raise ValueError(f"k must be below the window's size, {size}, got {self.k}")
 
-    def gap(self, history: History, *, last: FloatArray | None = None) -> FloatArray:
+    def gap(self, history: History, *, last: Floats | None = None) -> Floats:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest.
 
         Args:

@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from fair_envs.aliases import Floats
+
 Method = Literal["t", "percentile", "bca"]
 METHODS = get_args(Method)
 Resampling = Literal["percentile", "bca"]
@@ -189,7 +190,7 @@ def paired_difference(
     return mean_interval(one - other, level=level, method=method, resamples=resamples, seed=seed)
 
 
-def cluster_means(values: ArrayLike, *, clusters: ArrayLike) -> FloatArray:
+def cluster_means(values: ArrayLike, *, clusters: ArrayLike) -> Floats:
     """Return the mean of each cluster, in ascending order of its label; shape (clusters,).
 
     Episodes played by one trained policy are not independent evidence about the method: average them and treat the
@@ -206,12 +207,12 @@ def cluster_means(values: ArrayLike, *, clusters: ArrayLike) -> FloatArray:
     defined = ~np.isnan(numbers)
     total = np.bincount(index[defined], weights=numbers[defined], minlength=names.size)
     count = np.bincount(index[defined], minlength=names.size)
-    means: FloatArray = np.full(names.size, np.nan)
+    means: Floats = np.full(names.size, np.nan)
     return np.divide(total, count, out=means, where=count > 0)
 
 
 def _resampled(
-    samples: list[FloatArray],
+    samples: list[Floats],
     statistic: Callable[..., Any],
     paired: bool,
     level: float,
@@ -245,12 +246,12 @@ def _number(value: float, spec: str) -> str:
     return format(value, spec or (".4g" if abs(value) < 1000 else ".0f"))
 
 
-def _defined(sample: FloatArray, undefined: Undefined) -> FloatArray:
+def _defined(sample: Floats, undefined: Undefined) -> Floats:
     check_choice(undefined, "undefined", ("nan", "omit"))
     return sample[~np.isnan(sample)] if undefined == "omit" else sample
 
 
-def vector(values: ArrayLike, name: str) -> FloatArray:
+def vector(values: ArrayLike, name: str) -> Floats:
     """Return the values of the argument of that name as an array, which must have one axis."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -258,7 +259,7 @@ def vector(values: ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def _check_samples(samples: list[FloatArray], *, paired: bool) -> None:
+def _check_samples(samples: list[Floats], *, paired: bool) -> None:
     if not samples:
         raise ValueError("samples must hold at least one sample, got none")
     if paired and len({sample.size for sample in samples}) > 1:

@@ -9,15 +9,15 @@ published code measures something else than its text says, that is a switch; see
 """
 
 import copy
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.compilation import compile_kernels, copyto, rule
+from fair_envs.aliases import Columns, Flags, Floats, Ints
+from fair_envs.compilation import copyto, kernel, rule
 from fair_envs.interactions import PREFIX
 from fair_envs.metrics.populations import (
     EUCLIDEAN,
@@ -34,11 +34,8 @@ from fair_envs.metrics.populations import (
     furthest,
     opportunity,
 )
-from fair_envs.parameters import Count, Natural, Positive, Range, Weight, checked
+from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, checked
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Info = Mapping[str, NDArray[Any]]
 FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]
 
@@ -76,7 +73,7 @@ class Measure:
     """The value before the first step."""
 
     def __init__(self, lanes: int) -> None:
-        self.lanes = checked("lanes", lanes, Count)
+        self.lanes = checked("lanes", lanes, PositiveInt)
         self.value: Floats = np.full(self.lanes, self.blank)
         self.before: Floats = np.full(self.lanes, self.blank)
         self._names: tuple[str, ...] = ()  # of the columns that are read
@@ -87,7 +84,7 @@ class Measure:
     def __copy__(self) -> "Measure":
         return copy.deepcopy(self)
 
-    def update(self, info: Info) -> Floats:
+    def update(self, info: Columns) -> Floats:
         """Take in a step and return the value after it, fresh, shape (B,).
 
         Lanes that decided nothing (``fair_action`` -1: a reset) stay as they are.
@@ -120,14 +117,14 @@ class Measure:
         self.before = np.where(mask, self.blank, self.before)
         self.forget(mask)
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Take in a step and return the value after it, fresh, shape (B,)."""
         raise NotImplementedError
 
     def forget(self, mask: Flags) -> None:
         """Forget what was taken in of the masked lanes, shape (B,)."""
 
-    def _told(self, info: Info) -> Sequence[NDArray[Any]]:
+    def _told(self, info: Columns) -> Sequence[NDArray[Any]]:
         """Return the columns of ``info`` that are read, with the axis of lanes."""
         try:
             told = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
@@ -137,7 +134,7 @@ class Measure:
             told = self._looked_over(info)
         return [np.asarray(column)[np.newaxis] for column in told] if self._single else told
 
-    def _looked_over(self, info: Info) -> list[NDArray[Any]]:
+    def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
         """Return the columns as they are, of shapes that fit each other, which are remembered."""
         missing = [name for name in self._names if name not in info]
         if missing:
@@ -170,13 +167,13 @@ class FunctionMeasure(Measure):
         [0.5, 0.5]
     """
 
-    def __init__(self, lanes: int, function: Callable[[Info], ArrayLike]) -> None:
+    def __init__(self, lanes: int, function: Callable[[Columns], ArrayLike]) -> None:
         super().__init__(lanes)
         if not callable(function):
             raise ValueError(f"function must be a function of info, got {function!r}")
         self.function = function
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Return what the function says."""
         value = np.array(self.function(info), np.float64)
         if value.shape != (self.lanes,):
@@ -220,7 +217,7 @@ class OpportunityGap(Measure):
         *,
         groups: int = 2,
         window: int | None = 300,
-        qualified: Literal["feedback"] | ArrayLike | Callable[[Info], ArrayLike] = "feedback",
+        qualified: Literal["feedback"] | ArrayLike | Callable[[Columns], ArrayLike] = "feedback",
         feature: int = 0,
         scale: float | None = None,
         minimum: float = 0.0,
@@ -237,23 +234,24 @@ class OpportunityGap(Measure):
         self._names = column_names(
             "group", "action", {FEEDBACK: "feedback", BY_LEVEL: "features"}.get(source, "action")
         )
-        self._last_feature = checked("feature", feature, Natural) if source == BY_LEVEL else 0
+        self._last_feature = checked("feature", feature, NonNegativeInt) if source == BY_LEVEL else 0
         longest = table.shape[1] - 1 if scale is None else checked("scale", scale, Positive)
         settings = np.array(
-            [checked("minimum", minimum, Weight), undefined == "zero", source, self._last_feature, longest], np.float64
+            [checked("minimum", minimum, NonNegative), undefined == "zero", source, self._last_feature, longest],
+            np.float64,
         )
         self.counts: Floats = np.zeros((self.lanes, groups, 2))
         ring = np.zeros((self.lanes, room, 3))  # group, decision, weight
         self._seen = np.zeros(self.lanes, np.int64)
         self._state = (self.counts, ring, self._seen, settings, table)
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Take in a step and return the gap after it."""
         group, action, told = self._told(info)
         if self._qualified is not None:
             told = _shares("qualified", _said("qualified", self._qualified(info), action.shape))
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["take_people"](self._state, group, action, told, value)
+        odd = take_people(self._state, group, action, told, value)
         if odd >= 0:
             settings, table = self._state[3:]
             _check_groups(odd, group, action, self.counts.shape[1])
@@ -277,7 +275,7 @@ class OpportunityGap(Measure):
             raise ValueError(f"qualified must have shape {(self.lanes,)}, got {weight.shape}")
         _shares("qualified", weight[who != NOBODY])
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["suppose_person"](self._state, who, what, weight, value)
+        odd = suppose_person(self._state, who, what, weight, value)
         if odd >= 0:
             raise _no_member(odd, who, self.counts.shape[1])
         return value
@@ -318,7 +316,7 @@ class WindowDistance(Measure):
         groups: int,
         levels: int,
         window: int | None = 300,
-        level_of: int | Callable[[Info], ArrayLike] = 0,
+        level_of: int | Callable[[Columns], ArrayLike] = 0,
         scale: float | None = None,
         distance: Literal["wasserstein", "total_variation", "as_coded"] = "wasserstein",
         positions: ArrayLike | None = None,
@@ -330,7 +328,7 @@ class WindowDistance(Measure):
         groups, levels = checked("groups", groups, Several), checked("levels", levels, Several)
         self._level_of = level_of if callable(level_of) else None
         self._names = column_names("group", "action", "action" if callable(level_of) else "features")
-        self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, Natural)
+        self._last_feature = 0 if callable(level_of) else checked("level_of", level_of, NonNegativeInt)
         longest = levels - 1 if scale is None else checked("scale", scale, Positive)
         settings = np.array([kind, self._last_feature, 1 if callable(level_of) else longest], np.float64)
         place = ascending("positions", positions, levels)
@@ -339,7 +337,7 @@ class WindowDistance(Measure):
         self._seen = np.zeros(self.lanes, np.int64)
         self._state = (self.counts, ring, self._seen, settings, place)
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Take in a step and return the distance after it."""
         group, action, features = self._told(info)
         if self._level_of is not None:
@@ -347,7 +345,7 @@ class WindowDistance(Measure):
                 ..., np.newaxis
             ]
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["take_levels"](self._state, group, action, features, value)
+        odd = take_levels(self._state, group, action, features, value)
         if odd >= 0:
             _, column, scale = self._state[3]
             _check_groups(odd, group, action, self.counts.shape[1])
@@ -383,13 +381,13 @@ class _Totals(Measure):
         self._seen = np.zeros(self.lanes, np.int64)
         self._state = (self.totals, ring, self._seen)
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Take in a step and return the distance after it."""
         (amounts,) = self._told(info)
         if amounts.shape != self.totals.shape:
             raise ValueError(f"{self._names[0]} must have shape {self.totals.shape}, got {amounts.shape}")
         value: Floats = np.empty(self.lanes)
-        kernels()["take_amounts"](self._kind, self._state, amounts, value)
+        take_amounts(self._kind, self._state, amounts, value)
         return value
 
     def forget(self, mask: Flags) -> None:
@@ -429,7 +427,7 @@ class ShareDeviation(_Totals):
             raise ValueError(f"allocation must have shape {self.totals.shape}, got {amounts.shape}")
         choices = amounts.reshape(lanes, -1, individuals)
         value: Floats = np.empty(choices.shape[:2])
-        kernels()["suppose_amounts"](self._kind, self._state, choices, value)
+        suppose_amounts(self._kind, self._state, choices, value)
         return value.reshape(amounts.shape[:-1])
 
 
@@ -491,11 +489,11 @@ class VaccinationGap(Measure):
         self._names = column_names("group", "action", "feedback", "outcome")
         self.counts = np.zeros((self.lanes, checked("groups", groups, Several), 2), np.int64)
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Take in a step and return the gap after it."""
         told = self._told(info)
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["take_vaccines"](self.counts, self._effective, *told, value)
+        odd = take_vaccines(self.counts, self._effective, *told, value)
         if odd >= 0:
             _check_groups(odd, told[0], told[1], self.counts.shape[1])
         return value
@@ -508,7 +506,7 @@ class VaccinationGap(Measure):
         """
         who = _entries("group", group, self.lanes)
         value: Floats = np.empty(self.lanes)
-        odd = kernels()["suppose_vaccine"](self.counts, who, value)
+        odd = suppose_vaccine(self.counts, who, value)
         if odd >= 0:
             raise _no_member(odd, who, self.counts.shape[1])
         return value
@@ -555,12 +553,12 @@ class StateDistance(Measure):
         self.counts = np.zeros((self.lanes, groups, states), np.int64)
         self._seen = np.zeros((groups, states), np.int64)  # room for what a lane's decision saw
 
-    def measured(self, info: Info) -> Floats:
+    def measured(self, info: Columns) -> Floats:
         """Take in a step and return the distance after it."""
         group, action, features, outcome = self._told(info)
         counts, before = self.counts.copy(), self.value.copy()
         value: Floats = before.copy()
-        odd = kernels()["take_states"](
+        odd = take_states(
             self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
         )
         if odd >= 0:
@@ -605,212 +603,240 @@ def feature_of(features, b, m, k):  # type: ignore[no-untyped-def]
     return features[b, m, k]
 
 
-@functools.cache
-def kernels() -> Mapping[str, Callable[..., Any]]:
-    """Return the compiled loops over lanes and people.
-
-    Those that return something return the first lane in which somebody's group, level or state is none, or -1; nothing
-    is changed then.
-    """
-
-    @rule
-    def odd_group(group, action, groups):  # type: ignore[no-untyped-def]
-        for b in range(group.shape[0]):
-            for m in range(people_in(group)):
-                if told_of(action, b, m) >= 0 and not 0 <= told_of(group, b, m) < groups:
-                    return b
-        return -1
-
-    @rule
-    def odd_member(group, groups):  # type: ignore[no-untyped-def]
-        for b in range(group.shape[0]):
-            if not -1 <= group[b] < groups:
+@rule
+def odd_group(group, action, groups):  # type: ignore[no-untyped-def]
+    """Return the first lane in which somebody who is decided on is of no group, or -1."""
+    for b in range(group.shape[0]):
+        for m in range(people_in(group)):
+            if told_of(action, b, m) >= 0 and not 0 <= told_of(group, b, m) < groups:
                 return b
-        return -1
+    return -1
 
-    @rule
-    def level_of(features, b, m, column, scale):  # type: ignore[no-untyped-def]
-        return int(np.rint(feature_of(features, b, m, column) * scale))
 
-    @rule
-    def odd_level(features, action, column, scale, levels):  # type: ignore[no-untyped-def]
-        for b in range(action.shape[0]):
-            for m in range(people_in(action)):
-                if told_of(action, b, m) < 0:
-                    continue
-                level = feature_of(features, b, m, column) * scale
-                if not -0.5 < level < levels - 0.5:  # NaN too
-                    return b
-        return -1
+@rule
+def odd_member(group, groups):  # type: ignore[no-untyped-def]
+    """Return the first lane whose group is none, or -1."""
+    for b in range(group.shape[0]):
+        if not -1 <= group[b] < groups:
+            return b
+    return -1
 
-    @rule
-    def shift(counts, entry, sign):  # type: ignore[no-untyped-def]
-        counts[int(entry[0]), int(entry[1])] += sign * entry[2]
 
-    def take_people(state, group, action, told, value):  # type: ignore[no-untyped-def]
-        counts, ring, seen, settings, table = state
-        minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
-        window = ring.shape[1]
-        odd = odd_group(group, action, counts.shape[1])
-        if odd < 0 and source == BY_LEVEL:
-            odd = odd_level(told, action, column, scale, table.shape[1])
-        if odd >= 0:
-            return odd
-        for b in range(value.shape[0]):
-            for m in range(people_in(group)):
-                decision, g = told_of(action, b, m), int(told_of(group, b, m))
-                if decision < 0:
-                    continue
-                if source == FEEDBACK:
-                    weight = 1.0 if told_of(told, b, m) == 1 else 0.0
-                elif source == BY_LEVEL:
-                    weight = table[g, level_of(told, b, m, column, scale)]
-                else:
-                    weight = np.rint(told_of(told, b, m) / GRAIN) * GRAIN
-                if window > 0:
-                    entry = ring[b, seen[b] % window]
-                    if seen[b] >= window:
-                        shift(counts[b], entry, -1.0)
-                    entry[0], entry[1], entry[2] = g, 1.0 if decision == 1 else 0.0, weight
-                counts[b, g, 1 if decision == 1 else 0] += weight
-                seen[b] += 1
+@rule
+def level_of(features, b, m, column, scale):  # type: ignore[no-untyped-def]
+    """Return somebody's level: a feature times the scale, rounded."""
+    return int(np.rint(feature_of(features, b, m, column) * scale))
+
+
+@rule
+def odd_level(features, action, column, scale, levels):  # type: ignore[no-untyped-def]
+    """Return the first lane in which the level of somebody who is decided on is out of range, or -1."""
+    for b in range(action.shape[0]):
+        for m in range(people_in(action)):
+            if told_of(action, b, m) < 0:
+                continue
+            level = feature_of(features, b, m, column) * scale
+            if not -0.5 < level < levels - 0.5:  # NaN too
+                return b
+    return -1
+
+
+@rule
+def shift(counts, entry, sign):  # type: ignore[no-untyped-def]
+    """Add an entry of the window to the counts, or take it off (sign -1)."""
+    counts[int(entry[0]), int(entry[1])] += sign * entry[2]
+
+
+@kernel
+def take_people(state, group, action, told, value):  # type: ignore[no-untyped-def]
+    """Count the decisions of a step by group; write the gap of equal opportunity of each lane."""
+    counts, ring, seen, settings, table = state
+    minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
+    window = ring.shape[1]
+    odd = odd_group(group, action, counts.shape[1])
+    if odd < 0 and source == BY_LEVEL:
+        odd = odd_level(told, action, column, scale, table.shape[1])
+    if odd >= 0:
+        return odd
+    for b in range(value.shape[0]):
+        for m in range(people_in(group)):
+            decision, g = told_of(action, b, m), int(told_of(group, b, m))
+            if decision < 0:
+                continue
+            if source == FEEDBACK:
+                weight = 1.0 if told_of(told, b, m) == 1 else 0.0
+            elif source == BY_LEVEL:
+                weight = table[g, level_of(told, b, m, column, scale)]
+            else:
+                weight = np.rint(told_of(told, b, m) / GRAIN) * GRAIN
+            if window > 0:
+                entry = ring[b, seen[b] % window]
+                if seen[b] >= window:
+                    shift(counts[b], entry, -1.0)
+                entry[0], entry[1], entry[2] = g, 1.0 if decision == 1 else 0.0, weight
+            counts[b, g, 1 if decision == 1 else 0] += weight
+            seen[b] += 1
+        value[b] = opportunity(counts[b], minimum, zero)
+    return -1
+
+
+@kernel
+def suppose_person(state, group, action, weight, value):  # type: ignore[no-untyped-def]
+    """Write the gap that one more decision in each lane would give, without counting it."""
+    counts, ring, seen, settings, _ = state
+    minimum, zero, window = settings[0], settings[1] > 0, ring.shape[1]
+    odd = odd_member(group, counts.shape[1])
+    if odd >= 0:
+        return odd
+    for b in range(value.shape[0]):
+        g, decision = group[b], 1 if action[b] == 1 else 0
+        if g < 0:
             value[b] = opportunity(counts[b], minimum, zero)
-        return -1
+            continue
+        after = counts[b].copy()  # a question changes nothing, whatever is asked
+        if window > 0 and seen[b] >= window:
+            shift(after, ring[b, seen[b] % window], -1.0)
+        after[g, decision] += np.rint(weight[b] / GRAIN) * GRAIN
+        value[b] = opportunity(after, minimum, zero)
+    return -1
 
-    def suppose_person(state, group, action, weight, value):  # type: ignore[no-untyped-def]
-        counts, ring, seen, settings, _ = state
-        minimum, zero, window = settings[0], settings[1] > 0, ring.shape[1]
-        odd = odd_member(group, counts.shape[1])
-        if odd >= 0:
-            return odd
-        for b in range(value.shape[0]):
-            g, decision = group[b], 1 if action[b] == 1 else 0
-            if g < 0:
-                value[b] = opportunity(counts[b], minimum, zero)
+
+@kernel
+def take_levels(state, group, action, features, value):  # type: ignore[no-untyped-def]
+    """Count the levels of the people of a step by group; write the distance between the groups' levels."""
+    counts, ring, seen, settings, positions = state
+    kind, column, scale = int(settings[0]), int(settings[1]), settings[2]
+    window = ring.shape[1]
+    odd = odd_group(group, action, counts.shape[1])
+    if odd < 0:
+        odd = odd_level(features, action, column, scale, counts.shape[2])
+    if odd >= 0:
+        return odd
+    for b in range(value.shape[0]):
+        for m in range(people_in(group)):
+            if told_of(action, b, m) < 0:
                 continue
-            after = counts[b].copy()  # a question changes nothing, whatever is asked
+            g, level = int(told_of(group, b, m)), level_of(features, b, m, column, scale)
+            if window > 0:
+                entry = ring[b, seen[b] % window]
+                if seen[b] >= window:
+                    counts[b, entry[0], entry[1]] -= 1
+                entry[0], entry[1] = g, level
+            counts[b, g, level] += 1
+            seen[b] += 1
+        value[b] = furthest(kind, counts[b], positions)
+    return -1
+
+
+@rule
+def add_totals(totals, entry, sign):  # type: ignore[no-untyped-def]
+    """Add an entry of the window to the totals, times a sign."""
+    for k in range(totals.shape[0]):
+        totals[k] += sign * entry[k]
+
+
+@kernel
+def take_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+    """Add the amounts of a step to the totals; write how far their shares are from equal ones."""
+    totals, ring, seen = state
+    window = ring.shape[1]
+    for b in range(value.shape[0]):
+        if amounts[b].min() >= 0:
+            if window > 0:
+                entry = ring[b, seen[b] % window]
+                if seen[b] >= window:
+                    add_totals(totals[b], entry, -1.0)
+                copyto(entry, amounts[b])
+            add_totals(totals[b], amounts[b], 1.0)
+            seen[b] += 1
+        value[b] = from_equal(kind, totals[b], totals[b].sum())
+
+
+@kernel
+def suppose_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+    """Write how far the shares would be from equal ones after each of several amounts, (B, n)."""
+    totals, ring, seen = state
+    window = ring.shape[1]
+    for b in range(value.shape[0]):
+        for n in range(value.shape[1]):
+            after = totals[b].copy()  # taking back what is no whole number would leave a rounding
             if window > 0 and seen[b] >= window:
-                shift(after, ring[b, seen[b] % window], -1.0)
-            after[g, decision] += np.rint(weight[b] / GRAIN) * GRAIN
-            value[b] = opportunity(after, minimum, zero)
-        return -1
+                add_totals(after, ring[b, seen[b] % window], -1.0)
+            add_totals(after, amounts[b, n], 1.0)
+            value[b, n] = from_equal(kind, after, after.sum())
 
-    def take_levels(state, group, action, features, value):  # type: ignore[no-untyped-def]
-        counts, ring, seen, settings, positions = state
-        kind, column, scale = int(settings[0]), int(settings[1]), settings[2]
-        window = ring.shape[1]
-        odd = odd_group(group, action, counts.shape[1])
-        if odd < 0:
-            odd = odd_level(features, action, column, scale, counts.shape[2])
-        if odd >= 0:
-            return odd
-        for b in range(value.shape[0]):
-            for m in range(people_in(group)):
-                if told_of(action, b, m) < 0:
-                    continue
-                g, level = int(told_of(group, b, m)), level_of(features, b, m, column, scale)
-                if window > 0:
-                    entry = ring[b, seen[b] % window]
-                    if seen[b] >= window:
-                        counts[b, entry[0], entry[1]] -= 1
-                    entry[0], entry[1] = g, level
-                counts[b, g, level] += 1
-                seen[b] += 1
-            value[b] = furthest(kind, counts[b], positions)
-        return -1
 
-    @rule
-    def add_totals(totals, entry, sign):  # type: ignore[no-untyped-def]
-        for k in range(totals.shape[0]):
-            totals[k] += sign * entry[k]
-
-    def take_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
-        totals, ring, seen = state
-        window = ring.shape[1]
-        for b in range(value.shape[0]):
-            if amounts[b].min() >= 0:
-                if window > 0:
-                    entry = ring[b, seen[b] % window]
-                    if seen[b] >= window:
-                        add_totals(totals[b], entry, -1.0)
-                    copyto(entry, amounts[b])
-                add_totals(totals[b], amounts[b], 1.0)
-                seen[b] += 1
-            value[b] = from_equal(kind, totals[b], totals[b].sum())
-
-    def suppose_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
-        totals, ring, seen = state
-        window = ring.shape[1]
-        for b in range(value.shape[0]):
-            for n in range(value.shape[1]):
-                after = totals[b].copy()  # taking back what is no whole number would leave a rounding
-                if window > 0 and seen[b] >= window:
-                    add_totals(after, ring[b, seen[b] % window], -1.0)
-                add_totals(after, amounts[b, n], 1.0)
-                value[b, n] = from_equal(kind, after, after.sum())
-
-    def take_vaccines(counts, effective, group, action, feedback, outcome, value):  # type: ignore[no-untyped-def]
-        odd = odd_group(group, action, counts.shape[1])
-        if odd >= 0:
-            return odd
-        for b in range(value.shape[0]):
-            for m in range(people_in(group)):
-                decision = told_of(action, b, m)
-                if decision < 0:
-                    continue
-                g = int(told_of(group, b, m))
-                if decision == 1 and (not effective or told_of(feedback, b, m) == 1):
-                    counts[b, g, 0] += 1
-                if told_of(outcome, b, m) == -1:
-                    counts[b, g, 1] += 1
-            value[b] = coverage(counts[b])
-        return -1
-
-    def suppose_vaccine(counts, group, value):  # type: ignore[no-untyped-def]
-        odd = odd_member(group, counts.shape[1])
-        if odd >= 0:
-            return odd
-        for b in range(value.shape[0]):
-            after = counts[b].copy()
-            if group[b] >= 0:
-                after[group[b], 0] += 1
-            value[b] = coverage(after)
-        return -1
-
-    @rule
-    def state_before(features, b, m, states):  # type: ignore[no-untyped-def]
-        for state in range(states):
-            if feature_of(features, b, m, state) > 0.5:
-                return state
-        return -1
-
-    @rule
-    def state_after(state, decision, outcome):  # type: ignore[no-untyped-def]
-        if decision == 1 and state == SUSCEPTIBLE:
-            return RECOVERED
-        if outcome == -1:
-            return INFECTED
-        return RECOVERED if outcome == 1 else state
-
-    def take_states(kind, positions, counts, group, action, features, outcome, seen, before, value):  # type: ignore[no-untyped-def]
-        groups, states = counts.shape[1], counts.shape[2]
-        for b in range(value.shape[0]):
-            if told_of(action, b, 0) < 0:  # a reset
+@kernel
+def take_vaccines(counts, effective, group, action, feedback, outcome, value):  # type: ignore[no-untyped-def]
+    """Count vaccinations and infections of a step by group; write the gap between their quotients."""
+    odd = odd_group(group, action, counts.shape[1])
+    if odd >= 0:
+        return odd
+    for b in range(value.shape[0]):
+        for m in range(people_in(group)):
+            decision = told_of(action, b, m)
+            if decision < 0:
                 continue
-            seen[:] = 0
-            counts[b] = 0
-            for m in range(people_in(group)):
-                g, state = int(told_of(group, b, m)), state_before(features, b, m, states)
-                if not 0 <= g < groups or state < 0:
-                    return b
-                seen[g, state] += 1
-                counts[b, g, state_after(state, told_of(action, b, m), told_of(outcome, b, m))] += 1
-            before[b] = furthest(kind, seen, positions)
-            value[b] = furthest(kind, counts[b], positions)
-        return -1
+            g = int(told_of(group, b, m))
+            if decision == 1 and (not effective or told_of(feedback, b, m) == 1):
+                counts[b, g, 0] += 1
+            if told_of(outcome, b, m) == -1:
+                counts[b, g, 1] += 1
+        value[b] = coverage(counts[b])
+    return -1
 
-    loops = (take_people, suppose_person, take_levels, take_amounts, suppose_amounts)
-    return compile_kernels(Measure, *loops, take_vaccines, suppose_vaccine, take_states)
+
+@kernel
+def suppose_vaccine(counts, group, value):  # type: ignore[no-untyped-def]
+    """Write the gap that one more vaccination in each lane would give, without counting it."""
+    odd = odd_member(group, counts.shape[1])
+    if odd >= 0:
+        return odd
+    for b in range(value.shape[0]):
+        after = counts[b].copy()
+        if group[b] >= 0:
+            after[group[b], 0] += 1
+        value[b] = coverage(after)
+    return -1
+
+
+@rule
+def state_before(features, b, m, states):  # type: ignore[no-untyped-def]
+    """Return somebody's state before the step: the first state whose feature is 1, or -1."""
+    for state in range(states):
+        if feature_of(features, b, m, state) > 0.5:
+            return state
+    return -1
+
+
+@rule
+def state_after(state, decision, outcome):  # type: ignore[no-untyped-def]
+    """Return somebody's state after the step."""
+    if decision == 1 and state == SUSCEPTIBLE:
+        return RECOVERED
+    if outcome == -1:
+        return INFECTED
+    return RECOVERED if outcome == 1 else state
+
+
+@kernel
+def take_states(kind, positions, counts, group, action, features, outcome, seen, before, value):  # type: ignore[no-untyped-def]
+    """Count the states of a step by group; write the distance between the groups' states before and after it."""
+    groups, states = counts.shape[1], counts.shape[2]
+    for b in range(value.shape[0]):
+        if told_of(action, b, 0) < 0:  # a reset
+            continue
+        seen[:] = 0
+        counts[b] = 0
+        for m in range(people_in(group)):
+            g, state = int(told_of(group, b, m)), state_before(features, b, m, states)
+            if not 0 <= g < groups or state < 0:
+                return b
+            seen[g, state] += 1
+            counts[b, g, state_after(state, told_of(action, b, m), told_of(outcome, b, m))] += 1
+        before[b] = furthest(kind, seen, positions)
+        value[b] = furthest(kind, counts[b], positions)
+    return -1
 
 
 # Checks of arguments --------------------------------------------------------------------------------------------------
@@ -823,7 +849,7 @@ def column_names(*names: str) -> tuple[str, ...]:
 
 def _room(window: int | None) -> int:
     """Return how many entries a window keeps; 0: everything counts, and nothing is kept."""
-    return 0 if window is None else int(checked("window", window, Count))
+    return 0 if window is None else int(checked("window", window, PositiveInt))
 
 
 def _probabilities(qualified: Any, groups: int) -> Floats:
@@ -846,7 +872,7 @@ def _shares(name: str, given: ArrayLike) -> Floats:
     return shares
 
 
-def _entries(name: str, given: ArrayLike, lanes: int) -> NDArray[np.int64]:
+def _entries(name: str, given: ArrayLike, lanes: int) -> Ints:
     """Return one integer for each lane."""
     entries = np.asarray(given)
     if entries.shape != (lanes,):
@@ -895,7 +921,7 @@ def _no_state(lane: int, features: NDArray[Any], states: int) -> ValueError:
     return ValueError(f"fair_features must say one of the first {states} states by a 1, got {odd} in lane {lane}")
 
 
-def _no_member(lane: int, group: NDArray[np.int64], groups: int) -> ValueError:
+def _no_member(lane: int, group: Ints, groups: int) -> ValueError:
     """Return the error of a lane in which a group that was asked about is none."""
     return ValueError(f"group must be between {NOBODY} and {groups - 1}, got {group[lane]} in lane {lane}")
 

@@ -9,10 +9,9 @@ from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from fair_envs.aliases import Flags, Floats, Ints
 
 LATTICE = 100  # weights at most, where the caller does not say
 
@@ -45,7 +44,7 @@ def front(points: ArrayLike) -> Floats:
     return best[np.lexsort(best.T[::-1])]
 
 
-def ranks(points: ArrayLike) -> NDArray[np.int64]:
+def ranks(points: ArrayLike) -> Ints:
     """Return each point's rank: 0 is non-dominated, 1 is when those of rank 0 are taken away, and so on."""
     rows = as_points(points)
     if not len(rows):

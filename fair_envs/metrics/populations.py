@@ -6,17 +6,15 @@ What carries the name of published code is what the code of Hu, Lear and Zhang (
 their text; it is here to reproduce their figures, not to assess anything.
 """
 
-import functools
-from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fair_envs.compilation import compile_kernels, rule
-from fair_envs.parameters import Weight, checked
+from fair_envs.aliases import Floats
+from fair_envs.compilation import kernel, rule
+from fair_envs.parameters import NonNegative, checked
 
-Floats = NDArray[np.float64]
 Undefined = Literal["nan", "zero"]
 
 # How compiled code compares the counts of two groups
@@ -159,31 +157,32 @@ def coverage(counts):  # type: ignore[no-untyped-def]
     return high - low
 
 
-class _Loops:
-    """Stands for this file where compiled loops are kept on disk."""
+@kernel
+def between(kind, p, q, positions, out):  # type: ignore[no-untyped-def]
+    """Write the distance of each pair of distributions, shape (n,)."""
+    for n in range(out.shape[0]):
+        out[n] = counts_apart(kind, p[n], q[n], positions)
 
 
-@functools.cache
-def kernels() -> Mapping[str, Callable[..., Any]]:
-    """Return the compiled loops over what the leading axes stand for."""
+@kernel
+def split(kind, totals, whole, out):  # type: ignore[no-untyped-def]
+    """Write how far each row of shares is from equal ones, shape (n,)."""
+    for n in range(out.shape[0]):
+        out[n] = from_equal(kind, totals[n], whole[n])
 
-    def between(kind, p, q, positions, out):  # type: ignore[no-untyped-def]
-        for n in range(out.shape[0]):
-            out[n] = counts_apart(kind, p[n], q[n], positions)
 
-    def split(kind, totals, whole, out):  # type: ignore[no-untyped-def]
-        for n in range(out.shape[0]):
-            out[n] = from_equal(kind, totals[n], whole[n])
+@kernel
+def rates_apart(counts, minimum, zero, out):  # type: ignore[no-untyped-def]
+    """Write the gap of equal opportunity of each row of counts, shape (n,)."""
+    for n in range(out.shape[0]):
+        out[n] = opportunity(counts[n], minimum, zero)
 
-    def rates_apart(counts, minimum, zero, out):  # type: ignore[no-untyped-def]
-        for n in range(out.shape[0]):
-            out[n] = opportunity(counts[n], minimum, zero)
 
-    def covered_apart(counts, out):  # type: ignore[no-untyped-def]
-        for n in range(out.shape[0]):
-            out[n] = coverage(counts[n])
-
-    return compile_kernels(_Loops, between, split, rates_apart, covered_apart)
+@kernel
+def covered_apart(counts, out):  # type: ignore[no-untyped-def]
+    """Write the gap of vaccinations per new infection of each row of counts, shape (n,)."""
+    for n in range(out.shape[0]):
+        out[n] = coverage(counts[n])
 
 
 # Functions ------------------------------------------------------------------------------------------------------------
@@ -327,7 +326,7 @@ def opportunity_gap(counts: ArrayLike, *, minimum: float = 0.0, undefined: Undef
     zero = checked("undefined", undefined, Undefined) == "zero"
     tables = _tables(counts)
     out: Floats = np.empty(len(tables[0]))
-    kernels()["rates_apart"](tables[0], checked("minimum", minimum, Weight), zero, out)
+    rates_apart(tables[0], checked("minimum", minimum, NonNegative), zero, out)
     return out.reshape(tables[1])[()]
 
 
@@ -350,7 +349,7 @@ def vaccination_gap(vaccinated: ArrayLike, infected: ArrayLike) -> Any:
         raise ValueError(f"infected must have the shape of vaccinated, {each.shape}, got {fallen.shape}")
     counts, shape = _tables(np.stack([each, fallen], axis=-1))
     out: Floats = np.empty(len(counts))
-    kernels()["covered_apart"](counts, out)
+    covered_apart(counts, out)
     return out.reshape(shape)[()]
 
 
@@ -408,7 +407,7 @@ def _between(kind: int, p: ArrayLike, q: ArrayLike, levels: ArrayLike | None) ->
     one, other = np.broadcast_arrays(one, other)
     rows = [np.array(side).reshape(-1, side.shape[-1]) for side in (one, other)]
     out: Floats = np.empty(len(rows[0]))
-    kernels()["between"](kind, *rows, ascending("levels", levels, one.shape[-1]), out)
+    between(kind, *rows, ascending("levels", levels, one.shape[-1]), out)
     return out.reshape(one.shape[:-1])[()]
 
 
@@ -416,7 +415,7 @@ def _split(kind: int, totals: ArrayLike, whole: ArrayLike | None) -> Any:
     each = _counts("totals", totals)
     of = each.sum(axis=-1) if whole is None else _whole(whole, each.shape[:-1])
     out: Floats = np.empty(of.size)
-    kernels()["split"](kind, each.reshape(-1, each.shape[-1]), of.reshape(-1), out)
+    split(kind, each.reshape(-1, each.shape[-1]), of.reshape(-1), out)
     return out.reshape(of.shape)[()]
 
 

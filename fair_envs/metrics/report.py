@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fair_envs.aliases import Floats
 from fair_envs.metrics import welfare
 from fair_envs.metrics.intervals import Estimate, Method, cluster_means, mean_interval
 from fair_envs.metrics.returns import (
@@ -24,8 +25,7 @@ from fair_envs.metrics.returns import (
     sensitive_returns,
 )
 
-FloatArray = NDArray[np.float64]
-_Measure = Callable[..., dict[str, FloatArray]]  # called with a form; gives one series per tag, such as "[red]"
+_Measure = Callable[..., dict[str, Floats]]  # called with a form; gives one series per tag, such as "[red]"
 
 _REPORTED: tuple[Form, ...] = ("sum", "difference", "ratio", "mean_ratio")
 WELFARE = (
@@ -139,7 +139,7 @@ def fairness_series(
     factual: Returns | None = None,
     reference: MaxAbs | None = None,
     floor: float = 1.0,
-) -> dict[str, FloatArray]:
+) -> dict[str, Floats]:
     """Return every notion, one number per episode, under the names of `fairness_report`.
 
     For box plots, and for statistics of one's own such as the paired difference of two methods over seeds.
@@ -158,7 +158,7 @@ def fairness_series(
     return series | {measure.__name__: measure(returns.values) for measure in WELFARE}
 
 
-def _forms(notion: str, measure: _Measure, scale: float | None) -> dict[str, FloatArray]:
+def _forms(notion: str, measure: _Measure, scale: float | None) -> dict[str, Floats]:
     """Return the series of one notion in all reported forms."""
     series = {}
     for form in _REPORTED:
@@ -172,26 +172,26 @@ def _forms(notion: str, measure: _Measure, scale: float | None) -> dict[str, Flo
     return series
 
 
-def _parity(returns: Returns, **options: Any) -> dict[str, FloatArray]:
+def _parity(returns: Returns, **options: Any) -> dict[str, Floats]:
     return {"": demographic_parity(returns, **options)}
 
 
-def _conditional(returns: Returns, **options: Any) -> dict[str, FloatArray]:
+def _conditional(returns: Returns, **options: Any) -> dict[str, Floats]:
     return {f"[{label}]": values for label, values in conditional_parity(returns, **options).items()}
 
 
-def _counterfactual(factual: Returns, counterfactual: Returns, **options: Any) -> dict[str, FloatArray]:
+def _counterfactual(factual: Returns, counterfactual: Returns, **options: Any) -> dict[str, Floats]:
     return {"": counterfactual_fairness(factual, counterfactual, **options)}
 
 
-def _cells(returns: Returns, sensitive: Group, legitimate: str | Sequence[str] | None) -> dict[str, FloatArray]:
+def _cells(returns: Returns, sensitive: Group, legitimate: str | Sequence[str] | None) -> dict[str, Floats]:
     """Return the mean returns of the sensitive group and of the others, within each value of the factors."""
     names = [] if legitimate is None else [legitimate] if isinstance(legitimate, str) else list(legitimate)
     marked = {"in the group": returns.members(sensitive), **{name: returns.attribute(name) for name in names}}
     return group_returns(Returns(returns.values, attributes=marked), by=list(marked))
 
 
-def _units(values: FloatArray, clusters: ArrayLike | None) -> FloatArray:
+def _units(values: Floats, clusters: ArrayLike | None) -> Floats:
     return values if clusters is None else cluster_means(values, clusters=clusters)
 
 

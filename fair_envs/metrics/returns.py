@@ -32,6 +32,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.metrics.intervals import (
     METHODS,
     Estimate,
@@ -43,8 +44,6 @@ from fair_envs.metrics.intervals import (
     vector,
 )
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Code = int | str
 Group = str | Mapping[str, Code]
 Form = Literal["sum", "difference", "total", "ratio", "mean_ratio"]
@@ -68,7 +67,7 @@ class Returns:
         Returns(2 episodes, 2 agents, attributes: sensitive, preference)
     """
 
-    values: FloatArray
+    values: Floats
     attributes: Mapping[str, NDArray[Any]]
 
     def __init__(self, values: ArrayLike, *, attributes: Mapping[str, ArrayLike] | None = None) -> None:
@@ -93,7 +92,7 @@ class Returns:
             raise ValueError(f"attribute must be one of {', '.join(self.attributes) or 'none'}, got {name!r}")
         return self.attributes[name]
 
-    def members(self, group: Group) -> BoolArray:
+    def members(self, group: Group) -> Flags:
         """Return which agents belong to a group, shape (episodes, agents).
 
         Args:
@@ -132,7 +131,7 @@ class Returns:
 
 def demographic_parity(
     returns: Returns, *, sensitive: Group = "sensitive", form: Form = "sum", floor: float = 1.0
-) -> FloatArray:
+) -> Floats:
     r"""Return demographic parity of each episode, shape (episodes,): 0 is parity.
 
     The definition sums E[R(x)] - E[R(y)] over the pairs of an agent x with the attribute and an agent y without it
@@ -160,7 +159,7 @@ def conditional_parity(
     legitimate: str | Sequence[str] = "preference",
     form: Form = "sum",
     floor: float = 1.0,
-) -> dict[str, FloatArray]:
+) -> dict[str, Floats]:
     """Return conditional statistical parity: demographic parity within each value of the legitimate factor.
 
     Args:
@@ -189,7 +188,7 @@ def counterfactual_fairness(
     sensitive: Group = "sensitive",
     form: Form = "sum",
     floor: float = 1.0,
-) -> FloatArray:
+) -> Floats:
     """Return counterfactual fairness of each pair of episodes, shape (episodes,): 0 is fair.
 
     The definition sums, over the agents with the attribute, E[R] - E[R of the same agent with the attribute flipped,
@@ -218,7 +217,7 @@ def counterfactual_fairness(
     return _disparity(sums, form, floor)
 
 
-def disparity_ratio(without: ArrayLike, having: ArrayLike, *, floor: float = 1.0) -> FloatArray:
+def disparity_ratio(without: ArrayLike, having: ArrayLike, *, floor: float = 1.0) -> Floats:
     """Return (without - with) / max(without + with, floor) of the totals of two groups (fair-PPO's evaluation).
 
     -1 to 1 for returns of at least 0: 0 is parity, 1 means that agents with the attribute earn nothing, and 1/3 that
@@ -236,7 +235,7 @@ def disparity_ratio(without: ArrayLike, having: ArrayLike, *, floor: float = 1.0
     return _divide(one - other, np.maximum(one + other, floor))
 
 
-def group_returns(returns: Returns, *, by: str | Sequence[str]) -> dict[str, FloatArray]:
+def group_returns(returns: Returns, *, by: str | Sequence[str]) -> dict[str, Floats]:
     """Return the mean return per agent of each group, one number per episode, shape (episodes,).
 
     Groups are the values of the attribute `by`, or the combinations of values of several attributes that occur. NaN in
@@ -245,7 +244,7 @@ def group_returns(returns: Returns, *, by: str | Sequence[str]) -> dict[str, Flo
     return {label: _group_mean(returns, members) for label, members in _groups(returns, by)}
 
 
-def sensitive_returns(returns: Returns, *, sensitive: Group = "sensitive") -> dict[str, FloatArray]:
+def sensitive_returns(returns: Returns, *, sensitive: Group = "sensitive") -> dict[str, Floats]:
     """Return the mean return per agent `without` and `with` the attribute, each of shape (episodes,)."""
     having = returns.members(sensitive)
     return {"without": _group_mean(returns, ~having), "with": _group_mean(returns, having)}
@@ -332,7 +331,7 @@ def max_abs(
     )
 
 
-def scale_by_max_abs(values: ArrayLike, *, reference: Iterable[ArrayLike]) -> FloatArray:
+def scale_by_max_abs(values: ArrayLike, *, reference: Iterable[ArrayLike]) -> Floats:
     """Return values divided by the largest absolute value in `reference`: -1 to 1 within that set.
 
     The number can shrink merely because all returns shrink; read it beside the ratio.
@@ -345,7 +344,7 @@ def scale_by_max_abs(values: ArrayLike, *, reference: Iterable[ArrayLike]) -> Fl
     return _divide(np.asarray(values, dtype=np.float64), np.asarray(_largest_absolute(reference)))
 
 
-def price_of_fairness(fair: ArrayLike, classic: ArrayLike) -> FloatArray:
+def price_of_fairness(fair: ArrayLike, classic: ArrayLike) -> Floats:
     """Return 100 * (fair - classic) / classic in percent: negative is a loss, 0 is no price; NaN if classic is 0.
 
     With a negative classic return the sign means the opposite.
@@ -430,13 +429,13 @@ def group_prices(
 class _Sums(NamedTuple):
     """Totals and sizes of two groups in each episode; every field has shape (episodes,)."""
 
-    total_without: FloatArray
-    total_with: FloatArray
-    size_without: NDArray[np.int64]
-    size_with: NDArray[np.int64]
+    total_without: Floats
+    total_with: Floats
+    size_without: Ints
+    size_with: Ints
 
 
-def _parity(returns: Returns, counted: BoolArray, *, sensitive: Group, form: Form, floor: float) -> FloatArray:
+def _parity(returns: Returns, counted: Flags, *, sensitive: Group, form: Form, floor: float) -> Floats:
     having = returns.members(sensitive)
     if form == "sum":
         profile = _profile(returns, ignored=_criteria(returns, sensitive).keys())
@@ -444,7 +443,7 @@ def _parity(returns: Returns, counted: BoolArray, *, sensitive: Group, form: For
     return _disparity(_sums(returns.values, having & counted, ~having & counted), form, floor)
 
 
-def _sums(values: FloatArray, having: BoolArray, lacking: BoolArray) -> _Sums:
+def _sums(values: Floats, having: Flags, lacking: Flags) -> _Sums:
     return _Sums(
         total_without=np.sum(values, axis=1, where=lacking),
         total_with=np.sum(values, axis=1, where=having),
@@ -453,7 +452,7 @@ def _sums(values: FloatArray, having: BoolArray, lacking: BoolArray) -> _Sums:
     )
 
 
-def _disparity(sums: _Sums, form: Form, floor: float) -> FloatArray:
+def _disparity(sums: _Sums, form: Form, floor: float) -> Floats:
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     mean_without = _divide(sums.total_without, sums.size_without)
@@ -470,7 +469,7 @@ def _disparity(sums: _Sums, form: Form, floor: float) -> FloatArray:
     return np.where(np.isnan(difference), np.nan, total)
 
 
-def _pair_sum(values: FloatArray, having: BoolArray, lacking: BoolArray, profile: NDArray[np.int64]) -> FloatArray:
+def _pair_sum(values: Floats, having: Flags, lacking: Flags, profile: Ints) -> Floats:
     """Return the sum of R(x) - R(y) over pairs of equal profile, shape (episodes,).
 
     Equal agents, with totals T and sizes n, add n(without) T(with) - n(with) T(without): O(agents), not squared.
@@ -479,7 +478,7 @@ def _pair_sum(values: FloatArray, having: BoolArray, lacking: BoolArray, profile
     episode = np.arange(episodes)[:, None]
     cells, cell = np.unique((profile * episodes + episode).ravel(), return_inverse=True)
 
-    def total(weights: NDArray[Any]) -> FloatArray:
+    def total(weights: NDArray[Any]) -> Floats:
         return np.asarray(np.bincount(cell, weights=weights.ravel(), minlength=cells.size), dtype=np.float64)
 
     size_with, size_without = total(having), total(lacking)
@@ -489,7 +488,7 @@ def _pair_sum(values: FloatArray, having: BoolArray, lacking: BoolArray, profile
     return np.where(pairs > 0, summed, np.nan)
 
 
-def _profile(returns: Returns, *, ignored: Iterable[str]) -> NDArray[np.int64]:
+def _profile(returns: Returns, *, ignored: Iterable[str]) -> Ints:
     """Return one number for each combination of the attributes that are not ignored, shape (episodes, agents)."""
     skipped = set(ignored)
     profile = np.zeros(returns.values.shape, dtype=np.int64)
@@ -499,13 +498,13 @@ def _profile(returns: Returns, *, ignored: Iterable[str]) -> NDArray[np.int64]:
     return profile
 
 
-def _numbered(codes: NDArray[Any]) -> NDArray[np.int64]:
+def _numbered(codes: NDArray[Any]) -> Ints:
     """Return the rank of each code among those that occur, same shape."""
     _, index = np.unique(codes, return_inverse=True)
     return np.asarray(index, dtype=np.int64).reshape(codes.shape)
 
 
-def _groups(returns: Returns, by: str | Sequence[str]) -> list[tuple[str, BoolArray]]:
+def _groups(returns: Returns, by: str | Sequence[str]) -> list[tuple[str, Flags]]:
     """Return label and members, shape (episodes, agents), of each combination of values that occurs."""
     groups = [("", np.ones(returns.values.shape, dtype=np.bool_))]
     for name in _names(by):
@@ -518,17 +517,17 @@ def _groups(returns: Returns, by: str | Sequence[str]) -> list[tuple[str, BoolAr
     return [(label, members) for label, members in groups if members.any()]
 
 
-def _group_mean(returns: Returns, members: BoolArray) -> FloatArray:
+def _group_mean(returns: Returns, members: Flags) -> Floats:
     return _divide(np.sum(returns.values, axis=1, where=members), members.sum(axis=1))
 
 
 # Arithmetic that knows the undefined --------------------------------------------------------------------------------
 
 
-def _divide(numerator: FloatArray, denominator: NDArray[Any]) -> FloatArray:
+def _divide(numerator: Floats, denominator: NDArray[Any]) -> Floats:
     """Return the quotient, NaN where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
-    quotient: FloatArray = np.full(shape, np.nan)
+    quotient: Floats = np.full(shape, np.nan)
     np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
     return quotient
 
@@ -540,25 +539,25 @@ def _largest_absolute(arrays: Iterable[ArrayLike]) -> float:
     return float(defined.max()) if defined.size else float("nan")
 
 
-def _mean_of_defined(values: FloatArray, axis: int) -> FloatArray:
+def _mean_of_defined(values: Floats, axis: int) -> Floats:
     defined = ~np.isnan(values)
     return _divide(np.sum(values, axis=axis, where=defined), defined.sum(axis=axis))
 
 
-def _largest_gap(*columns: FloatArray, axis: int) -> FloatArray:
+def _largest_gap(*columns: Floats, axis: int) -> Floats:
     means = np.stack([_mean_of_defined(column, axis) for column in columns])
     return np.asarray(means.max(axis=0) - means.min(axis=0))
 
 
-def _columns(groups: Mapping[str, ArrayLike]) -> list[FloatArray]:
+def _columns(groups: Mapping[str, ArrayLike]) -> list[Floats]:
     return [np.asarray(values, dtype=np.float64) for values in groups.values()]
 
 
-def _price(fair: FloatArray, classic: FloatArray, *, axis: int) -> FloatArray:
+def _price(fair: Floats, classic: Floats, *, axis: int) -> Floats:
     return price_of_fairness(fair.mean(axis=axis), classic.mean(axis=axis))
 
 
-def _defined_samples(fair: ArrayLike, classic: ArrayLike, *, paired: bool) -> tuple[FloatArray, FloatArray]:
+def _defined_samples(fair: ArrayLike, classic: ArrayLike, *, paired: bool) -> tuple[Floats, Floats]:
     new, old = vector(fair, "fair"), vector(classic, "classic")
     if not paired:
         return new[~np.isnan(new)], old[~np.isnan(old)]
@@ -568,7 +567,7 @@ def _defined_samples(fair: ArrayLike, classic: ArrayLike, *, paired: bool) -> tu
     return new[defined], old[defined]
 
 
-def _price_t_interval(fair: FloatArray, classic: FloatArray, *, paired: bool, level: float) -> Estimate:
+def _price_t_interval(fair: Floats, classic: Floats, *, paired: bool, level: float) -> Estimate:
     n = min(fair.size, classic.size)
     value = float(_price(fair, classic, axis=-1)) if n else float("nan")
     if n < 2 or np.isnan(value):
@@ -582,7 +581,7 @@ def _price_t_interval(fair: FloatArray, classic: FloatArray, *, paired: bool, le
     return t_interval(value, standard_error=error, freedom=freedom, n=n, level=level)
 
 
-def _welch(one: FloatArray, other: FloatArray) -> tuple[float, float]:
+def _welch(one: Floats, other: Floats) -> tuple[float, float]:
     """Return standard error and degrees of freedom of the difference of two means (Welch, 1947)."""
     parts = [(sample.var(ddof=1) / sample.size, sample.size - 1) for sample in (one, other)]
     variance = sum(part for part, _ in parts)
@@ -593,7 +592,7 @@ def _welch(one: FloatArray, other: FloatArray) -> tuple[float, float]:
 # The border ---------------------------------------------------------------------------------------------------------
 
 
-def _checked_values(values: ArrayLike) -> FloatArray:
+def _checked_values(values: ArrayLike) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.ndim != 2:
         raise ValueError(f"values must have shape (episodes, agents), got {array.shape}")
@@ -654,7 +653,7 @@ def _check_same_clusters(fair: ArrayLike, classic: ArrayLike) -> None:
         raise ValueError(f"clusters must name the same seeds to be paired, got {one} and {other}")
 
 
-def _check_flipped(factual: Returns, counterfactual: Returns, having: BoolArray, sensitive: Group) -> None:
+def _check_flipped(factual: Returns, counterfactual: Returns, having: Flags, sensitive: Group) -> None:
     if factual.episodes != counterfactual.episodes:
         raise ValueError(f"counterfactual must have {factual.episodes} episodes, got {counterfactual.episodes}")
     if (having & counterfactual.members(sensitive)).any():

@@ -9,14 +9,13 @@ those who are not recognised because they cannot pay, for which see the true pos
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fair_envs.parameters import Count, checked
+from fair_envs.aliases import Floats
+from fair_envs.parameters import PositiveInt, checked
 
-FloatArray = NDArray[np.float64]
 
-
-def burden(score: ArrayLike, threshold: ArrayLike, cost: ArrayLike) -> FloatArray:
+def burden(score: ArrayLike, threshold: ArrayLike, cost: ArrayLike) -> Floats:
     """Return the least that each person must pay to reach the threshold, whether they do or not; 0 if they reach it.
 
     Args:
@@ -34,7 +33,7 @@ def social_burden(
     *,
     groups: int,
     among: Literal["qualified", "everybody"] = "qualified",
-) -> FloatArray:
+) -> Floats:
     """Return the mean burden of each group's qualified people, shape (groups,); 0 if they need not pay.
 
     The difference between two groups is their social gap (Milli et al., 2019).
@@ -61,7 +60,7 @@ def social_burden(
     return _mean_by_group(np.multiply(burden, counted), weight, group, groups)
 
 
-def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike, *, groups: int) -> FloatArray:
+def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike, *, groups: int) -> Floats:
     """Return the share of correct decisions about each group, shape (groups,).
 
     Args:
@@ -81,9 +80,9 @@ def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike,
     return _mean_by_group(right, np.ones_like(right), group, groups)
 
 
-def _mean_by_group(values: ArrayLike, weight: ArrayLike, group: ArrayLike, groups: int) -> FloatArray:
+def _mean_by_group(values: ArrayLike, weight: ArrayLike, group: ArrayLike, groups: int) -> Floats:
     """Return the sum of the values of each group divided by its sum of weights, shape (groups,)."""
-    own, count = np.ravel(group), int(checked("groups", groups, Count))
+    own, count = np.ravel(group), int(checked("groups", groups, PositiveInt))
     for name, part in (("values", values), ("weights", weight)):
         if np.size(part) != own.size:
             raise ValueError(f"group must have one entry for each of the {np.size(part)} {name}, got {own.size}")

@@ -34,13 +34,12 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.metrics.intervals import Estimate, Undefined, check_level, mean_interval, share_interval
-from fair_envs.parameters import Count, Natural, Range, checked
+from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator
 Several = Annotated[int, Range(2)]
 
@@ -154,7 +153,7 @@ def team_fairness_of_returns(
     return _assess(codes, levels=levels, permutations=permutations, seed=seed)
 
 
-def binned(returns: ArrayLike, *, bins: int = 2, edges: ArrayLike | None = None) -> IntArray:
+def binned(returns: ArrayLike, *, bins: int = 2, edges: ArrayLike | None = None) -> Ints:
     """Return the bin of each return, shape (episodes, agents).
 
     Without `edges` the distinct returns of all agents in all episodes, in ascending order, are split into equally many
@@ -197,7 +196,7 @@ def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: See
         seed: Seed of the relabelling, or its generator.
     """
     codes = _captures(captures)
-    times: int = checked("permutations", permutations, Count)
+    times: int = checked("permutations", permutations, PositiveInt)
     chance = _generator(seed)
     if not len(codes):
         return NAN
@@ -302,8 +301,8 @@ def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
     """
     from scipy.special import chdtri
 
-    count = checked("episodes", episodes, Count)
-    degrees = checked("freedom", freedom, Natural)
+    count = checked("episodes", episodes, PositiveInt)
+    degrees = checked("freedom", freedom, NonNegativeInt)
     check_level(level)
     if degrees > 2 * count:
         return NAN
@@ -345,12 +344,12 @@ def success(captures: ArrayLike, *, level: float = 0.95) -> Estimate:
 class _Tally(NamedTuple):
     """How often each outcome occurred. A *kind* of outcome is what relabelling leaves as it is: the sorted codes."""
 
-    counts: IntArray  # (outcomes,) episodes of each distinct outcome
-    sizes: IntArray  # (kinds,) episodes of each kind
+    counts: Ints  # (outcomes,) episodes of each distinct outcome
+    sizes: Ints  # (kinds,) episodes of each kind
     arrangements: list[int]  # (kinds,) distinct outcomes that relabelling can give
 
 
-def _tally(codes: IntArray) -> _Tally:
+def _tally(codes: Ints) -> _Tally:
     outcomes, counts = np.unique(codes, axis=0, return_counts=True)
     kinds, kind = np.unique(np.sort(outcomes, axis=1), axis=0, return_inverse=True)
     sizes = np.zeros(len(kinds), dtype=np.int64)
@@ -367,8 +366,8 @@ def _arrangements(members: Iterable[int]) -> int:
     return ways
 
 
-def _assess(codes: IntArray, *, levels: int, permutations: int, seed: Seed) -> TeamFairness:
-    times, chance = checked("permutations", permutations, Count), _generator(seed)
+def _assess(codes: Ints, *, levels: int, permutations: int, seed: Seed) -> TeamFairness:
+    times, chance = checked("permutations", permutations, PositiveInt), _generator(seed)
     episodes, agents = codes.shape
     if not episodes:
         return TeamFairness(**dict.fromkeys((*MEASURES, "p_value"), NAN), episodes=0, freedom=0)
@@ -411,7 +410,7 @@ def _deficit(tally: _Tally) -> float:
     return max(0.0, float(bits) / int(tally.sizes.sum()))  # below 0 by rounding only
 
 
-def _surprise(counts: IntArray) -> FloatArray:
+def _surprise(counts: Ints) -> Floats:
     """Return c log2 c of each count; 0 of 0."""
     return np.asarray(counts * np.log2(np.maximum(counts, 1)), dtype=np.float64)
 
@@ -426,7 +425,7 @@ def _p_value(tally: _Tally, times: int, chance: np.random.Generator) -> float:
     return (1 + int(as_large.sum())) / (1 + times)
 
 
-def _relabelled(size: int, ways: int, times: int, chance: np.random.Generator) -> FloatArray:
+def _relabelled(size: int, ways: int, times: int, chance: np.random.Generator) -> Floats:
     """Return the sum of c log2 c for each relabelling of the episodes of one kind, shape (times,)."""
     width = min(size, ways)
     parts = []
@@ -445,7 +444,7 @@ def _batches(times: int, width: int) -> Iterator[int]:
         yield min(rows, times - start)
 
 
-def _surprise_of_equal(draws: IntArray) -> FloatArray:
+def _surprise_of_equal(draws: Ints) -> Floats:
     """Return the sum of c log2 c of each row, c counting the equal numbers in it; draws have shape (rows, size)."""
     ordered = np.sort(draws, axis=1)
     place = np.arange(draws.shape[1])
@@ -456,7 +455,7 @@ def _surprise_of_equal(draws: IntArray) -> FloatArray:
     return np.asarray(gains[rank].sum(axis=1), dtype=np.float64)
 
 
-def _identity(codes: IntArray, *, levels: int) -> Any:
+def _identity(codes: Ints, *, levels: int) -> Any:
     """Return H(mean of the agents' distributions of codes) - mean of H(each), in bits, for codes (..., N, agents)."""
     if not codes.shape[-2]:
         return NAN
@@ -465,7 +464,7 @@ def _identity(codes: IntArray, *, levels: int) -> Any:
     return np.maximum(bits, 0.0)  # below 0 by rounding only
 
 
-def _entropy(shares: FloatArray) -> Any:
+def _entropy(shares: Floats) -> Any:
     """Return the entropy along the first axis in bits."""
     from scipy.special import entr
 
@@ -475,7 +474,7 @@ def _entropy(shares: FloatArray) -> Any:
 # What is given --------------------------------------------------------------------------------------------------------
 
 
-def _captures(given: ArrayLike) -> IntArray:
+def _captures(given: ArrayLike) -> Ints:
     """Return captures as 0 and 1, shape (episodes, agents), or raise ValueError."""
     captures = _table("captures", given)
     wrong = (captures != 0) & (captures != 1)
@@ -484,7 +483,7 @@ def _captures(given: ArrayLike) -> IntArray:
     return captures.astype(np.int64)
 
 
-def _binned(given: ArrayLike, bins: int, edges: ArrayLike | None) -> tuple[IntArray, int]:
+def _binned(given: ArrayLike, bins: int, edges: ArrayLike | None) -> tuple[Ints, int]:
     """Return the bin of each return and the number of bins in use."""
     returns = _table("returns", given)
     if not np.isfinite(returns).all():
@@ -497,7 +496,7 @@ def _binned(given: ArrayLike, bins: int, edges: ArrayLike | None) -> tuple[IntAr
     return rank * levels // max(1, distinct), levels
 
 
-def _ranks(returns: FloatArray) -> tuple[IntArray, int]:
+def _ranks(returns: Floats) -> tuple[Ints, int]:
     """Return each return's place among the distinct ones, from 0, and how many these are."""
     values, place = np.unique(returns, return_inverse=True)
     new = np.diff(values) > EQUAL * np.abs(values).max(initial=0.0)
@@ -505,14 +504,14 @@ def _ranks(returns: FloatArray) -> tuple[IntArray, int]:
     return np.asarray(rank[place.reshape(returns.shape)], dtype=np.int64), int(new.sum()) + min(1, values.size)
 
 
-def _edges(given: ArrayLike) -> FloatArray:
+def _edges(given: ArrayLike) -> Floats:
     limits = _numbers("edges", given)
     if limits.ndim != 1 or not limits.size or not (np.isfinite(limits).all() and (np.diff(limits) > 0).all()):
         raise ValueError(f"edges must be ascending finite numbers, got {given!r}")
     return limits
 
 
-def _table(name: str, given: ArrayLike) -> FloatArray:
+def _table(name: str, given: ArrayLike) -> Floats:
     """Return numbers of shape (episodes, agents), or raise ValueError."""
     table = _numbers(name, given)
     if table.ndim != 2:
@@ -522,7 +521,7 @@ def _table(name: str, given: ArrayLike) -> FloatArray:
     return table
 
 
-def _numbers(name: str, given: ArrayLike) -> FloatArray:
+def _numbers(name: str, given: ArrayLike) -> Floats:
     """Return real numbers as floats, or raise ValueError."""
     try:
         numbers = np.asarray(given)
@@ -540,7 +539,9 @@ def _plain(number: np.float64) -> str:
 
 def _generator(seed: Seed) -> np.random.Generator:
     """Return the generator of a seed, or the one that was given."""
-    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked("seed", seed, Natural))
+    return (
+        seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked("seed", seed, NonNegativeInt))
+    )
 
 
 __all__ = [

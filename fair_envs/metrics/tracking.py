@@ -7,11 +7,10 @@ Axes before those named are kept. Nothing here forgets: for windows see `fair_en
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fair_envs.parameters import Count, Natural, Weight, checked
-
-Floats = NDArray[np.float64]
+from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.parameters import NonNegative, NonNegativeInt, PositiveInt, checked
 
 
 class Impact(NamedTuple):
@@ -52,13 +51,13 @@ def delayed_impact(means: ArrayLike, *, tolerance: float = 0.0) -> Impact:
     series = np.asarray(means, np.float64)
     if not series.ndim or not len(series):
         raise ValueError(f"means must have an axis of time with at least one entry, got shape {series.shape}")
-    steps, limit = np.diff(series, axis=0), checked("tolerance", tolerance, Weight)
+    steps, limit = np.diff(series, axis=0), checked("tolerance", tolerance, NonNegative)
     undefined = np.isnan(steps)
     shares = [_mean(kind, undefined) for kind in (steps > limit, np.abs(steps) <= limit, steps < -limit)]
     return Impact(np.asarray(series[-1] - series[0]), *shares)
 
 
-def _mean(flags: NDArray[np.bool_], undefined: NDArray[np.bool_]) -> Floats:
+def _mean(flags: Flags, undefined: Flags) -> Floats:
     """Return the share of True over time, NaN where a step is undefined or there is none."""
     if not len(flags):
         return np.full(flags.shape[1:], np.nan)
@@ -119,7 +118,7 @@ def track(values: ArrayLike, *, strata: ArrayLike | None = None, count: int | No
 
 def confusion(
     action: ArrayLike, feedback: ArrayLike, *, strata: ArrayLike | None = None, count: int | None = None
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return how many decisions of each kind were right and wrong, shape (2, 2), or (strata, 2, 2).
 
     The axes are: whether the decision was 1; whether the correct one was 1. ``[1, 1]`` are true positives, ``[1, 0]``
@@ -172,12 +171,12 @@ def prevalence(states: ArrayLike, *, state: int = 1) -> Floats:
     health = np.asarray(states)
     if not health.ndim or not health.shape[-1]:
         raise ValueError(f"states must have an axis of people, got shape {health.shape}")
-    return np.asarray((health == checked("state", state, Natural)).mean(axis=-1))
+    return np.asarray((health == checked("state", state, NonNegativeInt)).mean(axis=-1))
 
 
-def _strata(codes: NDArray[np.int64], count: int | None) -> int:
+def _strata(codes: Ints, count: int | None) -> int:
     """Return how many strata there are, or raise ValueError for codes that are none."""
-    groups = int(codes.max(initial=-1)) + 1 if count is None else int(checked("count", count, Count))
+    groups = int(codes.max(initial=-1)) + 1 if count is None else int(checked("count", count, PositiveInt))
     if codes.size and (codes.min() < -1 or codes.max() >= groups):
         raise ValueError(f"strata must be between -1 and {groups - 1}, got {codes.min()} to {codes.max()}")
     return groups

@@ -6,22 +6,22 @@ nothing to share; without agents every measure is undefined.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from fair_envs.aliases import Floats
 
 
-def utilitarian(values: ArrayLike) -> FloatArray:
+def utilitarian(values: ArrayLike) -> Floats:
     """Return the mean over agents: the sum's order of preference, on the scale of one agent."""
     return np.asarray(_agents(values).mean(axis=-1))
 
 
-def maximin(values: ArrayLike) -> FloatArray:
+def maximin(values: ArrayLike) -> Floats:
     """Return what the worst-off agent has (Rawls, 1971): blind to everybody else."""
     return np.asarray(_agents(values).min(axis=-1))
 
 
-def nash_welfare(values: ArrayLike) -> FloatArray:
+def nash_welfare(values: ArrayLike) -> Floats:
     """Return the geometric mean (Nash, 1950): the mean at equality, 0 if one agent has nothing, NaN if one is negative.
 
     It lies between `maximin` and `utilitarian`. The product, which the literature also uses, is its n-th power.
@@ -29,14 +29,14 @@ def nash_welfare(values: ArrayLike) -> FloatArray:
     return np.asarray(np.exp(log_nash_welfare(values)))
 
 
-def log_nash_welfare(values: ArrayLike) -> FloatArray:
+def log_nash_welfare(values: ArrayLike) -> Floats:
     """Return the mean logarithm, which is the logarithm of `nash_welfare`: -inf if one agent has nothing."""
     agents = _agents(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(agents).mean(axis=-1))
 
 
-def gini(values: ArrayLike) -> FloatArray:
+def gini(values: ArrayLike) -> Floats:
     r"""Return the Gini coefficient: 0 is equality, (n - 1) / n is one agent with everything.
 
     $G = \sum_i \sum_j |x_i - x_j| / (2 n \sum_i x_i)$, computed from the sorted values. NaN if a value is negative or
@@ -52,7 +52,7 @@ def gini(values: ArrayLike) -> FloatArray:
     return np.asarray(np.maximum(0, (rank * share).sum(axis=-1) / (n * share.sum(axis=-1))))
 
 
-def jain(values: ArrayLike) -> FloatArray:
+def jain(values: ArrayLike) -> Floats:
     r"""Return Jain's index (Jain, Chiu and Hawe, 1984): 1 is equality, 1 / n is one agent with everything.
 
     $J = (\sum_i x_i)^2 / (n \sum_i x_i^2)$. NaN if a value is negative or all are 0.
@@ -61,7 +61,7 @@ def jain(values: ArrayLike) -> FloatArray:
     return np.asarray(share.sum(axis=-1) ** 2 / (share.shape[-1] * (share**2).sum(axis=-1)))
 
 
-def atkinson(values: ArrayLike, *, epsilon: float = 1.0) -> FloatArray:
+def atkinson(values: ArrayLike, *, epsilon: float = 1.0) -> Floats:
     r"""Return Atkinson's index (1970): the share of the whole that an equal split could give up at no loss of welfare.
 
     $A = 1 - (\frac{1}{n} \sum_i x_i^{1 - \epsilon})^{1 / (1 - \epsilon)} / \bar x$, with the geometric mean in the
@@ -78,7 +78,7 @@ def atkinson(values: ArrayLike, *, epsilon: float = 1.0) -> FloatArray:
     return np.asarray(np.clip(1 - _power_mean(share, 1 - epsilon) / share.mean(axis=-1), 0, 1))
 
 
-def theil(values: ArrayLike) -> FloatArray:
+def theil(values: ArrayLike) -> Floats:
     r"""Return Theil's index T (1967): 0 is equality, log n is one agent with everything.
 
     $T = \frac{1}{n} \sum_i \frac{x_i}{\bar x} \log \frac{x_i}{\bar x}$. It is the sum of the inequality between groups
@@ -91,7 +91,7 @@ def theil(values: ArrayLike) -> FloatArray:
     return np.asarray(np.maximum(0, (relative * log).mean(axis=-1)))
 
 
-def lorenz(values: ArrayLike) -> FloatArray:
+def lorenz(values: ArrayLike) -> Floats:
     """Return Lorenz's curve (1905): what share of the whole the poorest 0, 1, ... n agents have, shape (..., n + 1).
 
     The diagonal is equality; `gini` is twice the area between them. NaN if a value is
@@ -106,7 +106,7 @@ def lorenz(values: ArrayLike) -> FloatArray:
     return np.concatenate([np.where(np.isnan(held[..., :1]), np.nan, 0.0), held], axis=-1)
 
 
-def _power_mean(share: FloatArray, power: float) -> FloatArray:
+def _power_mean(share: Floats, power: float) -> Floats:
     """Return (mean of share ** power) ** (1 / power), from logarithms so that no power overflows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(share)
@@ -119,17 +119,17 @@ def _power_mean(share: FloatArray, power: float) -> FloatArray:
         return np.asarray(np.where(np.isposinf(top[..., 0]), 0.0, np.exp(scaled / power)))
 
 
-def _shares(values: ArrayLike) -> FloatArray:
+def _shares(values: ArrayLike) -> Floats:
     """Return the values divided by their largest, all NaN where one is negative or none is positive."""
     agents = _agents(values)
     largest = agents.max(axis=-1, keepdims=True)
     sharable = (agents.min(axis=-1, keepdims=True) >= 0) & (largest > 0)
-    share: FloatArray = np.full(agents.shape, np.nan)
+    share: Floats = np.full(agents.shape, np.nan)
     np.divide(agents, largest, out=share, where=sharable)
     return share
 
 
-def _agents(values: ArrayLike) -> FloatArray:
+def _agents(values: ArrayLike) -> Floats:
     """Return the values as floats; an empty last axis becomes one undefined agent."""
     agents = np.asarray(values, dtype=np.float64)
     if agents.ndim == 0:

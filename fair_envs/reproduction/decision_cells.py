@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.rollouts import Agent, Random, collect
@@ -21,9 +22,9 @@ from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
 from fair_envs.reproduction.decisions import REWARD, Policies
-from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.farel import DISTANCES, ENV_IDS, MEASURES, Distance, Setting, World
 from fair_envs.reproduction.representatives import representative_subset
+from fair_envs.seeds import TEST_SEEDS
 from fair_envs.wrappers import FairnessObjectives
 
 PUBLISHED_IF = "IF eq. 8"
@@ -150,7 +151,7 @@ class TradeOffCell(Job):
             return farel_settings(objectives=len(self.requested), horizon=LONGEST, performance=performance)
         return PCNSettings(**self.training)
 
-    def train(self) -> tuple[PCN, NDArray[np.float64]]:
+    def train(self) -> tuple[PCN, Floats]:
         """Return the trained networks, and rows of environment steps and mean size of the lanes' histories."""
         setting = self.setting
         notions = [notion(name, setting.world, setting.distance) for name in self.asked or ("SP",)]
@@ -205,9 +206,9 @@ class QualifiedMen(Correct):
         super().__init__(env)
         self._gender = column_of(env, "gender")
 
-    def chosen(self, observation: NDArray[Any]) -> NDArray[np.bool_]:
+    def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return where a man should be hired."""
-        found: NDArray[np.bool_] = super().chosen(observation) & (observation[:, self._gender] == 0)
+        found: Flags = super().chosen(observation) & (observation[:, self._gender] == 0)
         return found
 
 
@@ -219,9 +220,9 @@ class AllButNorthAmerica(Decider):
         self._continent = column_of(env, "continent")
         self._code = self.spec.sensitive["continent"].index("NA") / (len(self.spec.sensitive["continent"]) - 1)
 
-    def chosen(self, observation: NDArray[Any]) -> NDArray[np.bool_]:
+    def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return where the payment is from elsewhere."""
-        found: NDArray[np.bool_] = ~np.isclose(observation[:, self._continent], self._code)
+        found: Flags = ~np.isclose(observation[:, self._continent], self._code)
         return found
 
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.cells import read_cell
 from fair_envs.metrics import Estimate, mean_interval
-
-Floats = NDArray[np.float64]
 
 REWARD = "R"
 
@@ -29,7 +28,7 @@ class Policies:
 
     names: tuple[str, ...]
     sums: Floats
-    steps: NDArray[np.int64]
+    steps: Ints
 
     def __len__(self) -> int:
         """Return how many policies there are."""

@@ -18,9 +18,10 @@ from fair_envs.core import Lanes
 from fair_envs.engines import run_cells
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
-from fair_envs.reproduction.experiment import TEST_SEEDS, Cell, read_policy, read_result
+from fair_envs.reproduction.experiment import Cell, read_policy, read_result
 from fair_envs.reproduction.measures import Arm
 from fair_envs.reproduction.papers.lamalfa2025 import ACTIONS, GROUPS
+from fair_envs.seeds import TEST_SEEDS
 
 HORIZON = 300
 STEPS = 1_280_000  # agent steps of each training

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.evaluation import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import LearningCurve, Training, make_model, own_chance, train
 from fair_envs.cells import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
+from fair_envs.seeds import TEST_SEEDS
 
 WEIGHTS = "weights.pt"  # of the trained policy
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
-TEST_SEEDS = 1_000_000  # test episodes are seeded from here on: no training reaches them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +69,9 @@ class Result:
     none: Returns | None
     everybody: Returns | None
     twins: Mapping[str, Returns]
-    selected: NDArray[np.int64]
-    executed: NDArray[np.int64]
-    learning: NDArray[np.float64]
+    selected: Ints
+    executed: Ints
+    learning: Floats
     seconds: float
 
 

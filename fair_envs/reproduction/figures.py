@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.reproduction.measures import Arm
 
@@ -14,7 +15,7 @@ GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
 
 
-def box_plot(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], path: Path, *, label: str, bold: str) -> None:
+def box_plot(panels: Mapping[str, Mapping[str, Floats]], path: Path, *, label: str, bold: str) -> None:
     """Save one panel of boxes for each notion; a box shows the test episodes of all training seeds.
 
     Args:
@@ -65,9 +66,9 @@ def radar_plot(arms: Sequence[Arm], path: Path, *, actions: Sequence[str], group
 class TradeOffs(NamedTuple):
     """What a radar plot of policies shows: a line for each."""
 
-    values: NDArray[np.float64]  # (policies, axes), at most 0
-    colours: NDArray[np.float64]  # (policies, 3)
-    others: NDArray[np.float64]  # (others, axes): policies that are drawn in grey behind them
+    values: Floats  # (policies, axes), at most 0
+    colours: Floats  # (policies, 3)
+    others: Floats  # (others, axes): policies that are drawn in grey behind them
     names: Sequence[str] = ()  # of the policies, which are told once for each colour
 
 
@@ -101,7 +102,7 @@ def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequen
     _save(figure, path)
 
 
-def history_sizes(panels: Mapping[str, Sequence[NDArray[np.float64]]], path: Path) -> None:
+def history_sizes(panels: Mapping[str, Sequence[Floats]], path: Path) -> None:
     """Save how many decisions were remembered in the course of trainings, one line a training seed.
 
     Args:
@@ -162,7 +163,7 @@ class Curve(NamedTuple):
     """A number in the course of an episode or over settings, one row for each seed."""
 
     times: NDArray[Any]  # (P,)
-    seeds: NDArray[np.float64]  # (seeds, P)
+    seeds: Floats  # (seeds, P)
 
 
 def course_plot(

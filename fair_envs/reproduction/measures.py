@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import linregress
 
+from fair_envs.aliases import Floats
 from fair_envs.metrics import (
     Estimate,
     conditional_parity,
@@ -20,7 +20,7 @@ from fair_envs.metrics import (
 )
 from fair_envs.reproduction.experiment import Result
 
-Series = dict[str, NDArray[np.float64]]
+Series = dict[str, Floats]
 
 GROUPS = ("without", "with")  # the sensitive attribute
 
@@ -77,7 +77,7 @@ class Arm:
         """Return the names of the numbers."""
         return list(self.series[0])
 
-    def per_seed(self, name: str, *, absolute: bool = False) -> NDArray[np.float64]:
+    def per_seed(self, name: str, *, absolute: bool = False) -> Floats:
         """Return the number's mean over test episodes for each seed, or the mean of its absolute value."""
         return np.array([np.mean(np.abs(s[name]) if absolute else s[name]) for s in self.series])
 
@@ -100,7 +100,7 @@ class Arm:
         )
         return replace(change, value=-change.value, low=-change.high, high=-change.low)
 
-    def learning(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def learning(self) -> tuple[Floats, Floats]:
         """Return the agent steps at the end of each rollout of the training, and each seed's ratio in it.
 
         The ratio is that of the groups' mean rewards in the rollout; shapes (rollouts,) and (seeds, rollouts).
@@ -117,11 +117,11 @@ class Arm:
         slopes = [linregress(steps[late], seed[late]).slope for seed in ratio]
         return mean_interval(np.array(slopes) * steps[-1] / 2)
 
-    def pooled(self, name: str) -> NDArray[np.float64]:
+    def pooled(self, name: str) -> Floats:
         """Return the series of all seeds, one after another."""
         return np.concatenate([s[name] for s in self.series])
 
-    def actions(self, kind: str) -> NDArray[np.float64]:
+    def actions(self, kind: str) -> Floats:
         """Return the shares of the actions in each group, shape (groups, actions); ``selected`` or ``executed``."""
         counts = sum(np.asarray(getattr(result, kind), float) for result in self.results)
         return np.asarray(counts / np.sum(counts, axis=1, keepdims=True))

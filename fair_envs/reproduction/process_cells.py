@@ -17,10 +17,9 @@ from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
 from fair_envs.cells import Job, read_cell
-from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.processes import Designed, Learned, World, watch
+from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 
-SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next
 BEHIND = "shielded/"  # before the names of what was kept of the test behind the shield
 LIKELIEST = "likeliest/"  # of that with the likeliest actions
 TRAINING = "training/"  # and of what was recorded in the course of the training
@@ -75,7 +74,7 @@ class DesignedCell(Job):
             lambda env: Designed(AGENTS[self.world][self.name](env), chance),
             episodes=self.episodes,
             steps=self.steps,
-            seed=TEST_SEEDS + SEEDS_EACH * self.seed,
+            seed=TEST_SEEDS + TEST_EACH * self.seed,
             parameters={},
         )
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
@@ -130,7 +129,7 @@ class LearnedCell(Job):
                 player,
                 episodes=self.episodes,
                 steps=self.steps,
-                seed=TEST_SEEDS + SEEDS_EACH * self.training.seed,
+                seed=TEST_SEEDS + TEST_EACH * self.training.seed,
                 parameters=self.training.parameters,
             )
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.aliases import Columns, Floats, Ints
 from fair_envs.baselines.massaging import Massager, drawn, likeliest, policy_output, speaker_of
 from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.baselines.studies import FEWEST
@@ -20,8 +21,6 @@ from fair_envs.metrics.long_term import Measure
 from fair_envs.wrappers.twin import choose
 
 World = Literal["lending", "attention", "epidemic"]
-Floats = NDArray[np.float64]
-Info = Mapping[str, NDArray[Any]]
 
 ENV_IDS: Mapping[World, str] = {
     "lending": "FairLending-v0",
@@ -40,7 +39,7 @@ class Player(Protocol):
     def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return the actions, shape (B, ...)."""
 
-    def told(self, info: Info) -> None:
+    def told(self, info: Columns) -> None:
         """Take note of what the step did to whom."""
 
 
@@ -60,7 +59,7 @@ class Designed:
         probabilities = self.agent(observation)
         return choose(probabilities, self.chance.random(probabilities.shape[:-1]))
 
-    def told(self, info: Info) -> None:
+    def told(self, info: Columns) -> None:
         """Take no note: what it needs, it sees."""
 
 
@@ -101,7 +100,7 @@ class Learned:
             return action
         return self.massager(observation, action, said, self.short, threshold=self.threshold)
 
-    def told(self, info: Info) -> None:
+    def told(self, info: Columns) -> None:
         """Let the shield's measure follow."""
         if self.short is not None:
             self.short.update(info)
@@ -112,7 +111,7 @@ class Step(NamedTuple):
 
     time: int  # of steps before it
     hidden: Mapping[str, NDArray[Any]]  # what was hidden before it
-    info: Info
+    info: Columns
     reward: Floats  # (B,)
 
 
@@ -126,7 +125,7 @@ def steps_of(env: VectorEnv, player: Player, *, steps: int, seed: int) -> Iterat
         yield Step(time, hidden, info, np.asarray(reward, np.float64))
 
 
-def times_of(steps: int, *, every: int) -> NDArray[np.int64]:
+def times_of(steps: int, *, every: int) -> Ints:
     """Return the times before which an episode is looked at: 0, ``every``, ..., and the last step."""
     return np.append(np.arange(0, steps - 1, every), steps - 1)
 
@@ -252,7 +251,7 @@ WATCHED: Mapping[World, Callable[[Any, Iterator[Step], int], dict[str, NDArray[A
 class Series(NamedTuple):
     """A number in the course of an episode, mean over test episodes, and what it is."""
 
-    times: NDArray[np.int64]
+    times: Ints
     values: Floats  # (P,)
 
 

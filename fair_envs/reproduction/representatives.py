@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from fair_envs.aliases import Floats, Ints
 
 Kind = Literal["performance", "group", "individual"]
 
@@ -18,7 +20,7 @@ KIND_COLOURS: dict[Kind, tuple[int, int, int]] = {
 SPREAD_WEIGHT = 0.25  # of the spread over objectives, in how much a policy adds
 
 
-def representative_subset(values: ArrayLike, *, size: int = 10) -> NDArray[np.int64]:
+def representative_subset(values: ArrayLike, *, size: int = 10) -> Ints:
     """Return the indices of policies that show the range of all, ascending; all where there are no more than ``size``.
 
     First those that are best in some objective; of several equal ones that which is best in the most objectives. Then,
@@ -48,7 +50,7 @@ def representative_subset(values: ArrayLike, *, size: int = 10) -> NDArray[np.in
     return np.array(sorted(kept))
 
 
-def mixed_colours(values: ArrayLike, kinds: Sequence[Kind]) -> NDArray[np.float64]:
+def mixed_colours(values: ArrayLike, kinds: Sequence[Kind]) -> Floats:
     """Return a colour for each policy, shape (policies, 3), entries in 0 .. 1.
 
     The colours of the kinds are mixed by how good the policy is in the objectives of each, on a scale from the worst
@@ -70,5 +72,5 @@ def mixed_colours(values: ArrayLike, kinds: Sequence[Kind]) -> NDArray[np.float6
     weight = np.stack([scaled[:, [own == kind for own in kinds]].mean(axis=1) for kind in present], axis=1)
     total = weight.sum(axis=1, keepdims=True)
     weight = np.where(total > 0, weight / np.where(total > 0, total, 1), 1 / len(present))
-    colours: NDArray[np.float64] = weight @ np.array([KIND_COLOURS[kind] for kind in present]) / 255
+    colours: Floats = weight @ np.array([KIND_COLOURS[kind] for kind in present]) / 255
     return colours

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.pursuit import Greedy, Planner, ShuffledRoles, Team
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_evaluation import Plays, play_levels
@@ -16,9 +17,8 @@ from fair_envs.baselines.team_training import TeamRows, TeamTraining, following,
 from fair_envs.baselines.training import own_chance
 from fair_envs.cells import Job, read_cell
 from fair_envs.registration import make_rules
-from fair_envs.reproduction.experiment import TEST_SEEDS
+from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 
-SEEDS_EACH = 10_000  # between the test episodes of one seed and of the next
 DEALT = "dealt: "  # before the names of tests in which roles are dealt anew in each episode
 COLUMNS = ("captured", "captors", "returns", "steps")  # of what was played
 
@@ -50,7 +50,7 @@ class DesignedTeamCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write what was played."""
         rules = make_rules("FairPursuit-v0", **self.parameters)
-        first = TEST_SEEDS + SEEDS_EACH * self.seed
+        first = TEST_SEEDS + TEST_EACH * self.seed
         found = evaluate_speeds(
             TEAMS[self.name](self.seed), rules, speeds=self.speeds, episodes=self.episodes, seed=first
         )
@@ -81,7 +81,7 @@ class TeamCell(Job):
         model = train_team(self.training, follow=follow, rows=rows)
         seconds = time.perf_counter() - started
         rules = make_rules(self.training.env_id, **self.training.parameters)
-        states, first = follow.states if follow else {}, TEST_SEEDS + SEEDS_EACH * self.training.seed
+        states, first = follow.states if follow else {}, TEST_SEEDS + TEST_EACH * self.training.seed
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
         with own_chance(1):
             plays = dict(play_levels(model, states, rules, **settings))
@@ -107,7 +107,7 @@ class TeamResult(NamedTuple):
     """What a cell gave."""
 
     plays: Plays
-    learning: NDArray[np.float64]  # see `TeamRows.rows`; (0, 0) without a training
+    learning: Floats  # see `TeamRows.rows`; (0, 0) without a training
     seconds: float
 
 

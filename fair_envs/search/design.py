@@ -16,18 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, OnProgress
 from fair_envs.engines import Engine, check_engine, opened, run_cells
 from fair_envs.files import write_json, writing
+from fair_envs.metrics.pareto import non_dominated
 from fair_envs.search.objectives import numbers
 from fair_envs.search.settings import KEPT, Search, check_same, read_record
 from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
 from fair_envs.system_cells import SystemCell, joined, plain, system_cells
 from fair_envs.systems import TOTAL, Episodes
-
-Floats = NDArray[np.float64]
-Nothing = Callable[[], None]
 
 DATABASE = "trials.db"
 CELLS = "cells"
@@ -94,7 +92,7 @@ def design(
     engine: str = "processes",
     jobs: int = 1,
     choose: int | None = None,
-    each: Nothing = lambda: None,
+    each: OnProgress = lambda: None,
 ) -> Found:
     """Search for a configuration, or go on with a search in the same folder.
 
@@ -227,7 +225,7 @@ class _Run:
         self._trials.keep_original(series)
         return Trial(-1, {}, series, "")
 
-    def batch(self, numbers: Sequence[int], each: Nothing) -> None:
+    def batch(self, numbers: Sequence[int], each: OnProgress) -> None:
         """Propose configurations and play them; wait for those that other machines play."""
         self._trials.propose(numbers[0], numbers[-1])
         known = self._trials.done(below=numbers[0])
@@ -384,12 +382,10 @@ def defined(search: Search, trial: Trial) -> bool:
 def front(search: Search, trials: Sequence[Trial]) -> list[Trial]:
     """Return the trials with defined numbers that no other one is better than in all objectives."""
     played = [trial for trial in trials if defined(search, trial)]
+    if not played:
+        return []
     losses = np.array([search.losses(trial.series) for trial in played])
-    return [
-        trial
-        for trial, own in zip(played, losses, strict=True)
-        if not ((losses <= own).all(axis=1) & (losses < own).any(axis=1)).any()
-    ]
+    return [trial for trial, best in zip(played, non_dominated(-losses, keep_duplicates=True), strict=True) if best]
 
 
 def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, float]]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.core import Rules
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.intervals import Estimate, mean_interval, paired_difference
@@ -22,8 +22,6 @@ from fair_envs.systems import (
     fortunes,
     gaps,
 )
-
-Floats = NDArray[np.float64]
 
 UNEQUAL = ("gini", "atkinson")  # measures of welfare whose 0 is equality
 

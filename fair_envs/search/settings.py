@@ -12,19 +12,17 @@ from fair_envs.cells import sources
 from fair_envs.core import Rules
 from fair_envs.files import damaged, read_json, write_json
 from fair_envs.imports import refuse_stored_paths
-from fair_envs.parameters import Count, Range, Share, Weight, checked
+from fair_envs.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked
 from fair_envs.players import contents, player_named
 from fair_envs.registration import find, make_rules
 from fair_envs.search.objectives import Objective, default_objectives, objective_named
 from fair_envs.search.ranges import Between, Dimension, check_drawable, range_of
+from fair_envs.seeds import HELD_OUT_SEEDS, SEARCH_EACH, SEARCH_SEEDS
 from fair_envs.system_cells import plain, policy_named
 from fair_envs.systems import Flip
 
 SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
 
-SEARCH_SEEDS = 2**44  # episodes of searches are seeded from here on, those of comparisons from the second number on
-HELD_OUT_SEEDS = 2**45
-SEEDS_EACH = 2**20  # of one search
 KEPT = "search.json"
 NEVER_IMPORTED = ("objectives",)  # settings that look like import paths, such as "demographic_parity:human_driven"
 FREE = ("trials", "price")  # settings that may change when a search is gone on with
@@ -59,15 +57,15 @@ class Search:
     objectives: Sequence[str] = ()  # the first decides; none: parity and the total return
     policy: str = "random"  # who plays, see `fair_envs.players.player_named`
     sampler: SamplerName = "tpe"  # what proposes configurations
-    trials: Count = 50  # configurations
-    batch: Count = 8  # configurations that are proposed at once
-    episodes: Annotated[int, Range(2, SEEDS_EACH // 8)] = 64  # of a configuration, at most
-    least_episodes: Annotated[int, Range(2, SEEDS_EACH // 8)] = 16  # and at least
-    precision: Weight = 0.15  # standard errors that suffice, in the original configuration's standard deviations
+    trials: PositiveInt = 50  # configurations
+    batch: PositiveInt = 8  # configurations that are proposed at once
+    episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 64  # of a configuration, at most
+    least_episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 16  # and at least
+    precision: NonNegative = 0.15  # standard errors that suffice, in the original configuration's standard deviations
     hopeless: bool = True  # whether what is surely worse than another configuration gets no more episodes
-    finalists: Count = 5  # best ones in the first objective that are played four times as long before one is chosen
-    price: Share | None = None  # of the original's total return that the chosen one may cost at most; None: any
-    held_out: Annotated[int, Range(2, SEEDS_EACH)] = 256  # episodes of the comparison with the original configuration
+    finalists: PositiveInt = 5  # best ones in the first objective, played four times as long in the end
+    price: UnitInterval | None = None  # of the original's total return that the chosen one may cost at most; None: any
+    held_out: Annotated[int, Range(2, SEARCH_EACH)] = 256  # episodes of the comparison with the original configuration
     flip: Flip = "carriers"  # who loses the attribute in counterfactual worlds, see `fair_envs.systems.play_system`
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
 
@@ -78,7 +76,7 @@ class Search:
         for name in CHECKED:
             object.__setattr__(self, name, checked(name, getattr(self, name), kinds[name]))
         if self.price is not None:
-            object.__setattr__(self, "price", checked("price", self.price, Share))
+            object.__setattr__(self, "price", checked("price", self.price, UnitInterval))
         find(self.env_id)
         rules = self.rules()
         if not self.ranges:
@@ -132,12 +130,12 @@ class Search:
     @property
     def first_seed(self) -> int:
         """Of the episodes that every configuration meets."""
-        return SEARCH_SEEDS + self.seed * SEEDS_EACH
+        return SEARCH_SEEDS + self.seed * SEARCH_EACH
 
     @property
     def first_held_out(self) -> int:
         """Of the episodes of the comparison."""
-        return HELD_OUT_SEEDS + self.seed * SEEDS_EACH
+        return HELD_OUT_SEEDS + self.seed * SEARCH_EACH
 
     def rules(self, **changes: Any) -> Rules:
         """Return the rules of a configuration.

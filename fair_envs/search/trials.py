@@ -12,16 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.exceptions import DuplicatedStudyError, StorageInternalError
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from fair_envs.aliases import Floats
 from fair_envs.files import said
 from fair_envs.search.settings import Search, check_same
-
-Floats = NDArray[np.float64]
 
 SETTINGS, ORIGINAL = "fair-envs search", "original"  # user attributes of the study
 SERIES, STOPPED, CLAIM = "series", "stopped", "claim"  # and of its trials

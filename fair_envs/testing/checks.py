@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Ints
 from fair_envs.interactions import MISSING, FairSpec
 
 LARGEST = np.iinfo(np.int64).max
@@ -187,7 +188,7 @@ def _check_range(name: str, values: Any, low: Any, high: int) -> None:
         raise AssertionError(f"{name} must be {wanted}, got {given[outside].flat[0]}")
 
 
-def _check_different(individuals: NDArray[np.int64]) -> None:
+def _check_different(individuals: Ints) -> None:
     """Fail where two people of one step have the same number; -1 stands for no one."""
     ordered = np.sort(individuals, axis=-1)
     twice = (ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fair_envs.core import LARGEST_SEED
-from fair_envs.parameters import Count, Natural, checked
+from fair_envs.parameters import NonNegativeInt, PositiveInt, checked
 from fair_envs.registration import TABLE
 from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer, DrawError, Given
@@ -108,7 +108,11 @@ def fuzz_environment(
     Raises:
         ValueError: There is no such environment, or it has no record; a number out of its range.
     """
-    for name, value, kind in (("steps", steps, Count), ("seed", seed, Natural), ("layouts", layouts, Count)):
+    for name, value, kind in (
+        ("steps", steps, PositiveInt),
+        ("seed", seed, NonNegativeInt),
+        ("layouts", layouts, PositiveInt),
+    ):
         checked(name, value, kind)
     began, result = time.monotonic(), Fuzzed(env_id)
     cases = Cases(env_id, steps=steps, seed=seed, layouts=layouts)

@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Rules
 from fair_envs.faces.single import RandomPartners
 from fair_envs.history import History
@@ -24,7 +25,6 @@ from fair_envs.registration import TABLE, find, make_rules, make_sb3
 from fair_envs.testing.cases import INTERFACES, Case
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, HideSensitive, SocialReward
 
-Flags = NDArray[np.bool_]
 Info = Mapping[str, Any]
 
 WRAPPERS: Mapping[str, Callable[[Any], Any]] = {
@@ -249,7 +249,7 @@ class Partners:
         self._random = RandomPartners(rules)
         self.actions: NDArray[Any] = np.zeros(0)
 
-    def __call__(self, observation: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
+    def __call__(self, observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
         """Return one action for each agent."""
         self.actions = self._random(observation, uniform)
         return np.array(self.actions)

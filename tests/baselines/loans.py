@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from fair_envs import make_sb3
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.interactions import FairSpec, record
@@ -68,13 +69,13 @@ class Granted(Measure):
         super().__init__(lanes)
         self.count, self.time = np.zeros(lanes), np.zeros(lanes, int)
 
-    def measured(self, info: Any) -> NDArray[np.float64]:
+    def measured(self, info: Any) -> Floats:
         """Return the count after a step."""
         self.count += info["fair_action"] == 1
         self.time += 1
         return np.where(self.time < 2, np.nan, self.count)
 
-    def forget(self, mask: NDArray[np.bool_]) -> None:
+    def forget(self, mask: Flags) -> None:
         """Begin to count anew."""
         self.count[mask] = self.time[mask] = 0
 
@@ -86,9 +87,9 @@ class Age(Measure):
         super().__init__(lanes)
         self.value = np.zeros(lanes)
 
-    def measured(self, info: Any) -> NDArray[np.float64]:
+    def measured(self, info: Any) -> Floats:
         """Return one more than before."""
-        age: NDArray[np.float64] = np.nan_to_num(self.value) + 1
+        age: Floats = np.nan_to_num(self.value) + 1
         return age
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.attention import (
     AttentionMassager,
     FairGreedy,
@@ -42,7 +43,7 @@ def town(lanes: int = 3, **parameters: Any) -> Any:
     return gym.make_vec("FairAttention-v0", num_envs=lanes, **parameters)
 
 
-def shares(agent: Agent, observation: NDArray[Any]) -> NDArray[np.float64]:
+def shares(agent: Agent, observation: NDArray[Any]) -> Floats:
     """Return the expected units at each location, shape (B, K)."""
     probabilities = agent(observation)
     assert probabilities.shape[1:] == (6, 5) and np.allclose(probabilities.sum(axis=2), 1)
@@ -78,13 +79,13 @@ def test_proportional_follows_the_true_rates() -> None:
     np.testing.assert_allclose(shares(Proportional(env), observation), 6 / 5)
 
 
-def all_allocations(units: int, locations: int) -> NDArray[np.int64]:
+def all_allocations(units: int, locations: int) -> Ints:
     """Return every allocation of all units, shape (n, locations)."""
     counts = np.array(list(product(range(units + 1), repeat=locations)))
     return np.asarray(counts[counts.sum(axis=1) == units])
 
 
-def discoveries(counts: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+def discoveries(counts: Ints, rates: Floats) -> Floats:
     """Return the mean of what is discovered, by the definition: the mean of min(units, incidents)."""
     incidents = np.arange(200)
     law = stats.poisson(rates[:, np.newaxis]).pmf(incidents)  # (K, incidents)
@@ -250,9 +251,7 @@ EVERYTHING = np.array([[0, 0, 1, 2, 3, 4]])
 NOTHING_SEEN = np.zeros((1, 160))
 
 
-def massaged(
-    action: NDArray[Any], probabilities: NDArray[np.float64], totals: ArrayLike = A7, threshold: float = 0.05
-) -> list[int]:
+def massaged(action: NDArray[Any], probabilities: Floats, totals: ArrayLike = A7, threshold: float = 0.05) -> list[int]:
     """Return the massaged choices of the first lane."""
     policy = PolicyOutput(probabilities=probabilities)
     before = action.copy()

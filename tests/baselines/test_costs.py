@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.costs import Disparity, common_costs, cost_advantages, measure, own_share
 
 GROUP = [0, 0, 1]  # uneven: two agents without the attribute, one with it
@@ -114,9 +114,7 @@ def test_an_agent_that_closes_the_gap_and_more_pays_for_the_rest() -> None:
     np.testing.assert_allclose(share[1, 0], [0, 2 * (1 - 3), 0])  # its group of two: |1| - |1 - 8 / 2|
 
 
-def advantages_by_hand(
-    cost: NDArray[np.float64], value: NDArray[np.float64], last: float, first: list[bool], ended: bool
-) -> list[float]:
+def advantages_by_hand(cost: Floats, value: Floats, last: float, first: list[bool], ended: bool) -> list[float]:
     """Return the sums over the episode's rest of (gamma lambda)^k delta_{t+k}."""
     gamma, rate, steps = 0.9, 0.9 * 0.8, len(cost)
     ends = [*first[1:], ended]

@@ -1,35 +1,25 @@
 """Agents that are written down, and learners of the performance alone, on the ferry."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
 
-from fair_envs import TABLE
 from fair_envs.baselines.designed import Always, Correct, EqualOpportunity, Never, Past, Random, Threshold, gather
 from fair_envs.baselines.rollouts import Agent, collect
 from fair_envs.baselines.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
 from fair_envs.history import SlidingWindow
-from fair_envs.registration import register
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import Treasure
 from tests.ferry import BOARD, REFUSE, Vector
 from tests.helpers import uncompiled
 
+pytestmark = pytest.mark.usefixtures("ferry")
+
 th.set_num_threads(1)
-FERRY = "SingleFerry-v0"
+FERRY = "TestFerry-v0"
 FOREIGN, TICKET = 1, 2  # entries of an observation
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ferry() -> Iterator[None]:
-    """Make the ferry known to the package."""
-    register(FERRY, "tests.ferry", "A toy.")
-    yield
-    del TABLE[FERRY], gym.registry[FERRY]
 
 
 def world(**parameters: Any) -> Vector:

@@ -5,8 +5,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.epidemic import (
     Central,
     EpidemicMassager,
@@ -23,8 +24,6 @@ from fair_envs.envs.epidemic import Vector
 from fair_envs.envs.epidemic.rules import Epidemic
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.metrics.long_term import VaccinationGap
-
-Floats = NDArray[np.float64]
 
 PAIRS = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]  # a triangle with a tail: degrees 2, 2, 3, 2, 1
 SMALL: dict[str, Any] = {"network": PAIRS, "communities": [0, 0, 0, 1, 1]}

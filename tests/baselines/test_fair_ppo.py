@@ -11,6 +11,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from fair_envs import make_sb3
+from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_modes import MODES
 from fair_envs.baselines.fair_ppo import FairPPO
@@ -72,7 +73,7 @@ def test_lambda_zero_is_no_penalty(plain: dict[bool, NDArray[np.float32]]) -> No
 # --------------------------------------------------------------------------------------- what is measured in lanes
 
 
-def gap_of_totals(env: Any, *, within: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+def gap_of_totals(env: Any, *, within: Flags | None = None) -> Floats:
     """Return the difference of the groups' mean returns so far, as the lanes' own accounts have it."""
     records = env.lanes.records
     counted = np.ones(records["total"].shape, bool) if within is None else within

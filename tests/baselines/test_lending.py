@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from stable_baselines3.common.distributions import CategoricalDistribution
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.designed import Always, EqualOpportunity, gather
 from fair_envs.baselines.lending import (
     ClosingLender,
@@ -30,8 +31,6 @@ from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIO
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
 from fair_envs.metrics.long_term import OpportunityGap
 from fair_envs.metrics.populations import wasserstein
-
-Floats = NDArray[np.float64]
 
 FIRST = np.array(DISTRIBUTIONS["delayed_impact"])
 REPAY = np.array(REPAYMENTS["delayed_impact"])
@@ -200,7 +199,7 @@ def played(env: Any, agent: Agent, *, episodes: int = 3) -> list[Any]:
     return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
 
 
-def group_and_score(observations: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def group_and_score(observations: NDArray[Any]) -> tuple[Ints, Ints]:
     return observations[:, 7:9].argmax(axis=1), observations[:, :7].argmax(axis=1)
 
 

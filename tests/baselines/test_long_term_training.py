@@ -31,6 +31,8 @@ from tests.baselines.small import policy_weights
 from tests.baselines.test_training import assert_same_state, rows_without_clock
 from tests.test_cli import Said, mistake
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 ROLLOUT = 5 * 4  # steps: 5 of each of 4 lanes; episodes have 7 steps
 ALGORITHMS = get_args(LongTermAlgorithm)
 
@@ -67,13 +69,6 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let job interviews have a study."""
     monkeypatch.setitem(studies.STUDIES, HIRING, STUDY)
     yield
-
-
-@pytest.fixture(autouse=True)
-def working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Run in an empty directory, in a terminal of a known width."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
 
 
 def config(**changes: Any) -> LongTermTraining:

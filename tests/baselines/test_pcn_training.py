@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,20 @@ from matplotlib.figure import Figure
 
 pytest.importorskip("moocore")
 
-from fair_envs import TABLE, cli
+from fair_envs import cli
 from fair_envs.baselines import coverage
 from fair_envs.baselines.pcn import Command, PCNSettings
 from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, make_env, preset_values, test, train_pcn
 from fair_envs.pages import field_comments
-from fair_envs.registration import register
 from tests.baselines.test_pcn import model
 from tests.baselines.treasure import FRONT, Treasure
 from tests.helpers import uncompiled
 from tests.test_cli import Said, mistake
 
+pytestmark = pytest.mark.usefixtures("empty_folder", "ferry")
+
 test.__test__ = False  # type: ignore[attr-defined]  # a function of ours, no test
-FERRY = "TrainedFerry-v0"
+FERRY = "TestFerry-v0"
 SMALL: Mapping[str, Any] = {
     "parameters": {"seats": 3, "horizon": 10},
     "objectives": ("R", "SP", "EO"),
@@ -38,21 +39,6 @@ SMALL: Mapping[str, Any] = {
     "lanes": 4,
 }
 OPTIONS = ["--no-progress", "--steps", 200, "--updates", 2, "--first-episodes", 10, "-p", "horizon=8", "--window", 20]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ferry() -> Iterator[None]:
-    """Make the ferry known to the package."""
-    register(FERRY, "tests.ferry", "A toy.")
-    yield
-    del TABLE[FERRY], gym.registry[FERRY]
-
-
-@pytest.fixture(autouse=True)
-def working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Run in an empty directory, in a terminal of a known width."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
 
 
 @pytest.fixture(autouse=True)

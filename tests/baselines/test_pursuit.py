@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.pursuit import (
     Greedy,
     Learned,
@@ -244,7 +245,7 @@ def test_a_model_plays_a_row_for_each_pursuer(kind: Any) -> None:
 )
 def test_shuffled_roles_give_the_inner_teams_captures_to_others(parameters: dict[str, Any]) -> None:
     rules, seed = Pursuit(pursuer_speed=1.3, **parameters), 11
-    roles: dict[int, NDArray[np.int64]] = {}
+    roles: dict[int, Ints] = {}
 
     def in_place(rules: Rules, records: NDArray[np.void]) -> None:
         """Put the roles where the bodies that play them begin."""
@@ -309,7 +310,7 @@ def test_results_do_not_depend_on_how_many_lanes_are_played_at_once() -> None:
 
 
 def test_two_teams_meet_the_same_starts() -> None:
-    met: list[NDArray[np.float64]] = []
+    met: list[Floats] = []
 
     def note(rules: Rules, records: NDArray[np.void]) -> None:
         met.append(records["position"].copy())

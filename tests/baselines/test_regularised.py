@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import stable_baselines3 as sb3
 import torch as th
-from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
+from fair_envs.aliases import Floats
 from fair_envs.baselines.following import FollowMeasures, restore, snapshot
 from fair_envs.baselines.lagrangian import PPOLagrangian
 from fair_envs.baselines.policies import SharedTrunkPolicy
@@ -134,7 +134,7 @@ def test_penalty_and_bonus_have_one_unit() -> None:
 
 def test_by_default_a_change_counts_the_same_in_any_unit() -> None:
     class Minutes(Age):
-        def measured(self, info: Any) -> NDArray[np.float64]:
+        def measured(self, info: Any) -> Floats:
             return (np.nan_to_num(self.value) / 60 + 1) * 60
 
     found = [policy_weights(learned(learner(long=long))) for long in (Age, Minutes)]
@@ -295,7 +295,7 @@ def test_a_time_limit_is_no_end_of_the_costs() -> None:
 
 def test_a_limit_on_grants_makes_grants_rare() -> None:
     class Now(Granted):
-        def measured(self, info: Any) -> NDArray[np.float64]:
+        def measured(self, info: Any) -> Floats:
             return np.asarray(info["fair_action"] == 1, float)
 
     given = {"n_steps": 50, "batch_size": 100, "n_epochs": 5, "short": Now}

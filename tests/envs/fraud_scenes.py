@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Lanes, Step
 from fair_envs.envs.fraud.rules import Fraud
 
@@ -69,16 +70,16 @@ def decide(batch: Lanes, action: int) -> Step:
 class Episodes(NamedTuple):
     """What whole episodes of many lanes came to."""
 
-    returns: NDArray[np.float64]  # (B,)
+    returns: Floats  # (B,)
     records: NDArray[np.void]  # (B,) at the end
-    outcomes: NDArray[np.int64]  # (B, 6, 5) how often, by continent and outcome
+    outcomes: Ints  # (B, 6, 5) how often, by continent and outcome
 
     @property
-    def frauds(self) -> NDArray[np.int64]:
+    def frauds(self) -> Ints:
         """How many frauds an episode had, shape (B,)."""
         return np.asarray(self.outcomes[..., 3:].sum(axis=(1, 2)))
 
-    def here(self, kind: int) -> NDArray[np.int64]:
+    def here(self, kind: int) -> Ints:
         """Return how many customers (0) or fraudsters (1) are there at the end, shape (B,)."""
         return np.asarray(((self.records["here"] == 1) & (self.records["kind"] == kind)).sum(axis=1))
 

@@ -1,34 +1,25 @@
 """What the pictures of FairAttention show; no test needs a screen."""
 
-import re
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.core import Lanes
 from fair_envs.envs.attention import render
 from fair_envs.envs.attention.rules import Attention
 from fair_envs.envs.drawing import GROUND, PLAIN_BELOW, Stock
-from tests.helpers import assert_same
+from tests.helpers import assert_same, begun, plain
 
 pygame = pytest.importorskip("pygame")
 
 
 def played(steps: int = 12) -> tuple[Any, Any]:
     """Return the renderer and the lane after some steps."""
-    lanes = Lanes(Attention(), 1)
-    lanes.seed(3)
-    lanes.restart()
+    lanes = begun(Attention(), seed=3)
     for time in range(steps):
         lanes.advance(np.array([[[0, 0, 1, 2, 3, time % 4]]]))
     return lanes.rules.renderer(), lanes.records[0]
-
-
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def drawn(figure: Any, size: int) -> Any:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.attention import Greedy, Proportional, RoundRobin, Uniform
 from fair_envs.baselines.rollouts import Agent
 from fair_envs.core import Lanes
@@ -25,9 +25,9 @@ EPISODES, STEPS = 64, 1000
 class Course(NamedTuple):
     """What happened in all episodes, step by step."""
 
-    reward: NDArray[np.float64]  # (steps, episodes)
-    rates: NDArray[np.float64]  # before the step, (steps, episodes, locations)
-    units: NDArray[np.int64]  # (steps, episodes, locations)
+    reward: Floats  # (steps, episodes)
+    rates: Floats  # before the step, (steps, episodes, locations)
+    units: Ints  # (steps, episodes, locations)
 
     def earned(self, begin: int, end: int) -> float:
         """Return the mean reward of a step between two times."""

@@ -1,46 +1,36 @@
 """What the pictures of FairCollege show; no test needs a screen."""
 
-import re
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from fair_envs.core import Lanes
+from fair_envs.aliases import Pixels
 from fair_envs.envs.college import render
 from fair_envs.envs.college.rules import ADMIT, ADVANTAGED, DISADVANTAGED, GROUPS, College
-from tests.helpers import assert_same, uncompiled
+from tests.helpers import assert_same, begun, plain, uncompiled
 
 pytest.importorskip("pygame")
 
-Picture = NDArray[np.uint8]
 SOMEBODY = render.Person(group=ADVANTAGED, qualified=False, score=0.4, presented=0.4, paid=0.0, admitted=False)
 
 
 def played(rounds: int = 3, **parameters: Any) -> tuple[Any, Any]:
     """Return the renderer and the lane after some rounds."""
-    lanes = Lanes(College(**{"profile": "fat2020", **parameters}), 1)
-    lanes.seed(3)
-    lanes.restart()
+    lanes = begun(College(**{"profile": "fat2020", **parameters}), seed=3)
     for _ in range(rounds):
         lanes.advance(np.full((1, 1, 1), 0.62, np.float32))
     return lanes.rules.renderer(), lanes.records[0]
 
 
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def drawn(person: render.Person) -> Picture:
+def drawn(person: render.Person) -> Pixels:
     """Return the applicant's mark, in grey."""
     from pygame.surfarray import array3d
 
     figures = render.Figures()
     figures.mark(20, 20, person, render.RADIUS)
-    picture: Picture = array3d(figures.shrunk())[:40, :40] @ np.array([0.299, 0.587, 0.114])
+    picture: Pixels = array3d(figures.shrunk())[:40, :40] @ np.array([0.299, 0.587, 0.114])
     return picture
 
 

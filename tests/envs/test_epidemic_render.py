@@ -1,45 +1,35 @@
 """What the pictures of FairEpidemic show; no test needs a screen."""
 
 import builtins
-import re
 from typing import Any
 
 import gymnasium as gym
 import networkx as nx
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from fair_envs.core import Lanes
+from fair_envs.aliases import Floats
 from fair_envs.envs.drawing import MARGIN, PLAIN_BELOW, Stock
 from fair_envs.envs.epidemic import render
 from fair_envs.envs.epidemic.networks import KARATE_PLACES, arranged, on_a_circle
 from fair_envs.envs.epidemic.rules import INFECTED, Epidemic
-from tests.helpers import assert_same, uncompiled
+from tests.helpers import assert_same, begun, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
-Picture = NDArray[np.uint8]
 PAIRS = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]
 OWN: dict[str, Any] = {"network": PAIRS, "communities": ["west", "west", "west", "east", "east"]}
 
 
 def played(*people: int, **parameters: Any) -> tuple[Any, Any]:
     """Return the renderer and the lane after steps in which these people were vaccinated."""
-    lanes = Lanes(Epidemic(**parameters), 1)
-    lanes.seed(3)
-    lanes.restart()
+    lanes = begun(Epidemic(**parameters), seed=3)
     for person in people:
         lanes.advance(np.array([[person]]))
     return lanes.rules.renderer(), lanes.records[0]
 
 
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def grey(figure: Any, size: int) -> NDArray[np.float64]:
+def grey(figure: Any, size: int) -> Floats:
     """Return the lightness of each pixel of a figure on white, 0 to 255."""
     surface = pygame.Surface((size, size), depth=32)
     surface.fill((255, 255, 255))

@@ -1,6 +1,5 @@
 """What the pictures of the transactions show; no test needs a screen."""
 
-import re
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +11,7 @@ from fair_envs.envs.drawing import Rgb
 from fair_envs.envs.fraud import render
 from fair_envs.envs.fraud.rules import CANCELLED, CAUGHT, CONFIRMED, MISSED, OUTCOMES, PAID, RECENT
 from tests.envs.fraud_scenes import NA, decide, scene
+from tests.helpers import plain
 
 pygame = pytest.importorskip("pygame")
 
@@ -30,11 +30,6 @@ US |= {"continent_now": NA, "amount_now": 25.0, "currency_now": 0}
 def drawn(batch: Lanes) -> tuple[render.FraudRenderer, Any]:
     """Return the renderer and the first lane."""
     return batch.rules.renderer(), batch.records[0]
-
-
-def plain(text: str) -> str:
-    """Return text without the terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def count(picture: Any, colour: Rgb) -> int:

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fair_envs import chance
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import (
     BLUE,
@@ -211,7 +212,7 @@ def test_13_a_bush_lives_for_120_steps_whatever_is_done_to_it(profile: str, acti
 # -------------------------------------------------------------------------------------------- 15: growth colour
 
 
-def grown(reds: int, blues: int, *, lanes: int, **parameters: Any) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+def grown(reds: int, blues: int, *, lanes: int, **parameters: Any) -> tuple[NDArray[np.int8], Floats]:
     """Return the colours that grow in the first step beside so many bushes, and the lanes' uniform numbers."""
     batch = Lanes(Harvest(**parameters), lanes)
     batch.seed(0)

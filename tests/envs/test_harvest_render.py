@@ -16,13 +16,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.aliases import Pixels
 from fair_envs.envs import drawing
 from fair_envs.envs.harvest import Parallel, env, render
 from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED, Harvest
-from tests.helpers import uncompiled
+from tests.helpers import grey, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -31,7 +31,6 @@ SMALL: dict[str, Any] = {"width": 5, "height": 3, "agents": 4, "red_bushes": 2, 
 PLAYED: dict[str, Any] = {**SMALL, "width": 4, "agents": 2}  # the layout of tests/test_core.py
 HUES = [render.RED_HUE, render.BLUE_HUE, render.GREEN_HUE, render.NO_HUE]
 SIZES = [40, 24, 8]  # pixels of a cell; the last one leaves detail out
-Picture = NDArray[np.uint8]
 
 
 def harvest(
@@ -52,37 +51,27 @@ def harvest(
     return render.HarvestRenderer(rules), lane
 
 
-def drawn(figure: drawing.Figure, size: int) -> Picture:
+def drawn(figure: drawing.Figure, size: int) -> Pixels:
     """Return a cell with the figure, shape (size, size, 3)."""
     tile = drawing.Stock(plain=size < drawing.PLAIN_BELOW).tile((drawing.Blank(), figure), size, drawing.GROUND)
-    picture: Picture = pygame.surfarray.array3d(tile).swapaxes(0, 1)
+    picture: Pixels = pygame.surfarray.array3d(tile).swapaxes(0, 1)
     return picture
 
 
-def grey(picture: Picture) -> NDArray[np.float64]:
-    """Return the lightness of each pixel, 0 to 255."""
-    return np.asarray(picture @ np.array([0.299, 0.587, 0.114]))
-
-
-def difference(one: Picture, other: Picture) -> float:
+def difference(one: Pixels, other: Pixels) -> float:
     """Return how far two pictures are apart in lightness, 0 to 255, on average."""
     return float(np.abs(grey(one) - grey(other)).mean())
 
 
-def amount(picture: Picture, colour: drawing.Rgb) -> float:
+def amount(picture: Pixels, colour: drawing.Rgb) -> float:
     """Return the share of the pixels that have a colour, or nearly so."""
     return float((np.abs(picture.astype(int) - colour).max(-1) < 12).mean())
 
 
-def distance(picture: Picture, colour: drawing.Rgb) -> float:
+def distance(picture: Pixels, colour: drawing.Rgb) -> float:
     """Return how far the nearest twentieth of the pixels is from a colour."""
     found = np.sort(np.abs(picture.astype(int) - colour).sum(-1), axis=None)
     return float(found[: max(1, found.size // 20)].mean())
-
-
-def plain(text: str) -> str:
-    """Return text without the terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @functools.cache

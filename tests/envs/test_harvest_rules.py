@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.params import PROFILES, HarvestParams, largest_population
 from fair_envs.envs.harvest.rules import (
@@ -271,7 +272,7 @@ def test_a_freeze_is_absorbed_by_a_turn_that_would_have_been_skipped() -> None:
 # -------------------------------------------------------------------------------------------------- the turns
 
 
-def first_to_come(batch: Lanes, steps: int) -> NDArray[np.bool_]:
+def first_to_come(batch: Lanes, steps: int) -> Flags:
     """Return in which steps agent 0, and not agent 1, takes the cell between them; shape (steps, lanes)."""
     first = []
     for _ in range(steps):

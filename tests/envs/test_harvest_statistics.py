@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import NO_TURN, Harvest
 
@@ -23,12 +23,12 @@ EPISODES = 32
 class Played(NamedTuple):
     """What happened in episodes of random play; one entry for each episode."""
 
-    without: NDArray[np.float64]  # reward of an agent without the attribute in a step
-    having: NDArray[np.float64]  # reward of an agent with the attribute in a step
-    ratio: NDArray[np.float64]  # of the groups' totals: difference by sum
-    lost: NDArray[np.float64]  # share of all turns that freezing cost
-    frozen: NDArray[np.float64]  # share of the agents that are frozen at the end
-    red: NDArray[np.float64]  # share of the bushes that are red at the end
+    without: Floats  # reward of an agent without the attribute in a step
+    having: Floats  # reward of an agent with the attribute in a step
+    ratio: Floats  # of the groups' totals: difference by sum
+    lost: Floats  # share of all turns that freezing cost
+    frozen: Floats  # share of the agents that are frozen at the end
+    red: Floats  # share of the bushes that are red at the end
 
 
 @cache
@@ -58,7 +58,7 @@ def played(profile: str, steps: int, share: float = 0.5) -> Played:
     )
 
 
-def agrees(found: NDArray[np.float64], known: Known) -> bool:
+def agrees(found: Floats, known: Known) -> bool:
     """Return whether a mean lies within three standard errors of the known one, both being uncertain."""
     mean, error = known
     own = found.std(ddof=1) / math.sqrt(len(found))

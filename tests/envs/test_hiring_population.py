@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.hiring import population as module
 from fair_envs.envs.hiring.population import (
@@ -36,11 +37,9 @@ from fair_envs.envs.hiring.rules import Hiring
 LANES = 2000
 
 
-def having(given: People, **values: int) -> NDArray[np.bool_]:
+def having(given: People, **values: int) -> Flags:
     """Return which kinds of people have these values."""
-    found: NDArray[np.bool_] = np.all(
-        [given.traits[:, TRAITS.index(name)] == value for name, value in values.items()], axis=0
-    )
+    found: Flags = np.all([given.traits[:, TRAITS.index(name)] == value for name, value in values.items()], axis=0)
     return found
 
 
@@ -156,7 +155,7 @@ def test_a_skewed_population_has_its_shares(name: str, values: dict[str, int], k
 # -------------------------------------------------------------------------------------------------- languages
 
 
-def spoken_bits() -> NDArray[np.int64]:
+def spoken_bits() -> Ints:
     """Return which languages are in each set, shape (16, 4)."""
     return np.arange(16)[:, np.newaxis] >> np.arange(4) & 1
 

@@ -1,49 +1,33 @@
 """What the pictures of FairHiring show; no test needs a screen."""
 
-import re
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from fair_envs.core import Lanes
+from fair_envs.aliases import Pixels
 from fair_envs.envs.drawing import GROUND, PLAIN_BELOW, Stock
 from fair_envs.envs.hiring import render
 from fair_envs.envs.hiring.rules import GROUPS, HIRE, REJECT, Hiring
-from tests.helpers import assert_same, uncompiled
+from tests.helpers import assert_same, begun, grey, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")
-
-Picture = NDArray[np.uint8]
 
 
 def played(steps: int = 12) -> tuple[Any, Any]:
     """Return the renderer and the lane after some steps in which every second applicant was hired."""
-    lanes = Lanes(Hiring(team_size=12), 1)
-    lanes.seed(3)
-    lanes.restart()
+    lanes = begun(Hiring(team_size=12), seed=3)
     for time in range(steps):
         lanes.advance(np.array([[HIRE if time % 2 else REJECT]]))
     return lanes.rules.renderer(), lanes.records[0]
 
 
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def drawn(figure: Any, size: int) -> Picture:
+def drawn(figure: Any, size: int) -> Pixels:
     """Return a cell with the figure, shape (size, size, 3)."""
     tile = Stock(plain=size < PLAIN_BELOW).tile((figure,), size, GROUND)
-    picture: Picture = pygame.surfarray.array3d(tile).swapaxes(0, 1)
+    picture: Pixels = pygame.surfarray.array3d(tile).swapaxes(0, 1)
     return picture
-
-
-def grey(picture: Picture) -> NDArray[np.float64]:
-    """Return the lightness of each pixel, 0 to 255."""
-    return np.asarray(picture @ np.array([0.299, 0.587, 0.114]))
 
 
 @pytest.mark.parametrize("size", [68, 24, 8])

@@ -12,12 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.aliases import Floats
 from fair_envs.compilation import readable
 from fair_envs.core import Lanes
 from fair_envs.envs.hiring import parallel_env
 from fair_envs.envs.hiring.bias import tabulated
 from fair_envs.envs.hiring.population import AGE, FEATURES, GENDER, NATIONALITY
-from fair_envs.envs.hiring.rules import COMPANY, GROUPS, HIRE, NEVER, REJECT, Hiring, kernels
+from fair_envs.envs.hiring.rules import COMPANY, GROUPS, HIRE, NEVER, REJECT, Hiring, judge_all
 from tests.helpers import assert_same, uncompiled
 
 BASE = {name: 0 for name in FEATURES} | {"age": 40}
@@ -38,7 +39,7 @@ def let_in(lanes: Lanes, **features: int) -> None:
     """Put this applicant in place of the one at the door."""
     for name, value in {**BASE, **features}.items():
         lanes.records["applicant"][:, FEATURES.index(name)] = value
-    kernels()["judge_all"](lanes.rules.code, readable(lanes.records))
+    judge_all(lanes.rules.code, readable(lanes.records))
 
 
 def goodness(lanes: Lanes, **features: int) -> float:
@@ -283,7 +284,7 @@ def test_the_first_applicants_of_a_seed_are_these_with_and_without_compilation()
 # ------------------------------------------------------------------------------------------------- leaving
 
 
-def survivors(age: int, lanes: int = 4000, steps: int = 30, **parameters: Any) -> NDArray[np.float64]:
+def survivors(age: int, lanes: int = 4000, steps: int = 30, **parameters: Any) -> Floats:
     """Return the share of employees hired in step 0 who are there after each later step."""
     batch = Lanes(Hiring(noise=0.0, **parameters), lanes)
     batch.seed(0)

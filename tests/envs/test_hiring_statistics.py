@@ -14,13 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 from fair_envs import chance
+from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.hiring.population import GENDER, MAN
 from fair_envs.envs.hiring.rules import Hiring
 from fair_envs.history import Full, History, SlidingWindow
 from fair_envs.metrics import GroupNotion
 
-Policy = Callable[[NDArray[np.void]], NDArray[np.bool_]]
+Policy = Callable[[NDArray[np.void]], Flags]
 """Lanes to whether each hires."""
 
 EPISODES = 64
@@ -32,32 +33,32 @@ def from_goodness(threshold: float) -> Policy:
     return lambda records: np.asarray(records["goodness"] >= threshold)
 
 
-def correctly(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def correctly(records: NDArray[np.void]) -> Flags:
     """Hire the qualified."""
-    hires: NDArray[np.bool_] = records["qualified"] == 1
+    hires: Flags = records["qualified"] == 1
     return hires
 
 
-def correctly_up_to_99(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def correctly_up_to_99(records: NDArray[np.void]) -> Flags:
     """Hire the qualified, but never complete the team."""
     return correctly(records) & np.asarray(records["employees"] < 99)
 
 
-def nobody(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def nobody(records: NDArray[np.void]) -> Flags:
     return np.zeros(len(records), bool)
 
 
-def everybody(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def everybody(records: NDArray[np.void]) -> Flags:
     return np.ones(len(records), bool)
 
 
-def qualified_men(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def qualified_men(records: NDArray[np.void]) -> Flags:
     """Hire the qualified men and no woman."""
-    hires: NDArray[np.bool_] = correctly(records) & (records["applicant"][:, GENDER] == MAN)
+    hires: Flags = correctly(records) & (records["applicant"][:, GENDER] == MAN)
     return hires
 
 
-def at_random(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def at_random(records: NDArray[np.void]) -> Flags:
     """Throw a coin."""
     coin = np.empty((len(records), 1))
     chance.fill_uniform(records["key"], records["time"], chance.POLICY, coin)
@@ -67,8 +68,8 @@ def at_random(records: NDArray[np.void]) -> NDArray[np.bool_]:
 class Played(NamedTuple):
     """What episodes came to, each of shape (episodes,)."""
 
-    returns: NDArray[np.float64]
-    steps: NDArray[np.float64]
+    returns: Floats
+    steps: Floats
 
 
 def play(policy: Policy, **parameters: Any) -> Played:
@@ -165,8 +166,8 @@ NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 class Gaps(NamedTuple):
     """Gaps between the genders in windows of 500 decisions, one for each of `NOTIONS`."""
 
-    mean: NDArray[np.float64]
-    spread: NDArray[np.float64]  # of single windows
+    mean: Floats
+    spread: Floats  # of single windows
 
 
 @cache

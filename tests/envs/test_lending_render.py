@@ -1,6 +1,5 @@
 """What the pictures of FairLending show; no test needs a screen."""
 
-import re
 from typing import Any
 
 import gymnasium as gym
@@ -13,29 +12,17 @@ from fair_envs.envs.drawing import BLUE, PAPER, WHITE, Stock, mixed
 from fair_envs.envs.lending import render
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED
 from fair_envs.envs.lending.rules import ACCEPT, Lending
-from tests.helpers import assert_same, uncompiled
+from tests.helpers import assert_same, begun, grey, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
 
 def played(steps: int = 40, **parameters: Any) -> tuple[render.LendingRenderer, Any]:
     """Return the renderer and the lane after some steps in which scores from 3 on were accepted."""
-    lanes = Lanes(Lending(**parameters), 1)
-    lanes.seed(3)
-    lanes.restart()
+    lanes = begun(Lending(**parameters), seed=3)
     for _ in range(steps):
         lanes.advance((lanes.records["score"] >= 3).astype(np.int64)[:, np.newaxis])
     return lanes.rules.renderer(), lanes.records[0]
-
-
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def grey(picture: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the lightness of each pixel, 0 to 255."""
-    return np.asarray(picture @ np.array([0.299, 0.587, 0.114]))
 
 
 def has(frame: NDArray[np.uint8], colour: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.lending import parallel_env
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
@@ -289,7 +290,7 @@ def test_decisions_change_nobodys_luck() -> None:
     assert met[0] == met[1] and len(set(met[0])) > 5
 
 
-def blind(seen: NDArray[Any]) -> NDArray[np.float64]:
+def blind(seen: NDArray[Any]) -> Floats:
     """Accept scores from 3 on, (B, agents, 2)."""
     accepts = seen[..., 3:SCORES].sum(axis=-1)
     return np.stack([1 - accepts, accepts], axis=-1).astype(np.float64)

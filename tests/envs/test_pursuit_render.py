@@ -1,18 +1,16 @@
 """What the pictures of FairPursuit show; no test needs a screen."""
 
-import re
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from fair_envs.core import Lanes
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.envs.drawing import GROUND, LARGEST_FRAME, MARGIN, Stock
 from fair_envs.envs.pursuit import render
 from fair_envs.envs.pursuit.rules import TRAIL, Pursuit
-from tests.helpers import assert_same, uncompiled
+from tests.helpers import assert_same, begun, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")
 
@@ -21,9 +19,7 @@ FASTEST = render.Pursuer(0, 0, render.SHARES, 0)
 
 def played(steps: int = 5, **given: Any) -> tuple[Any, Any]:
     """Return the renderer and the lane after some steps to the right."""
-    lanes = Lanes(Pursuit(**given), 1)
-    lanes.seed(3)
-    lanes.restart()
+    lanes = begun(Pursuit(**given), seed=3)
     for _ in range(steps):
         lanes.advance(np.tile(np.array([1, 0], np.float32), (1, lanes.rules.params.pursuers, 1)))
     return lanes.rules.renderer(), lanes.records[0]
@@ -45,24 +41,19 @@ def moved(lane: Any, places: Any) -> None:
     lane["time"] += 1
 
 
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def drawn(figure: Any, size: int = 36) -> NDArray[np.float64]:
+def drawn(figure: Any, size: int = 36) -> Floats:
     """Return a figure on the map, shape (size, size, 3)."""
     tile = Stock(plain=False).tile((figure,), size, GROUND)
     return pygame.surfarray.array3d(tile).swapaxes(0, 1).astype(float)  # type: ignore[no-any-return]
 
 
-def map_of(renderer: Any, lane: Any) -> NDArray[np.int64]:
+def map_of(renderer: Any, lane: Any) -> Ints:
     """Return the map of a frame, shape (rows, columns, 3)."""
     inside = slice(MARGIN, MARGIN + render.MAP)
     return renderer.frame(lane)[inside, inside].astype(np.int64)  # type: ignore[no-any-return]
 
 
-def changed(renderer: Any, lane: Any, places: Any) -> NDArray[np.bool_]:
+def changed(renderer: Any, lane: Any, places: Any) -> Flags:
     """Return where the map with the trail of a step differs from the one without, shape (rows, columns)."""
     moved(lane, places)
     after = map_of(renderer, lane)

@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fair_envs.cli import environment_parameters
 from fair_envs.core import Lanes, Worlds
@@ -16,7 +15,6 @@ from fair_envs.envs.pursuit.params import PROFILES
 from fair_envs.envs.pursuit.rules import Parts, Pursuit, parts_of, wrapped
 from tests.helpers import uncompiled
 
-Floats = NDArray[np.float64]
 E6 = [[1, 1], [5, 2], [4, 5.5]]
 GREEDY_E6 = [0.785398, 2.677945, -1.951303]
 CENTRE = [[3, 3]]

@@ -1,18 +1,18 @@
 """What the pictures of FairTraffic show; most tests set a scene by hand, so that nothing is compiled for it."""
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.envs.drawing import BLUE, GREEN, GROUND, LARGEST_FRAME, MARGIN, ORANGE, PURPLE, VERMILION, Stock
 from fair_envs.envs.traffic import Env, render
 from fair_envs.envs.traffic.city import EAST, NORTH, SOUTH, WEST, City
 from fair_envs.envs.traffic.params import TrafficParams
 from fair_envs.envs.traffic.rules import Traffic
-from tests.helpers import assert_same
+from tests.helpers import assert_same, plain
 
 pygame = pytest.importorskip("pygame")
 
@@ -46,29 +46,24 @@ def scene(*drivers: Driver, **given: Any) -> tuple[Any, Any]:
     return rules.renderer(), lane
 
 
-def plain(text: str) -> str:
-    """Return text without a terminal's escape codes."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def map_of(renderer: Any, lane: Any) -> NDArray[np.int64]:
+def map_of(renderer: Any, lane: Any) -> Ints:
     """Return the map of a frame, shape (rows, columns, 3)."""
     width, height = renderer.plan.size
     return renderer.frame(lane)[MARGIN : MARGIN + height, MARGIN : MARGIN + width].astype(np.int64)  # type: ignore[no-any-return]
 
 
-def panel_of(renderer: Any, lane: Any) -> NDArray[np.int64]:
+def panel_of(renderer: Any, lane: Any) -> Ints:
     """Return the panel of a frame, shape (rows, columns, 3)."""
     return renderer.frame(lane)[:, MARGIN + renderer.plan.size[0] + MARGIN // 2 :].astype(np.int64)  # type: ignore[no-any-return]
 
 
-def changed(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[slice, slice]:
+def changed(one: Ints, other: Ints) -> tuple[slice, slice]:
     """Return the smallest rectangle, rows and columns, outside of which two pictures are the same."""
     rows, columns = np.nonzero(np.any(one != other, axis=2))
     return slice(int(rows.min()), int(rows.max()) + 1), slice(int(columns.min()), int(columns.max()) + 1)
 
 
-def count(picture: NDArray[np.int64], colour: tuple[int, int, int]) -> int:
+def count(picture: Ints, colour: tuple[int, int, int]) -> int:
     """Return how many pixels have exactly that colour."""
     return int(np.all(picture == colour, axis=2).sum())
 
@@ -79,7 +74,7 @@ def colours(picture: NDArray[Any]) -> set[tuple[int, ...]]:
     return set(zip((packed >> 16).tolist(), (packed >> 8 & 255).tolist(), (packed & 255).tolist(), strict=True))
 
 
-def drawn(figure: Any, size: int) -> NDArray[np.float64]:
+def drawn(figure: Any, size: int) -> Floats:
     """Return a figure on a road, in grey, shape (size, size)."""
     tile = Stock(plain=False).tile((figure,), size, render.ROAD)
     return pygame.surfarray.array3d(tile).mean(axis=2)  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.traffic.city import City
 from fair_envs.envs.traffic.rules import Traffic
@@ -31,7 +32,7 @@ class Turn(NamedTuple):
     rules: Traffic
     before: Any  # the records, shape (B,)
     after: Any
-    reward: NDArray[np.float64]  # (B, cars)
+    reward: Floats  # (B, cars)
     observation: NDArray[np.float32]
 
     def cars(self) -> Iterator[tuple[np.void, np.void, int]]:
@@ -294,7 +295,7 @@ def test_the_times_of_ways_are_those_of_the_shortest_ways_as_streets_are() -> No
     assert compared > 500
 
 
-def taken_now(rules: Traffic, record: np.void, waits: Any) -> NDArray[np.float64]:
+def taken_now(rules: Traffic, record: np.void, waits: Any) -> Floats:
     """Return the steps that each street takes."""
     city, params = rules.city, rules.params
     takes = np.zeros(4 * city.crossroads)
@@ -306,7 +307,7 @@ def taken_now(rules: Traffic, record: np.void, waits: Any) -> NDArray[np.float64
     return takes
 
 
-def ways_by(city: City, takes: NDArray[np.float64]) -> NDArray[np.float64]:
+def ways_by(city: City, takes: Floats) -> Floats:
     """Return the steps of the shortest ways by driving into each street to each crossroads; nobody turns back.
 
     The places of the graph are the streets, and behind them the crossroads as goals.
@@ -397,7 +398,7 @@ RING = ("A1>B1", "B1>B2", "B2>A2", "A2>A1")  # clockwise: always to the right
 CELLS, MOST = 100, 5
 
 
-def on_a_ring(counts: list[int], *, dawdling: float, steps: int, seed: int = 0) -> NDArray[np.int64]:
+def on_a_ring(counts: list[int], *, dawdling: float, steps: int, seed: int = 0) -> Ints:
     """Return how many cells the cars of a ring drove in each step, for each number of cars, shape (steps, counts)."""
     sizes = {"columns": 3, "rows": 2, "street_length": CELLS // 4, "lanes": 1, "cars": CELLS}
     rules = Traffic(**{**CALM, **sizes, "hospital": "C1", "dawdling": dawdling, "fast_speed": MOST})
@@ -447,7 +448,7 @@ ALONE: dict[str, dict[str, Any]] = {
 }
 
 
-def soonest(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+def soonest(observation: NDArray[Any], uniforms: Floats) -> Ints:
     """Return the policy that always accelerates, and turns where the observed time to the goal is least."""
     exists, time = (
         observation[..., [FEATURES.index(f"{name}_{turn}") for turn in TURNS]] for name in ("exists", "time")

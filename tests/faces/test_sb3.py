@@ -6,7 +6,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 pytest.importorskip("stable_baselines3", reason="needs the extra 'baselines'")
 
@@ -16,6 +15,7 @@ from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormali
 
 import fair_envs
 import fair_envs.envs.harvest as harvest
+from fair_envs.aliases import Ints
 from fair_envs.envs.harvest.rules import USE
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from tests.helpers import assert_same
@@ -30,7 +30,7 @@ def table(rows: str = "agents", **keywords: Any) -> Any:
     return fair_envs.make_sb3("FairHarvest-v0", **given)
 
 
-def using(env: Any) -> NDArray[np.int64]:
+def using(env: Any) -> Ints:
     """Return the action USE for every row."""
     return np.full((env.num_envs, *env.action_space.shape), USE)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import fair_envs.envs.harvest as harvest
 from fair_envs import chance
+from fair_envs.aliases import Floats
 from fair_envs.envs.harvest.rules import STAY, USE
 from fair_envs.faces.single import RandomPartners
 from fair_envs.faces.window import Window
@@ -19,7 +20,7 @@ from tests.helpers import assert_same, play_single
 HORIZON = 7
 
 
-def everyone_uses(observation: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
+def everyone_uses(observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
     """Return the action USE for each agent, whatever it sees."""
     return np.full(len(uniform), USE)
 
@@ -84,7 +85,7 @@ def test_under_focal_control_one_agent_is_played() -> None:
 def test_partners_see_all_observations_and_one_uniform_number_each() -> None:
     seen = []
 
-    def remember(observation: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
+    def remember(observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
         seen.append((observation.copy(), uniform.copy()))
         observation[:] = 0  # whatever partners do to it
         return np.zeros(40, int)

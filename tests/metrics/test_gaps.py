@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
@@ -42,7 +42,7 @@ class Crowded:
     def check(self, spec: FairSpec) -> None:
         pass
 
-    def gap(self, history: History, *, last: Any = None) -> NDArray[np.float64]:
+    def gap(self, history: History, *, last: Any = None) -> Floats:
         return np.where(history.sizes > 0, history.sizes / 100, last)
 
 

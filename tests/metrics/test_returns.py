@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.stats import ttest_ind
 
+from fair_envs.aliases import Flags
 from fair_envs.metrics.report import fairness_report, fairness_series
 from fair_envs.metrics.returns import (
     FORMS,
@@ -65,7 +65,7 @@ def random_returns(
     return Returns(chance.gamma(2.0, 10.0, size=(episodes, agents)), attributes=codes)
 
 
-def brute_force_pair_sum(returns: Returns, *, ignored: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[float]:
+def brute_force_pair_sum(returns: Returns, *, ignored: tuple[str, ...], chosen: Flags) -> list[float]:
     """Return the definition's sum of each episode, agent by agent, pair by pair."""
     sums = []
     for e in range(returns.episodes):

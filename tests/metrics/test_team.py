@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.stats import entropy, friedmanchisquare
 
+from fair_envs.aliases import Ints
 from fair_envs.metrics.team import (
     TeamFairness,
     binned,
@@ -27,8 +28,6 @@ from fair_envs.metrics.team import (
     team_fairness_of_returns_per_seed,
     team_fairness_per_seed,
 )
-
-Ints = NDArray[np.int64]
 
 NAN = float("nan")
 LOG_3 = float(np.log2(3))

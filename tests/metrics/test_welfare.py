@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fair_envs.aliases import Floats
 from fair_envs.metrics.welfare import (
     atkinson,
     gini,
@@ -18,7 +19,7 @@ from fair_envs.metrics.welfare import (
     utilitarian,
 )
 
-Measure = Callable[[ArrayLike], NDArray[np.float64]]
+Measure = Callable[[ArrayLike], Floats]
 INEQUALITY: tuple[Measure, ...] = (gini, jain, atkinson, theil)
 MEASURES: tuple[Measure, ...] = (*INEQUALITY, utilitarian, maximin, nash_welfare, log_nash_welfare)
 # Not below 1e-3, where the rounding of a return matters more than its measure.

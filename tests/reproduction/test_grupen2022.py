@@ -13,10 +13,10 @@ from fair_envs.baselines.pursuit import Greedy
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
 from fair_envs.baselines.team_training import TeamTraining, team_settings
 from fair_envs.engines import run_cells
-from fair_envs.reproduction.experiment import TEST_SEEDS
 from fair_envs.reproduction.papers import grupen2022
 from fair_envs.reproduction.papers.grupen2022 import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
-from fair_envs.reproduction.team_cells import DEALT, SEEDS_EACH, DesignedTeamCell, TeamCell, read_team
+from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, read_team
+from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 
 SMOKE, SMALL, FULL = (SCALES[name] for name in ("smoke", "small", "full"))
 FEW: dict[str, Any] = {"parameters": {"side": 1.5, "horizon": 40, "include_speed": True}, "steps": 600, "lanes": 2}
@@ -97,7 +97,7 @@ def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_wit
 
 def test_a_designed_team_meets_the_starts_of_the_trainings_of_its_seed(few: Any) -> None:
     _, greedy = few["results"]
-    rules, seed = make_rules("FairPursuit-v0", **FEW["parameters"]), TEST_SEEDS + 3 * SEEDS_EACH
+    rules, seed = make_rules("FairPursuit-v0", **FEW["parameters"]), TEST_SEEDS + 3 * TEST_EACH
     again = play_team(Greedy(), rules, episodes=7, seed=seed, speed=0.8)
     found = greedy.plays["last"][0.8]
     assert found.seed == seed and (found.captors == again.captors).all() and (found.steps == again.steps).all()

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fair_envs import tables
+from fair_envs.aliases import Floats
 from fair_envs.metrics import Returns
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm, largest_absolute, series
@@ -59,7 +59,7 @@ def test_the_learning_curve_is_the_ratio_of_what_the_groups_earned_in_each_rollo
 
 
 def test_the_trend_is_how_far_a_straight_line_through_the_second_half_rises() -> None:
-    def learning(rise: float) -> NDArray[np.float64]:
+    def learning(rise: float) -> Floats:
         ratio = np.array([0.9, 0.9, 0.2, 0.2 + rise / 2, 0.2 + rise])  # of rollouts that end after 1 to 5 steps
         return np.stack([np.arange(1.0, 6.0), 1 + ratio, 1 - ratio], axis=1)
 

@@ -15,9 +15,9 @@ pytest.importorskip("optuna")
 
 from tests.envs.traffic_scenes import TOWN
 from tests.search.test_design import RANGES
-from tests.test_cli import Said, mistake, working_directory
+from tests.test_cli import Said, mistake
 
-__all__ = ["working_directory"]
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 BRIEF: tuple[str, ...] = (
     *("--batch", "2", "--episodes", "2", "--finalists", "1", "--held-out", "2", "--policy", "shortest-time"),
@@ -104,13 +104,13 @@ def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None
     ],
 )
 def test_a_search_that_cannot_be_is_told_in_a_line_and_leaves_nothing(
-    arguments: tuple[Any, ...], said: str, working_directory: Path
+    arguments: tuple[Any, ...], said: str, empty_folder: Path
 ) -> None:
     assert said in mistake("design", *arguments)
-    assert list(working_directory.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [("reproduce", "lamalfa2025"), ("evaluate", "FairHarvest-v0")])
-def test_an_engine_that_there_is_not_is_refused_everywhere(command: tuple[str, ...], working_directory: Path) -> None:
+def test_an_engine_that_there_is_not_is_refused_everywhere(command: tuple[str, ...], empty_folder: Path) -> None:
     assert mistake(*command, "--engine", "mpi") == "engine must be one of processes, ray, got 'mpi'"
-    assert list(working_directory.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []

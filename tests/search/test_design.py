@@ -23,8 +23,18 @@ from fair_envs.players import player_named
 from fair_envs.search import design as module
 from fair_envs.search.design import Found, begun, design
 from fair_envs.search.report import compare, price, save, trials_table
-from fair_envs.search.settings import HELD_OUT_SEEDS, SEARCH_SEEDS, SEEDS_EACH, Search, read_toml
+from fair_envs.search.settings import Search, read_toml
 from fair_envs.search.trials import SETTINGS, Trials
+from fair_envs.seeds import (
+    HELD_OUT_SEEDS,
+    LONG_TERM_SEEDS,
+    SEARCH_EACH,
+    SEARCH_SEEDS,
+    SINGLE_SEEDS,
+    TEAM_SEEDS,
+    TEST_SEEDS,
+    TRAINING_SEEDS,
+)
 from fair_envs.systems import play_system
 from tests.envs.traffic_scenes import TOWN
 
@@ -448,14 +458,7 @@ def test_a_kept_search_is_read_as_it_was_and_refuses_a_policy_that_changed(
 
 
 def test_seeds_of_searches_are_nobody_elses() -> None:
-    pytest.importorskip("stable_baselines3")
-    from fair_envs.baselines.long_term_training import LONG_TERM_SEEDS
-    from fair_envs.baselines.single import SINGLE_SEEDS
-    from fair_envs.baselines.team_training import TEAM_SEEDS
-    from fair_envs.baselines.training import TRAINING_SEEDS
-    from fair_envs.reproduction.experiment import TEST_SEEDS
-
     begins = [TEST_SEEDS, TRAINING_SEEDS, SINGLE_SEEDS, LONG_TERM_SEEDS, TEAM_SEEDS, SEARCH_SEEDS, HELD_OUT_SEEDS]
     assert sorted(set(begins)) == begins
     last = search_for(seed=2**20 - 1)
-    assert last.first_seed + 5 * SEEDS_EACH // 8 < HELD_OUT_SEEDS and last.first_held_out < 2**63
+    assert last.first_seed + 5 * SEARCH_EACH // 8 < HELD_OUT_SEEDS and last.first_held_out < 2**63

@@ -16,6 +16,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 import fair_envs.envs.harvest as harvest
+from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
@@ -51,7 +52,7 @@ class Unsure:
         if not spec.actions:
             raise ValueError("unsure needs discrete actions")
 
-    def gap(self, history: History, *, last: Any = None) -> NDArray[np.float64]:
+    def gap(self, history: History, *, last: Any = None) -> Floats:
         probs = [history.columns(lane)["action_probs"][-1:].max(initial=0) for lane in range(history.lanes)]
         return np.array([np.nan if p == 0 else 1 - p for p in probs])
 

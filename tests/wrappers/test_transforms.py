@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.history import Full
@@ -67,7 +67,7 @@ def bound(transform: Transform, setting: Setting | None = None) -> Transform:
 # The cost of disparity -----------------------------------------------------------------------------------------------
 
 
-def costs_of(tracker: DisparityTracker, steps: Sequence[Sequence[float]], group: NDArray[np.int64]) -> list[float]:
+def costs_of(tracker: DisparityTracker, steps: Sequence[Sequence[float]], group: Ints) -> list[float]:
     return [float(tracker.update(np.array([step], float), group).sum()) for step in steps]
 
 

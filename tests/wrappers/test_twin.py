@@ -12,6 +12,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
+from fair_envs.aliases import Floats
 from fair_envs.chance import integer, uniform
 from fair_envs.core import Lanes, draws
 from fair_envs.envs.harvest import Env, Parallel, Vector
@@ -39,10 +40,10 @@ AGENTS, EPISODES, SEED = 8, 5, 40
 CARRIERS = [False, False, True, True, False, False, True, True]  # every second agent of each preference
 
 
-def weights(observation: NDArray[Any]) -> NDArray[np.float64]:
+def weights(observation: NDArray[Any]) -> Floats:
     """Return action probabilities that depend on everything that is seen."""
     scores = np.sin(observation.astype(float) @ np.arange(1.0, observation.shape[-1] * 8 + 1).reshape(-1, 8))
-    raised: NDArray[np.float64] = np.exp(2 * scores)
+    raised: Floats = np.exp(2 * scores)
     raised /= raised.sum(axis=-1, keepdims=True)
     return raised
 
@@ -110,9 +111,9 @@ def test_bushes_grow_by_the_same_luck_although_behaviour_differs(seed: int) -> N
 
 
 def test_policies_are_sampled_with_the_same_numbers_in_both_worlds() -> None:
-    met: list[NDArray[np.float64]] = []
+    met: list[Floats] = []
 
-    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+    def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         met.append(uniforms)
         return POLICY(observation, uniforms)
 
@@ -164,7 +165,7 @@ class Decisions(Transform):
 def test_a_lane_that_has_ended_goes_on_showing_its_end() -> None:
     met: list[NDArray[Any]] = []
 
-    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+    def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         met.append(observation)
         return np.ones(uniforms.shape, int)
 
@@ -254,7 +255,7 @@ def test_each_world_may_have_its_own_policy() -> None:
 def test_a_flipped_agent_is_shown_the_other_group_or_keeps_its_own(keep_group: bool, shown: list[int]) -> None:
     met: list[NDArray[Any]] = []
 
-    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+    def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         met.append(observation)
         return np.zeros(observation.shape[:2], int)
 
@@ -268,7 +269,7 @@ def test_a_flipped_agent_is_shown_the_other_group_or_keeps_its_own(keep_group: b
 def test_a_flipped_agent_keeps_the_group_it_has_where_all_carry_the_attribute() -> None:
     met: list[NDArray[Any]] = []
 
-    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+    def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         met.append(observation)
         return np.zeros(observation.shape[:2], int)
 
@@ -277,7 +278,7 @@ def test_a_flipped_agent_keeps_the_group_it_has_where_all_carry_the_attribute() 
 
 
 def test_policies_see_through_transforms() -> None:
-    def policy(observation: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[Any]:
+    def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         assert not observation[..., 2].any()
         return POLICY(observation, uniforms)
 

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -352,7 +353,7 @@ def describe(lane, params, facts):
 # ------------------------------------------------------------------------------------------ the environment
 
 
-def world_of(params: AttentionParams, rates: NDArray[np.float64]) -> NDArray[np.void]:
+def world_of(params: AttentionParams, rates: Floats) -> NDArray[np.void]:
     """Return all that compiled rules look up as one record, shape (1,); rates have shape (2, K)."""
     return record_of(
         {
@@ -372,7 +373,7 @@ def columns_of(params: AttentionParams) -> tuple[str, ...]:
     return (*told, *reported, *(("hint_0", "hint_1") if params.noisy_features else ()))
 
 
-def counted(scaled: ArrayLike, units: int) -> NDArray[np.int64]:
+def counted(scaled: ArrayLike, units: int) -> Ints:
     """Return the numbers of incidents that an observation shows scaled.
 
     It is exact up to about 10,000 incidents at 6 units: beyond, neighbouring numbers are shown as the same one.
@@ -381,7 +382,7 @@ def counted(scaled: ArrayLike, units: int) -> NDArray[np.int64]:
     return np.asarray(np.rint(units * shown / (1.0 - shown)), np.int64)
 
 
-def checked_rates(name: str, rates: Any) -> NDArray[np.float64]:
+def checked_rates(name: str, rates: Any) -> Floats:
     """Return rates of one's own, shape () or (K,).
 
     Raises:
@@ -506,13 +507,13 @@ class Attention(Rules):
         super().__init__(**{**given, **dict.fromkeys(own, OWN)})
         self.code = self._with_rates(own)
 
-    def _with_rates(self, own: Mapping[str, NDArray[np.float64]]) -> NDArray[np.void]:
+    def _with_rates(self, own: Mapping[str, Floats]) -> NDArray[np.void]:
         """Return what compiled rules are given."""
         params = self.params
         rates = np.stack([self._rates(name, own) for name in RATES])
         return world_of(params, rates)
 
-    def _rates(self, name: str, own: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _rates(self, name: str, own: Mapping[str, Floats]) -> Floats:
         """Return one rate for each location."""
         chosen, locations = getattr(self.params, name), self.params.locations
         if chosen == OWN and name not in own:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.feedback import AtOnce
-from fair_envs.parameters import Positive, Range, Share, Weight
+from fair_envs.parameters import NonNegative, Positive, Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules know them.
 THRESHOLD, THRESHOLD_EPSILON, LEVELS = range(3)
@@ -31,28 +31,28 @@ class CollegeParams(NamedTuple):
     # What the jury publishes
     action: Literal["threshold", "threshold_epsilon", "levels"] = "threshold"  # G: both numbers
     levels: Annotated[int, Range(2, 10_001)] = 21  # "levels": thresholds 0, 0.05, ..., 1 to choose from
-    epsilon: Share = 0.0  # chance to be admitted whatever the score, unless it is part of the action; G, E
+    epsilon: UnitInterval = 0.0  # chance to be admitted whatever the score, unless it is part of the action; G, E
     # The applicants
-    disadvantaged_share: Share = 0.4  # G; E: 0.5
-    advantaged_mean: Share = 0.8  # of the true scores, before they are clipped to 0 to 1; G; E: 0.5
-    disadvantaged_mean: Share = 0.6  # G; E: 0.5
-    advantaged_spread: Weight = 0.1  # standard deviation; G, E
-    disadvantaged_spread: Weight = 0.3  # G; E: 0.1
+    disadvantaged_share: UnitInterval = 0.4  # G; E: 0.5
+    advantaged_mean: UnitInterval = 0.8  # of the true scores, before they are clipped to 0 to 1; G; E: 0.5
+    disadvantaged_mean: UnitInterval = 0.6  # G; E: 0.5
+    advantaged_spread: NonNegative = 0.1  # standard deviation; G, E
+    disadvantaged_spread: NonNegative = 0.3  # G; E: 0.1
     qualified_above: Annotated[float, Range(-1, 100)] = 0.1  # true score of (1 + this) times the group's mean; G, E
     # Manipulation
     manipulation: bool = True  # whether applicants respond to the threshold; G, E
-    largest_change: Share = 1.0  # points that a score can be raised by; G, E: no limit, which is the same
-    advantaged_cost: Weight = 0.8  # of raising a score from 0 to 1; admission is worth 1; G; E: 5
-    disadvantaged_cost: Weight = 1.2  # G; E: 10
+    largest_change: UnitInterval = 1.0  # points that a score can be raised by; G, E: no limit, which is the same
+    advantaged_cost: NonNegative = 0.8  # of raising a score from 0 to 1; admission is worth 1; G; E: 5
+    disadvantaged_cost: NonNegative = 1.2  # G; E: 10
     subsidy: bool = False  # whether the disadvantaged pay a share of their cost; G, E
-    subsidy_beta: Share = 0.8  # that share; 0 pays for everything; G, E
+    subsidy_beta: UnitInterval = 0.8  # that share; 0 pays for everything; G, E
     # Noise
     noise: Literal["none", "scores", "thresholds", "both"] = (
         "none"  # on the scores before manipulation, on the threshold that each applicant sees; G, E
     )
     noise_distribution: Literal["gaussian", "beta"] = "gaussian"  # "beta": with either sign; G, E
     noise_mean: Annotated[float, Range(-1, 1)] = 0.0  # "gaussian"; E; G: 0.1
-    noise_spread: Weight = 0.1  # "gaussian": standard deviation; E: 0 to 0.3; G: 0.01
+    noise_spread: NonNegative = 0.1  # "gaussian": standard deviation; E: 0 to 0.3; G: 0.01
     noise_low: Annotated[float, Range(-1, 1)] = -0.35  # "gaussian": clipped; E; G: -0.3
     noise_high: Annotated[float, Range(-1, 1)] = 0.35  # E; G: 0.3
     noise_alpha: Positive = 2.0  # "beta"; E: 2 to 8; G: 0.01, its standard deviation

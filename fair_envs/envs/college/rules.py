@@ -1,16 +1,15 @@
 """The rules of FairCollege on one lane, in the order in which they are played."""
 
-import functools
 from collections import namedtuple
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.chance import normal_of, share, uniform, words
-from fair_envs.compilation import Kernel, compile_kernels, readable
+from fair_envs.compilation import kernel, readable
 from fair_envs.core import Rules, rule
 from fair_envs.envs.college.params import (
     ALL_NOISY,
@@ -250,15 +249,11 @@ def describe(lane, params, facts):
         facts.sensitive[i, 0] = facts.group[i] = lane.group[i]
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loop that lets the present applicants of some lanes come once more."""
-
-    def meet_again(params, lanes, places):
-        for b in places:
-            meet(lanes[b], params, lanes[b].time)
-
-    return compile_kernels(College, meet_again)
+@kernel
+def meet_again(params, lanes, places):
+    """Draw the applicants of these lanes again."""
+    for b in places:
+        meet(lanes[b], params, lanes[b].time)
 
 
 # ------------------------------------------------------------------------------------------ the environment
@@ -267,13 +262,13 @@ Code = namedtuple("Code", (*CollegeParams._fields, "quantiles"))  # type: ignore
 """What compiled rules are given: the parameters as numbers, and the quantiles of the noise's beta distribution."""
 
 
-def quantiles_of(params: CollegeParams) -> NDArray[np.float64]:
+def quantiles_of(params: CollegeParams) -> Floats:
     """Return the quantiles of the noise's size at evenly spaced levels, shape (1025,); (2,) if unused."""
     if params.noise == "none" or params.noise_distribution != "beta":
         return np.zeros(2)
     from scipy.special import betaincinv
 
-    table: NDArray[np.float64] = betaincinv(params.noise_alpha, params.noise_beta, np.linspace(0, 1, QUANTILES + 1))
+    table: Floats = betaincinv(params.noise_alpha, params.noise_beta, np.linspace(0, 1, QUANTILES + 1))
     return table
 
 
@@ -426,7 +421,7 @@ class College(Rules):
             return gym.spaces.Discrete(params.levels)
         return gym.spaces.Box(0.0, 1.0, (2 if params.action == "threshold_epsilon" else 1,), np.float32)
 
-    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+    def flip(self, records: NDArray[np.void], who: Flags) -> None:
         """Put every applicant from the coming round on in the other group, in place; the luck stays the same.
 
         What `assign` has changed in a flipped lane is lost; the other lanes stay as they are.
@@ -436,7 +431,7 @@ class College(Rules):
             who: Whether a lane is flipped, shape (B, 1).
         """
         records["flipped"] ^= who.astype(np.int8)
-        kernels()["meet_again"](self.code, readable(records), np.flatnonzero(who[:, 0]))
+        meet_again(self.code, readable(records), np.flatnonzero(who[:, 0]))
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
         """Put the applicants of the coming round in that group with the scores that they have, in place."""

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from fair_envs.aliases import Floats, Ints
 
 NETWORKS = ("karate", "chain")
 GIRVAN_NEWMAN = "girvan_newman"
@@ -79,8 +78,8 @@ class Network(NamedTuple):
     """
 
     labels: tuple[Hashable, ...]
-    edges: Codes
-    community: Codes
+    edges: Ints
+    community: Ints
     names: tuple[str, ...]
     places: Floats | None = None
 
@@ -89,17 +88,17 @@ class Network(NamedTuple):
         """How many people there are."""
         return len(self.labels)
 
-    def degrees(self) -> Codes:
+    def degrees(self) -> Ints:
         """Return how many neighbours each person has, shape (people,)."""
         return np.bincount(self.edges.ravel(), minlength=self.people)
 
-    def adjacency(self) -> Codes:
+    def adjacency(self) -> Ints:
         """Return 1 where two people meet, shape (people, people)."""
         matrix = np.zeros((self.people, self.people), np.int64)
         matrix[self.edges[:, 0], self.edges[:, 1]] = matrix[self.edges[:, 1], self.edges[:, 0]] = 1
         return matrix
 
-    def neighbours(self) -> tuple[Codes, Codes]:
+    def neighbours(self) -> tuple[Ints, Ints]:
         """Return where each person's neighbours begin, shape (people + 1,), and all of them, shape (2 x pairs,)."""
         both = np.concatenate([self.edges, self.edges[:, ::-1]])
         both = both[np.lexsort((both[:, 1], both[:, 0]))]
@@ -145,7 +144,7 @@ def make_network(network: Any, communities: Any, *, chain_people: int) -> Networ
     return Network(labels, edges, community, names, _places(network, community))
 
 
-def _places(network: Any, community: Codes) -> Floats | None:
+def _places(network: Any, community: Ints) -> Floats | None:
     if not isinstance(network, str):
         return None
     return np.array(KARATE_PLACES) if network == "karate" else on_a_circle(community)
@@ -171,7 +170,7 @@ def arranged(network: Network) -> Floats:
     return np.asarray((places - low) / np.maximum(high - low, 1e-9))
 
 
-def on_a_circle(community: Codes) -> Floats:
+def on_a_circle(community: Ints) -> Floats:
     """Return places on a circle, communities one after another, shape (people, 2)."""
     turn = np.empty(len(community))
     turn[np.argsort(community, kind="stable")] = 2 * np.pi * (np.arange(len(community)) + 0.5) / len(community)
@@ -181,7 +180,7 @@ def on_a_circle(community: Codes) -> Floats:
 # ------------------------------------------------------------------------------------------------- the network
 
 
-def _read(given: Any, chain_people: int) -> tuple[tuple[Hashable, ...], Codes]:
+def _read(given: Any, chain_people: int) -> tuple[tuple[Hashable, ...], Ints]:
     """Return the people's labels and the pairs who meet."""
     if isinstance(given, str):
         return _known(given, chain_people)
@@ -192,7 +191,7 @@ def _read(given: Any, chain_people: int) -> tuple[tuple[Hashable, ...], Codes]:
     return _from_pairs(given)
 
 
-def _known(name: str, chain_people: int) -> tuple[tuple[Hashable, ...], Codes]:
+def _known(name: str, chain_people: int) -> tuple[tuple[Hashable, ...], Ints]:
     if name == "karate":
         return tuple(range(KARATE_PEOPLE)), np.array([(one, other) for one in KARATE for other in KARATE[one]])
     if name == "chain":
@@ -201,7 +200,7 @@ def _known(name: str, chain_people: int) -> tuple[tuple[Hashable, ...], Codes]:
     raise ValueError(f"network must be {EXPECTED}, got {name!r}")
 
 
-def _from_graph(graph: Any) -> tuple[tuple[Hashable, ...], Codes]:
+def _from_graph(graph: Any) -> tuple[tuple[Hashable, ...], Ints]:
     if graph.is_directed():
         raise ValueError(f"network must be undirected, got {graph}")
     labels = tuple(graph.nodes)
@@ -215,14 +214,14 @@ def _from_graph(graph: Any) -> tuple[tuple[Hashable, ...], Codes]:
     return labels, _checked_edges(pairs, len(labels))
 
 
-def _from_matrix(matrix: NDArray[Any]) -> tuple[tuple[Hashable, ...], Codes]:
+def _from_matrix(matrix: NDArray[Any]) -> tuple[tuple[Hashable, ...], Ints]:
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     if not square or not np.isin(matrix, (0, 1)).all() or (matrix != matrix.T).any():
         raise ValueError(f"network must be a symmetric matrix of 0 and 1 if it is an array, got shape {matrix.shape}")
     return tuple(range(len(matrix))), _checked_edges(np.argwhere(matrix != 0).tolist(), len(matrix))
 
 
-def _from_pairs(given: Any) -> tuple[tuple[Hashable, ...], Codes]:
+def _from_pairs(given: Any) -> tuple[tuple[Hashable, ...], Ints]:
     try:
         pairs = [(one, other) for one, other in given]
     except (TypeError, ValueError):
@@ -235,7 +234,7 @@ def _from_pairs(given: Any) -> tuple[tuple[Hashable, ...], Codes]:
     return tuple(range(people)), _checked_edges([(int(one), int(other)) for one, other in pairs], people)
 
 
-def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Codes:
+def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Ints:
     """Return each pair once, in order."""
     if people < 2 or not pairs:
         raise ValueError(f"network must have at least 2 people, some of whom meet, got {people} and {len(pairs)} pairs")
@@ -249,7 +248,7 @@ def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Codes:
 # ---------------------------------------------------------------------------------------------- the communities
 
 
-def _girvan_newman(known: str | None, edges: Codes, people: int) -> Codes:
+def _girvan_newman(known: str | None, edges: Ints, people: int) -> Ints:
     """Return each person's community after the first split, the one with the lowest place first; shape (people,).
 
     A network of several components is split already: they are the communities.
@@ -274,7 +273,7 @@ def _girvan_newman(known: str | None, edges: Codes, people: int) -> Codes:
     return community
 
 
-def _communities(given: Any, labels: tuple[Hashable, ...]) -> tuple[Codes, tuple[str, ...] | None]:
+def _communities(given: Any, labels: tuple[Hashable, ...]) -> tuple[Ints, tuple[str, ...] | None]:
     """Return each person's community and the names, if they have any."""
     entries = _entries(given, labels)
     if all(isinstance(entry, (set, frozenset, list, tuple)) for entry in entries):
@@ -304,7 +303,7 @@ def _entries(given: Any, labels: tuple[Hashable, ...]) -> list[Any]:
     return list(given)
 
 
-def _from_members(members: Sequence[Iterable[Hashable]], labels: tuple[Hashable, ...]) -> Codes:
+def _from_members(members: Sequence[Iterable[Hashable]], labels: tuple[Hashable, ...]) -> Ints:
     community = np.full(len(labels), -1)
     for code, listed in enumerate(members):
         places = _places_of("communities", listed, labels)

@@ -7,7 +7,7 @@ it, whose numbers made P's figures; G is ml-fairness-gym's experiments. Without 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import Count, Natural, Range, Share
+from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules know them.
 PATIENT_ZERO, RANDOM, GIVEN = range(3)
@@ -23,15 +23,15 @@ class EpidemicParams(NamedTuple):
     chain_people: Annotated[int, Range(2, 100_000)] = 12  # people in the chain; G
     communities: Literal["girvan_newman", "own"] = "girvan_newman"  # or your own: who belongs to which; P, C
     # The disease
-    infection: Share = 0.5  # chance that one infected neighbour infects somebody in a step; C; G: 0.25
-    recovery: Share = 0.005  # chance of an infected person to recover in a step; C; G: 0.01
+    infection: UnitInterval = 0.5  # chance that one infected neighbour infects somebody in a step; C; G: 0.25
+    recovery: UnitInterval = 0.005  # chance of an infected person to recover in a step; C; G: 0.01
     # The start
     initial: Literal["patient_zero", "random", "given"] = (
         "patient_zero"  # who is infected first, or the people; C, and P's figures; P's text and G: random
     )
-    patient_zero: Natural = 0  # the person that patient_zero infects; C
-    initial_number: Count = 1  # how many people random infects; G
-    initial_chance: Share = 0.0  # above 0: random infects each person with this chance instead; G also 0.1
+    patient_zero: NonNegativeInt = 0  # the person that patient_zero infects; C
+    initial_number: PositiveInt = 1  # how many people random infects; G
+    initial_chance: UnitInterval = 0.0  # above 0: random infects each person with this chance instead; G also 0.1
     burn_in: Annotated[int, Range(0, 100_000)] = 1  # steps without vaccines before the first decision; C; G: 3
     # The decisions
     vaccines: Annotated[int, Range(1, 1000)] = 1  # that can be given in a step; P, C, G

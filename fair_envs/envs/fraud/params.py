@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.feedback import Kind
-from fair_envs.parameters import Range
+from fair_envs.parameters import Range, UnitInterval
 
 Population = Annotated[int, Range(1, 10_000)]
-Share = Annotated[float, Range(0, 1)]
 Factor = Annotated[float, Range(0, 10)]
 Amount = Annotated[float, Range(-1e6, 1e6)]
 
@@ -35,20 +34,20 @@ class FraudParams(NamedTuple):
     customers: Population = 100  # at the start; F, M: 3333
     fraudsters: Population = 10  # at the start; F, M: 55
     transactions_per_year: Annotated[float, Range(0, 1e9)] = 90357.0  # of both together, at the numbers above; F, M
-    fraud_proportion: Share = 0.5  # of those by fraudsters; F. Few happen in January, see Fraud
-    noise_level: Share = 0.1  # of rates and personal profiles; F, M
-    steal_probability: Share = 0.3329  # that a fraudster uses a customer's card; F, M
+    fraud_proportion: UnitInterval = 0.5  # of those by fraudsters; F. Few happen in January, see Fraud
+    noise_level: UnitInterval = 0.1  # of rates and personal profiles; F, M
+    steal_probability: UnitInterval = 0.3329  # that a fraudster uses a customer's card; F, M
     # Authentication
-    patience_weight: Share = 0.8  # of patience in the chance to authenticate, against the amount; F, M
+    patience_weight: UnitInterval = 0.8  # of patience in the chance to authenticate, against the amount; F, M
     # What transactions do to customers and fraudsters
     post_transaction_update: bool = True  # satisfaction, leaving, corrupted cards; M, not F
-    initial_satisfaction: Share = 0.9  # F sets it but starts at 1, as M
+    initial_satisfaction: UnitInterval = 0.9  # F sets it but starts at 1, as M
     after_cancelled: Factor = 0.95  # satisfaction is multiplied by this; M
     after_unchecked: Factor = 1.01  # M
     after_checked: Factor = 0.99  # M
-    customer_stays: Share = 0.9  # after a transaction, times the satisfaction; F, M: 0.516
-    fraudster_stays: Share = 0.6  # F, M: 0.333
-    stays_after_fraud: Share = 0.09664  # a customer whose card was used in a fraud; F, M
+    customer_stays: UnitInterval = 0.9  # after a transaction, times the satisfaction; F, M: 0.516
+    fraudster_stays: UnitInterval = 0.6  # F, M: 0.333
+    stays_after_fraud: UnitInterval = 0.09664  # a customer whose card was used in a fraud; F, M
     # Rewards
     reward: Literal["shaped", "money"] = "shaped"  # F
     margin: Amount = 0.003  # "money": of the amount of a genuine payment that goes through; F, M

@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.chance import share, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -659,7 +660,7 @@ def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:
     )
 
 
-def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:
+def hours_ahead(known: Tables, params: FraudParams) -> Ints:
     """Return the hours from the calendar's first midnight to the episode's first hour, in each country: shape (C,).
 
     The calendar begins a day early, for those west of the bank. Clocks stay as they are when the episode begins.
@@ -670,7 +671,7 @@ def hours_ahead(known: Tables, params: FraudParams) -> NDArray[np.int64]:
     return (24 * 60 + behind + ahead) // 60
 
 
-def profile_spread(noise_level: float) -> NDArray[np.float64]:
+def profile_spread(noise_level: float) -> Floats:
     """Return the standard deviations of personal profiles, shape (ENTRIES,)."""
     spread = np.zeros(ENTRIES)
     for first, count, divisor in SPREADS:
@@ -690,7 +691,7 @@ def can_be_stolen(known: Tables) -> NDArray[np.int8]:
     return np.outer(countries, currencies).astype(np.int8)
 
 
-def needed_blocks(dates: NDArray[np.int64]) -> NDArray[np.int8]:
+def needed_blocks(dates: Ints) -> NDArray[np.int8]:
     """Return which blocks of profile entries these dates need, shape (ENTRIES // BLOCK,)."""
     months, monthdays, weekdays = dates.T
     entries = [HOURS + np.arange(24), WEEKDAYS + weekdays, MONTHDAYS + monthdays, MONTHS + months]
@@ -708,7 +709,7 @@ def largest_population(world: NDArray[np.void]) -> int:
     return 1 << (total - 1).bit_length()
 
 
-def largest_arrivals(world: NDArray[np.void]) -> NDArray[np.int64]:
+def largest_arrivals(world: NDArray[np.void]) -> Ints:
     """Return the most newcomers of each kind in each hour of an episode, shape (2, hours).
 
     An hour brings one at most where one or fewer are expected, else the expected number and a normal number.

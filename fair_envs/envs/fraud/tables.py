@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.parameters import shown
 from fair_envs.weights import cumulative, shares_of
 
@@ -46,16 +47,16 @@ class Tables(NamedTuple):
     countries: tuple[str, ...]
     zones: tuple[str, ...]  # (C,)
     currencies: tuple[str, ...]
-    continent: NDArray[np.int64]  # (C,) codes in CONTINENTS
-    country_share: NDArray[np.float64]  # (2, C)
-    country: NDArray[np.float64]  # (2, C) cumulative
-    currency: NDArray[np.float64]  # (2, C, K) cumulative; all 0 for a country that nobody comes from
-    merchant: NDArray[np.float64]  # (2, K, M) cumulative; all 0 for a currency that nobody pays in
-    bins: NDArray[np.float64]  # (2, M, BINS) cumulative; all 0 for a merchant where nobody buys
-    lowest: NDArray[np.float64]  # (2, M) amount at the first bin's lower edge
-    width: NDArray[np.float64]  # (2, M) of a bin
-    largest: NDArray[np.float64]  # (M,) amount, over both kinds
-    profile: NDArray[np.float64]  # (2, ENTRIES) shares by hour, weekday, day of the month, month
+    continent: Ints  # (C,) codes in CONTINENTS
+    country_share: Floats  # (2, C)
+    country: Floats  # (2, C) cumulative
+    currency: Floats  # (2, C, K) cumulative; all 0 for a country that nobody comes from
+    merchant: Floats  # (2, K, M) cumulative; all 0 for a currency that nobody pays in
+    bins: Floats  # (2, M, BINS) cumulative; all 0 for a merchant where nobody buys
+    lowest: Floats  # (2, M) amount at the first bin's lower edge
+    width: Floats  # (2, M) of a bin
+    largest: Floats  # (M,) amount, over both kinds
+    profile: Floats  # (2, ENTRIES) shares by hour, weekday, day of the month, month
 
 
 def load(source: Source) -> Tables:
@@ -119,7 +120,7 @@ _PROFILES = {"hour_frac": (HOURS, 24), "weekday_frac": (WEEKDAYS, 7), "monthday_
 _PROFILES |= {"month_frac": (MONTHS, 12)}
 
 
-def _profiles(source: Mapping[str, Any]) -> NDArray[np.float64]:
+def _profiles(source: Mapping[str, Any]) -> Floats:
     profile = np.zeros((2, ENTRIES))
     for name, (first, count) in _PROFILES.items():
         _need(name, source[name], KINDS)
@@ -161,7 +162,7 @@ def _currency_names(rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
     return (*(n for n in CURRENCIES if n in paid_in), *(n for n in paid_in if n not in CURRENCIES))
 
 
-def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> NDArray[np.float64]:
+def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> Floats:
     """Return the weights of the merchants, shape (2, K, M); those of currencies that nobody pays in are checked too."""
     _need("merchant_per_currency", table, KINDS)
     numbers, weights = [str(merchant) for merchant in range(merchants)], np.zeros((2, len(names), merchants))
@@ -174,7 +175,7 @@ def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> NDArray[n
     return weights
 
 
-def _histograms(table: Any) -> tuple[NDArray[np.float64], ...]:
+def _histograms(table: Any) -> tuple[Floats, ...]:
     """Return the largest amounts (M,), and lowest amounts, widths of a bin (2, M) and heights (2, M, BINS)."""
     _need("merchant_amount_hist", table, KINDS)
     for name in KINDS:
@@ -234,7 +235,7 @@ def _need(name: str, table: Any, columns: Iterable[str]) -> None:
         raise ValueError(f"{name} must have the columns {', '.join(columns)}; it lacks {', '.join(lacking)}")
 
 
-def _by_name(weights: Any, names: Sequence[str], where: str) -> NDArray[np.float64]:
+def _by_name(weights: Any, names: Sequence[str], where: str) -> Floats:
     """Return named weights in the order of the names, summing to 1; all 0 if there are none."""
     if not isinstance(weights, Mapping):
         raise ValueError(f"{where} must be a mapping of weights, got {weights!r}")
@@ -245,12 +246,12 @@ def _by_name(weights: Any, names: Sequence[str], where: str) -> NDArray[np.float
     return _weights(where, listed, len(names), may_be_zero=not weights)
 
 
-def _weights(name: str, weights: Any, count: int, *, may_be_zero: bool = False) -> NDArray[np.float64]:
+def _weights(name: str, weights: Any, count: int, *, may_be_zero: bool = False) -> Floats:
     """Return so many weights that sum to 1, or to 0 if they may."""
     return shares_of(name, _numbers(name, weights, count), may_be_zero=may_be_zero)
 
 
-def _numbers(name: str, numbers: Any, count: int) -> NDArray[np.float64]:
+def _numbers(name: str, numbers: Any, count: int) -> Floats:
     try:
         given = np.asarray(numbers, np.float64)
     except (OverflowError, TypeError, ValueError):
@@ -293,7 +294,7 @@ def _looked_up(zone: str, minute: int) -> int:
     return 0 if ahead is None else round(ahead.total_seconds() / 60)
 
 
-def calendar(first_day: int, days: int) -> NDArray[np.int64]:
+def calendar(first_day: int, days: int) -> Ints:
     """Return month (January 0), day of the month (the first 0) and weekday (Monday 0) of dates, shape (days, 3).
 
     Args:

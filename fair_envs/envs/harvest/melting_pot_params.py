@@ -6,8 +6,8 @@ attribute comes. Frames are what steps are called there.
 
 from typing import Annotated, Literal, NamedTuple
 
-from fair_envs.envs.harvest.params import Reward, Share, Size
-from fair_envs.parameters import Range
+from fair_envs.envs.harvest.params import Reward, Size
+from fair_envs.parameters import Range, UnitInterval
 
 Frames = Annotated[int, Range(0, 10_000)]
 Cells = Annotated[int, Range(0, 100)]
@@ -26,14 +26,14 @@ class MeltingPotParams(NamedTuple):
     agents: Annotated[int, Range(1, 127)] = 16  # M
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 2000  # frames until truncation; M
     # The agents
-    sensitive_fraction: Share = 0.5  # of the agents carry the attribute, stratified by preference; P
-    green_fraction: Share = 0.5  # of the agents prefer green; M alternates red and green
-    blue_fraction: Share = 0.0  # of the agents prefer blue; the rest prefers red; M
+    sensitive_fraction: UnitInterval = 0.5  # of the agents carry the attribute, stratified by preference; P
+    green_fraction: UnitInterval = 0.5  # of the agents prefer green; M alternates red and green
+    blue_fraction: UnitInterval = 0.0  # of the agents prefer blue; the rest prefers red; M
     handicap_period: Annotated[int, Range(1, 10_000)] = 2  # a carrier's every n-th action counts; P
     turn_order: Literal["index", "random"] = "random"  # who comes first where two want the same; M draws it each frame
     # Patches
     ripening: Literal["linear", "cubic"] = "linear"  # in the number of patches of the colour; M has both, uses linear
-    ripening_rate: Share = 5e-6  # chance a frame for each patch of the colour; M
+    ripening_rate: UnitInterval = 5e-6  # chance a frame for each patch of the colour; M
     cubic_rate: Annotated[float, Range(0, 1)] = 9e-6  # "cubic" adds ripening_rate * cubic_rate * patches**3; M
     ripening_wait: Annotated[int, Range(0, 127)] = 10  # the first frame in which a patch may ripen; M
     eat_preferred: Reward = 2.0  # M

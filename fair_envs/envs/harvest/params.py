@@ -7,11 +7,10 @@ the code published with it; C2 its authors' later code. Without a mark: the reco
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import Range
+from fair_envs.parameters import Range, UnitInterval
 
 Count = Annotated[int, Range(0, 10_000)]
 Size = Annotated[int, Range(1, 1_000)]
-Share = Annotated[float, Range(0, 1)]
 Reward = Annotated[float, Range(-1e6, 1e6)]
 
 # The options of each choice, in the order in which compiled rules know them.
@@ -41,10 +40,10 @@ class HarvestParams(NamedTuple):
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 3000  # steps until truncation; P, C
     at_horizon: Literal["truncate", "terminate"] = "truncate"  # how the episode ends there; C terminates
     # The agents
-    sensitive_fraction: Share = 0.5  # of the agents carry the attribute; P, C
-    blue_fraction: Share = 0.5  # of the agents prefer blue; P, C
+    sensitive_fraction: UnitInterval = 0.5  # of the agents carry the attribute; P, C
+    blue_fraction: UnitInterval = 0.5  # of the agents prefer blue; P, C
     legitimate: Literal["preference", "skill"] = "preference"  # the factor that may explain a difference
-    skilled_fraction: Share = 0.0  # of the agents of each preference are skilled
+    skilled_fraction: UnitInterval = 0.0  # of the agents of each preference are skilled
     skill_reward: Reward = 1.0  # a skilled agent's rewards are multiplied by this
     indices: Literal["interleaved", "red_first"] = "interleaved"  # C puts the reds first
     assignment: Literal["stratified", "shuffled"] = "stratified"  # P: half within each preference; C: any half
@@ -75,7 +74,7 @@ class HarvestParams(NamedTuple):
     growth_colour: Literal["linear", "cubic"] = "linear"  # law of the colours' shares; C has both, uses linear
     ripening: Literal["agents", "timer", "share"] = "agents"  # who or what ripens besides agents; C: nothing else
     ripening_wait: Count = 3  # steps unripe before "timer" ripens, or "share" may; C's intent; Melting Pot: 10
-    ripening_rate: Share = 5e-6  # chance a step for each bush of the same colour under "share"; Melting Pot
+    ripening_rate: UnitInterval = 5e-6  # chance a step for each bush of the same colour under "share"; Melting Pot
     # Observations
     observation: Literal["ten", "extended"] = "ten"  # C's ten numbers, or with what surrounds the agent
     scaled: bool = True  # to about [0, 1]; C: raw

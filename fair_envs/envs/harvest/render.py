@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BOLD,
@@ -388,7 +389,7 @@ class HarvestRenderer(GridRenderer):
             groups += speed_groups(total, slow, within=members, name=name, figure=figure)
         return groups
 
-    def _strata(self, lane: Any) -> Iterable[tuple[str, Agent, NDArray[np.bool_]]]:
+    def _strata(self, lane: Any) -> Iterable[tuple[str, Agent, Flags]]:
         """Yield each value of the legitimate factor: its name, an agent of it, and who has it, shape (agents,)."""
         if self._code.legitimate == SKILL_FACTOR:
             for skilled, name in enumerate(self._spec.legitimate["skill"]):
@@ -430,9 +431,9 @@ def bushes_of(lane: Any) -> list[Bush]:
 
 def speed_groups(
     total: NDArray[Any],
-    slow: NDArray[np.bool_],
+    slow: Flags,
     *,
-    within: NDArray[np.bool_] | None = None,
+    within: Flags | None = None,
     name: str = "",
     figure: Agent | None = None,
 ) -> list[Group]:
@@ -446,7 +447,7 @@ def speed_groups(
     return groups
 
 
-def mean_of(total: NDArray[Any], members: NDArray[np.bool_]) -> float:
+def mean_of(total: NDArray[Any], members: Flags) -> float:
     """Return the members' mean return; NaN without members."""
     return float(total[members].mean()) if members.any() else math.nan
 

@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.envs.hiring.population import (
     AGE,
     BELGIAN,
@@ -57,8 +57,8 @@ class Table(NamedTuple):
         first: So that the lowest values have the place 0.
     """
 
-    values: NDArray[np.float64]
-    steps: NDArray[np.int64]
+    values: Floats
+    steps: Ints
     first: int
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.feedback import Kind
-from fair_envs.parameters import Range, Share
+from fair_envs.parameters import Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules know them.
 TRUNCATE, TERMINATE = range(2)
@@ -32,7 +32,7 @@ class HiringParams(NamedTuple):
     )
     # Which decision is correct
     threshold: Annotated[float, Range(-1, 1)] = 0.5  # goodness from which on hiring is correct; P
-    diversity_weight: Share = 0.0  # of diversity in the goodness, against skills; P
+    diversity_weight: UnitInterval = 0.0  # of diversity in the goodness, against skills; P
     language_term: Literal["level", "difference"] = "level"  # of the team's entropy of languages; C; P: difference
     noise: Annotated[float, Range(0, 10)] = 0.01  # standard deviation, of the reward and of the team's potential; P, C
     # Rewards
@@ -41,11 +41,11 @@ class HiringParams(NamedTuple):
     # Leaving
     leaving: bool = True  # whether employees leave; P: they do, C: nobody does
     steps_per_year: Annotated[float, Range(1)] = 250.0  # an applicant each working day: 52 weeks of 5, 10 holidays
-    leave_18_24: Share = 0.257  # chance to leave within a year, aged up to 24; Statbel 2021-2022, P
-    leave_25_34: Share = 0.134  # P
-    leave_35_44: Share = 0.074  # P
-    leave_45_54: Share = 0.047  # P
-    leave_55_64: Share = 0.021  # aged 55 and older; P
+    leave_18_24: UnitInterval = 0.257  # chance to leave within a year, aged up to 24; Statbel 2021-2022, P
+    leave_25_34: UnitInterval = 0.134  # P
+    leave_35_44: UnitInterval = 0.074  # P
+    leave_45_54: UnitInterval = 0.047  # P
+    leave_55_64: UnitInterval = 0.021  # aged 55 and older; P
     # What the decision-maker is told
     feedback: Kind = "full"  # about which applicants the correct decision is revealed; P, C: all
     delay: Annotated[int, Range(1, 1_000_000)] = 50  # steps until delayed feedback

@@ -1,6 +1,5 @@
 """The rules of FairHiring on one lane, in the order in which they are played."""
 
-import functools
 import math
 from collections import namedtuple
 from collections.abc import Mapping
@@ -11,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs import feedback
+from fair_envs.aliases import Flags
 from fair_envs.chance import normal, uniform
-from fair_envs.compilation import Kernel, compile_kernels, readable
+from fair_envs.compilation import kernel, readable
 from fair_envs.core import Rules, rule
 from fair_envs.envs.hiring.bias import BIASES, find_bias, tabulated
 from fair_envs.envs.hiring.params import DECIDED, DIFFERENCE, DOUBLE, NEXT_APPLICANT, PROFILES, TERMINATE, HiringParams
@@ -388,15 +388,11 @@ def group_of(lane):
     return len(NATIONALITIES) * lane.applicant[GENDER] + lane.applicant[NATIONALITY]
 
 
-@functools.cache
-def kernels() -> Mapping[str, Kernel]:
-    """Return the compiled loop that judges applicants anew."""
-
-    def judge_all(params, lanes):
-        for b in range(lanes.shape[0]):
-            judge(lanes[b], params)
-
-    return compile_kernels(Hiring, judge_all)
+@kernel
+def judge_all(params, lanes):
+    """Judge the applicants of all lanes again."""
+    for b in range(lanes.shape[0]):
+        judge(lanes[b], params)
 
 
 # ------------------------------------------------------------------------------------------ the environment
@@ -597,7 +593,7 @@ class Hiring(Rules):
         """Return reject and hire."""
         return gym.spaces.Discrete(len(ACTION_NAMES))
 
-    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+    def flip(self, records: NDArray[np.void], who: Flags) -> None:
         """Give every applicant from the one at the door on the other gender, in place; the luck stays the same.
 
         Args:
@@ -635,4 +631,4 @@ class Hiring(Rules):
         return HiringRenderer(self)
 
     def _judge(self, records: NDArray[np.void]) -> None:
-        kernels()["judge_all"](self.code, readable(records))
+        judge_all(self.code, readable(records))

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fair_envs.aliases import Floats
 from fair_envs.feedback import Kind
-from fair_envs.parameters import Positive, Range, Share, Weight, shown
-from fair_envs.weights import Floats, shares_of
+from fair_envs.parameters import NonNegative, Positive, Range, UnitInterval, shown
+from fair_envs.weights import shares_of
 
 # The options of each choice, in the order in which compiled rules know them.
 TRUNCATE, TERMINATE = range(2)
@@ -25,15 +26,15 @@ class LendingParams(NamedTuple):
 
     profile: Literal["paper", "authors", "ml-fairness-gym"] = "paper"  # other defaults, see PROFILES
     # The bank
-    starting_cash: Weight = 10_000.0  # P (Fig. 1c), A; G: 1000, in its experiments 100 to 10,000
+    starting_cash: NonNegative = 10_000.0  # P (Fig. 1c), A; G: 1000, in its experiments 100 to 10,000
     loan_amount: Positive = 1.0  # lost if it is not repaid; A, G
-    interest_rate: Weight = 1.0  # of a repaid loan; A, G's experiments; G: 0.3
+    interest_rate: NonNegative = 1.0  # of a repaid loan; A, G's experiments; G: 0.3
     max_cash: Positive = 1e20  # the bank keeps no more; A, G
     # The applicants
     distributions: Literal["delayed_impact", "equal", "own"] = "delayed_impact"  # or a table, which is your own; A, G
     repayment: Literal["delayed_impact", "own"] = "delayed_impact"  # or a table, which is your own; A, G
-    advantaged_share: Share = 0.5  # of the applicants; A, G
-    mass_shift: Share = 0.01  # of a group's distribution that a loan moves; A, G
+    advantaged_share: UnitInterval = 0.5  # of the applicants; A, G
+    mass_shift: UnitInterval = 0.01  # of a group's distribution that a loan moves; A, G
     # The episode
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 10_000  # steps until truncation; P; A trains for 2000
     at_horizon: Literal["truncate", "terminate"] = "truncate"  # how the episode ends there; A terminates

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLUE,
@@ -102,8 +103,8 @@ class LendingRenderer:
 
     def __init__(self, rules: Rules) -> None:
         self._params = rules.params
-        self._first: NDArray[np.float64] = rules.distributions  # type: ignore[attr-defined]
-        self._repayment: NDArray[np.float64] = rules.repayment  # type: ignore[attr-defined]
+        self._first: Floats = rules.distributions  # type: ignore[attr-defined]
+        self._repayment: Floats = rules.repayment  # type: ignore[attr-defined]
         self._stock = Stock(plain=False)
         self._lines = Lines(size=NORMAL)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs import feedback
+from fair_envs.aliases import Flags, Floats
 from fair_envs.chance import share, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -28,7 +29,6 @@ from fair_envs.envs.lending.params import (
 )
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
-from fair_envs.weights import Floats
 
 REJECT, ACCEPT = range(2)
 ACTION_NAMES = ("reject", "accept")
@@ -390,7 +390,7 @@ class Lending(Rules):
         """Return reject and accept."""
         return gym.spaces.Discrete(len(ACTION_NAMES))
 
-    def flip(self, records: NDArray[np.void], who: NDArray[np.bool_]) -> None:
+    def flip(self, records: NDArray[np.void], who: Flags) -> None:
         """Give everybody the other group, in place: those waiting, those to come and those in the window.
 
         The groups exchange their names and nothing else: each keeps its scores, and the luck stays the same.

@@ -6,11 +6,10 @@ on copies of the lane.
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
-from fair_envs.compilation import Kernel, compile_kernels, copyto, rule
+from fair_envs.compilation import Kernel, copyto, kernel, kernels_of, rule
 from fair_envs.envs.pursuit.rules import apart, squared_distance
 
 # Sites of chance: what teams draw
@@ -84,31 +83,41 @@ def approach(lane, params, closest):  # type: ignore[no-untyped-def]
     return total
 
 
-@functools.cache
-def looking(rules: Any) -> Mapping[str, Kernel]:
-    """Return the compiled loops over lanes for these rules.
+@kernel
+def point(code, lanes, out):  # type: ignore[no-untyped-def]
+    """Write the direction from each pursuer to the nearest free evader, shape (B, n, 2)."""
+    params = code[0]
+    for b in range(lanes.shape[0]):
+        lane = lanes[b]
+        for pursuer in range(params.pursuers):
+            x, y = 0.0, 0.0
+            evader = nearest_evader(lane, params, pursuer)
+            if evader >= 0:
+                place = params.pursuers + evader
+                x = apart(params.side, lane.position[pursuer, 0], lane.position[place, 0])
+                y = apart(params.side, lane.position[pursuer, 1], lane.position[place, 1])
+            length = math.sqrt(x * x + y * y)
+            out[b, pursuer, 0] = x / length if length > 0.0 else 0.0
+            out[b, pursuer, 1] = y / length if length > 0.0 else 0.0
 
-    * ``point(code, lanes, out)`` writes the direction from each pursuer to the nearest free evader, shape (B, n, 2).
-    * ``shoot(code, plan, lanes, due, fresh, held, scratch...)`` writes the best plans that it finds where they are due,
-      shape (B, pieces, n), from the second piece of what was held on, unless the lane is fresh.
-    * ``deal(seed, lanes, roles)`` writes a permutation of n roles for each lane's episode, shape (B, n).
+
+@kernel
+def deal(seed, lanes, roles):  # type: ignore[no-untyped-def]
+    """Write a permutation of n roles for each lane's episode, shape (B, n)."""
+    for b in range(lanes.shape[0]):
+        for role in range(roles.shape[1]):
+            roles[b, role] = role
+        shuffle(roles[b], episode_key(lanes[b].key, seed), 0, ROLES)
+
+
+@functools.cache
+def shooting(rules: Any) -> Kernel:
+    """Return the loop over lanes that plans in copies of them, by these rules.
+
+    ``shoot(code, plan, lanes, due, fresh, held, scratch...)`` writes the best plans that it finds where they are due,
+    shape (B, pieces, n), from the second piece of what was held on, unless the lane is fresh.
     """
     step = rules.step
-
-    def point(code, lanes, out):  # type: ignore[no-untyped-def]
-        params = code[0]
-        for b in range(lanes.shape[0]):
-            lane = lanes[b]
-            for pursuer in range(params.pursuers):
-                x, y = 0.0, 0.0
-                evader = nearest_evader(lane, params, pursuer)
-                if evader >= 0:
-                    place = params.pursuers + evader
-                    x = apart(params.side, lane.position[pursuer, 0], lane.position[place, 0])
-                    y = apart(params.side, lane.position[pursuer, 1], lane.position[place, 1])
-                length = math.sqrt(x * x + y * y)
-                out[b, pursuer, 0] = x / length if length > 0.0 else 0.0
-                out[b, pursuer, 1] = y / length if length > 0.0 else 0.0
 
     @rule
     def score(lane, params, plan, tried, directions, closest, reward, fact):  # type: ignore[no-untyped-def]
@@ -148,10 +157,4 @@ def looking(rules: Any) -> Mapping[str, Kernel]:
                     lowest = found
                     copy_plan(best, tried)
 
-    def deal(seed, lanes, roles):  # type: ignore[no-untyped-def]
-        for b in range(lanes.shape[0]):
-            for role in range(roles.shape[1]):
-                roles[b, role] = role
-            shuffle(roles[b], episode_key(lanes[b].key, seed), 0, ROLES)
-
-    return compile_kernels(rules, point, shoot, deal)
+    return kernels_of(rules, shoot)["shoot"]

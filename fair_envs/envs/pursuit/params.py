@@ -7,7 +7,7 @@ this package.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import Positive, Range, Weight
+from fair_envs.parameters import NonNegative, Positive, Range
 
 Speed = Annotated[float, Range(0, 100)]
 
@@ -32,10 +32,10 @@ class PursuitParams(NamedTuple):
     pursuer_speed: Speed = 1.0  # lengths a time unit; P: 1.2 to 0.4
     speeds: Sequence[Speed] = ()  # a factor of that speed for each pursuer, such as (1, 0.5); none: all are equal
     evader_speed: Speed = 1.0  # P
-    pursuer_radius: Weight = 0.075  # C
-    evader_radius: Weight = 0.05  # C; closer than the sum of the radii is a capture
-    start_distance: Weight = 0.5  # from every evader, that a pursuer begins at least at; C; leave it some room
-    start_spread: Weight = 1e-4  # standard deviation of where the first evader begins around the centre; C
+    pursuer_radius: NonNegative = 0.075  # C
+    evader_radius: NonNegative = 0.05  # C; closer than the sum of the radii is a capture
+    start_distance: NonNegative = 0.5  # from every evader, that a pursuer begins at least at; C; leave it some room
+    start_spread: NonNegative = 1e-4  # standard deviation of where the first evader begins around the centre; C
     legacy_physics: bool = False  # C: who overlaps is pushed apart, and captures across the seam are missed
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 500  # steps until truncation; C
     at_horizon: Literal["truncate", "terminate"] = "truncate"  # how the episode ends there; C terminates
@@ -44,8 +44,8 @@ class PursuitParams(NamedTuple):
     headings: Annotated[int, Range(2, 360)] = 8  # to choose from with "discrete"
     # Rewards
     reward: Literal["mutual", "mutual_sum", "individual"] = "mutual"  # P: the sum of all; C: once for an evader
-    capture_reward: Weight = 50.0  # P, C
-    step_penalty: Weight = 0.1  # P, C
+    capture_reward: NonNegative = 50.0  # P, C
+    step_penalty: NonNegative = 0.1  # P, C
     penalty_at_capture: bool = False  # whether the capture's step costs it too; C
     # Observations
     observation: Literal["relative", "torus", "authors"] = "relative"  # C: absolute positions

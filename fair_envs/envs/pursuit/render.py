@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLOCK,
@@ -34,6 +35,7 @@ from fair_envs.envs.drawing import (
     Figure,
     Item,
     Pen,
+    Point,
     Rgb,
     Sheet,
     Stock,
@@ -45,8 +47,6 @@ from fair_envs.envs.drawing import (
 from fair_envs.envs.pursuit.params import PursuitParams
 from fair_envs.envs.pursuit.rules import TRAIL, apart, nearest_squared
 from fair_envs.faces.window import import_pygame
-
-Point = tuple[float, float]
 
 MAP = 640  # pixels of a side
 SQUARES = 6  # of the map, in a row
@@ -271,7 +271,7 @@ class Legend(NamedTuple):
 # ------------------------------------------------------------------------------------------------ the torus
 
 
-def past(lane: Any) -> NDArray[np.float64]:
+def past(lane: Any) -> Floats:
     """Return where everybody was, the oldest first, shape (times, agents, 2)."""
     kept = min(int(lane["time"]) + 1, TRAIL)
     places = (int(lane["newest"]) - kept + np.arange(kept)) % TRAIL
@@ -448,7 +448,7 @@ class PursuitRenderer:
         fresh = COLOURS[agent % len(COLOURS)] if agent < self._params.pursuers else INK
         return mixed(fresh, GROUND, 0.3 + 0.7 * age)
 
-    def _followed(self, lane: Any) -> NDArray[np.bool_]:
+    def _followed(self, lane: Any) -> Flags:
         """Return whose steps are too short to lead to the same place another way round, shape (agents,)."""
         params = self._params
         speeds = np.append(lane["speed"], np.full(params.evaders, params.evader_speed))

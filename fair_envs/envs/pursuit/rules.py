@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.chance import normal, uniform
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, inlined, rule
@@ -593,12 +594,12 @@ class Pursuit(Rules):
         super().__init__(**given)
 
     @property
-    def factors(self) -> NDArray[np.float64]:
+    def factors(self) -> Floats:
         """The pursuers' factors of the speed, shape (pursuers,)."""
         return np.array(self.params.speeds or (1.0,) * self.params.pursuers)
 
     @property
-    def classes(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    def classes(self) -> tuple[tuple[str, ...], Ints]:
         """The factors that differ in six digits, the largest first, and which each pursuer has, shape (pursuers,)."""
         shown = [f"{factor:g}" for factor in self.factors]
         names = sorted(set(shown), key=float, reverse=True)

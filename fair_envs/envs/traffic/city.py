@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fair_envs.aliases import Flags, Ints
 
 EAST, SOUTH, WEST, NORTH = range(4)  # clockwise: the next one is to the right
 LEFT, STRAIGHT, RIGHT = range(3)
@@ -64,12 +65,12 @@ class City(NamedTuple):
         return row * self.columns + column if 0 <= column < self.columns and 0 <= row < self.rows else -1
 
     @property
-    def ahead(self) -> NDArray[np.int64]:
+    def ahead(self) -> Ints:
         """The crossroads at the end of each direction of a street, shape (4 * crossroads,); -1: no street."""
         return np.array([self.beyond(n, heading) for n in range(self.crossroads) for heading in range(4)])
 
     @property
-    def after(self) -> NDArray[np.int64]:
+    def after(self) -> Ints:
         """The street that each turn at the end of a street leads into, shape (4 * crossroads, 3); -1: none.
 
         Nobody turns back.
@@ -79,20 +80,20 @@ class City(NamedTuple):
         return np.where((ahead >= 0) & (self.ahead[into] >= 0), into, -1)
 
     @property
-    def taken_turn(self) -> NDArray[np.int64]:
+    def taken_turn(self) -> Ints:
         """The turn that is taken by who wants each, shape (4 * crossroads, 3): straight on, right, left else."""
         exists = self.after >= 0
         first = np.array([STRAIGHT, RIGHT, LEFT])[exists[:, [STRAIGHT, RIGHT, LEFT]].argmax(axis=1)]
         return np.where(exists, np.arange(3), first[:, np.newaxis])
 
     @property
-    def coming(self) -> NDArray[np.int64]:
+    def coming(self) -> Ints:
         """The street that comes to each crossroads with each heading, shape (crossroads, 4); -1: none."""
         back = self.ahead.reshape(-1, 4)[:, [WEST, NORTH, EAST, SOUTH]]
         return np.where(back >= 0, 4 * back + np.arange(4), -1)
 
     @property
-    def far(self) -> NDArray[np.int64]:
+    def far(self) -> Ints:
         """How many streets it is to each crossroads by driving into a street, which is counted, without turning back.
 
         Shape (4 * crossroads, crossroads); 0 for what is no street.
@@ -121,7 +122,7 @@ class City(NamedTuple):
         """Return both directions of a street."""
         return street, 4 * self.beyond(*divmod(street, 4)) + (street + 2) % 4
 
-    def chosen(self, names: Sequence[str], *, argument: str) -> NDArray[np.bool_]:
+    def chosen(self, names: Sequence[str], *, argument: str) -> Flags:
         """Return which directions belong to the named streets, shape (4 * crossroads,).
 
         A name is that of a street (``B2-C2``, in either order), of a column (``C``) or row (``2``) of streets, or
@@ -150,7 +151,7 @@ class City(NamedTuple):
         return name in lines
 
 
-def crossing() -> NDArray[np.int64]:
+def crossing() -> Ints:
     """Return with which movements each crosses, as bits, shape (12,); a movement is ``3 * heading + turn``.
 
     Cars keep to the right. Clockwise around a crossroads lie, for each side, the place where one comes in and the one

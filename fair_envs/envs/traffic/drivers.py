@@ -10,12 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Rules
 from fair_envs.envs.traffic.rules import ACCELERATE, OF_TURN, SEEN_OF_TURN, Traffic
-from fair_envs.parameters import Weight, checked
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from fair_envs.parameters import NonNegative, checked
 
 NOWHERE = 1e9  # what a turn costs into a street that there is not
 
@@ -41,14 +39,14 @@ class Driver:
         """Return what each turn costs, shape (B, cars, 3); what counts is where it is least."""
         raise NotImplementedError
 
-    def __call__(self, observation: NDArray[Any], uniforms: Floats) -> Codes:
+    def __call__(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
         """Return the actions, shape (B, cars)."""
         turns = Turns(observation)
         cost = np.where(turns["exists"] > 0, self.cost(turns), NOWHERE)
         best = cost <= cost.min(axis=-1, keepdims=True) + 1e-6
         count = best.cumsum(axis=-1)
         wanted = np.floor(uniforms[..., np.newaxis] * count[..., -1:]) + 1  # the n-th of the best ones
-        turn: Codes = (count >= wanted).argmax(axis=-1)
+        turn: Ints = (count >= wanted).argmax(axis=-1)
         return 3 * ACCELERATE + turn
 
 
@@ -91,7 +89,7 @@ class ShortestTime(Driver):
 
     def __init__(self, rules: Rules, *, per_car: float = 0.2, tolls: bool = True) -> None:
         super().__init__(rules)
-        self.per_car = checked("per_car", per_car, Weight)
+        self.per_car = checked("per_car", per_car, NonNegative)
         self.tolls = checked("tolls", tolls, bool)
 
     def cost(self, turns: Turns) -> NDArray[Any]:

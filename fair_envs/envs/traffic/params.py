@@ -7,7 +7,7 @@ marks what Nagel and Schreckenberg (1992) use.
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from fair_envs.parameters import Range, Share, Weight
+from fair_envs.parameters import NonNegative, Range, UnitInterval
 
 MOST_SPEED = 9  # cells a step
 MOST_REACTION = 8  # steps
@@ -34,27 +34,27 @@ class TrafficParams(NamedTuple):
     offset_east_west: Annotated[int, Range(0, 999)] = 0  # steps that each column's lights are later than the last's
     offset_north_south: Annotated[int, Range(0, 999)] = 0  # the same for each row
     human_lanes: Sequence[str] = ()  # streets whose last lane is for human drivers alone; see the page
-    roadworks_share: Share = 0.32  # of the streets, others in each episode; of 31 streets 10, the nearest number
+    roadworks_share: UnitInterval = 0.32  # of the streets, others in each episode; of 31 streets 10, the nearest number
     roadworks_speed: Annotated[int, Range(1, MOST_SPEED)] = 1  # cells a step there, at most
     # The cars
     cars: Annotated[int, Range(1, 10_000)] = 30
-    human_share: Share = 0.5  # of the cars that are human-driven
-    fast_share: Share = 0.5
-    safety_share: Share = 0.5
+    human_share: UnitInterval = 0.5  # of the cars that are human-driven
+    fast_share: UnitInterval = 0.5
+    safety_share: UnitInterval = 0.5
     fast_speed: Annotated[int, Range(1, MOST_SPEED)] = 5  # cells a step, at most; NS
     slow_speed: Annotated[int, Range(1, MOST_SPEED)] = 2
-    dawdling: Share = 0.1  # chance to drive a cell less than one could
+    dawdling: UnitInterval = 0.1  # chance to drive a cell less than one could
     destination: Literal["hospital", "own"] = "hospital"  # where a car goes: all to one place, or each to its own
     hospital: str = "C2"  # a crossroads
     # What being human-driven does
     human_information: Literal["static", "times", "all"] = "static"  # what it knows: see the page
     human_reaction: Annotated[int, Range(0, MOST_REACTION)] = 1  # steps after which it acts on what it sees
-    human_dawdling: Share = 0.3
+    human_dawdling: UnitInterval = 0.3
     # What a car earns
-    arrival_reward: Weight = 1.0
-    time_cost: Weight = 0.01  # of each step on the road
-    distance_cost: Weight = 0.001  # of each cell
-    toll: Weight = 0.0  # of entering one of these streets
+    arrival_reward: NonNegative = 1.0
+    time_cost: NonNegative = 0.01  # of each step on the road
+    distance_cost: NonNegative = 0.001  # of each cell
+    toll: NonNegative = 0.0  # of entering one of these streets
     toll_streets: Sequence[str] = ()
     toll_for: Literal["everybody", "ai_driven"] = "everybody"
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 300  # steps until truncation

@@ -32,6 +32,7 @@ from fair_envs.envs.drawing import (
     Figure,
     Item,
     Pen,
+    Point,
     Rgb,
     Sheet,
     Stock,
@@ -46,7 +47,6 @@ from fair_envs.envs.traffic.params import TrafficParams
 from fair_envs.envs.traffic.rules import MOMENTS
 from fair_envs.faces.window import import_pygame
 
-Point = tuple[float, float]
 Box = tuple[int, int, int, int]  # left, top, width, height
 
 # Pixels

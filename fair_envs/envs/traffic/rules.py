@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats, Ints
 from fair_envs.chance import integer, share, uniform, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -758,7 +759,7 @@ def drivers(params: TrafficParams) -> dict[str, Any]:
     }
 
 
-def by_distance(far: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_distance(far: Ints) -> Ints:
     """Return the streets in the order of how far it is by them to each goal; see `City.far`."""
     streets = int((far[:, 0] > 0).sum())
     order = np.where(far > 0, far, far.max() + 1).argsort(axis=0, kind="stable")
@@ -785,7 +786,7 @@ def times(params: TrafficParams, *, most_streets: int) -> dict[str, Any]:
     }
 
 
-def mean_wait(params: TrafficParams) -> NDArray[np.float64]:
+def mean_wait(params: TrafficParams) -> Floats:
     """Return how many steps who comes at any step waits for a green light on average: heading east or west, or not."""
     if params.crossroads != "signals":
         return np.zeros(2)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fair_envs import tables
+from fair_envs.aliases import Floats
 from fair_envs.baselines.pursuit_evaluation import TeamPlay
 from fair_envs.baselines.team_training import Preset, TeamTraining, team_settings
 from fair_envs.cells import Job
@@ -148,10 +148,10 @@ class Arm:
 
     kept: Sequence[Mapping[float, TeamPlay]]
     last: Sequence[Mapping[float, TeamPlay]]
-    learning: Sequence[NDArray[np.float64]] = ()
+    learning: Sequence[Floats] = ()
     seconds: Sequence[float] = ()
 
-    def per_seed(self, measure: Measure, speed: float) -> NDArray[np.float64]:
+    def per_seed(self, measure: Measure, speed: float) -> Floats:
         """Return a measure at a speed for each seed."""
         return np.array([measured(plays[speed], measure) for plays in self.kept])
 
@@ -159,13 +159,13 @@ class Arm:
         """Return its mean over seeds; steps to capture are of the seeds that captured."""
         return mean_interval(self.per_seed(measure, speed), undefined="omit" if measure == "steps" else "nan")
 
-    def mean_over(self, measure: Measure, speeds: Sequence[float]) -> NDArray[np.float64]:
+    def mean_over(self, measure: Measure, speeds: Sequence[float]) -> Floats:
         """Return the mean of a measure over speeds, for each seed; NaN without any."""
         if not speeds:
             return np.full(len(self.kept), np.nan)
         return np.mean([self.per_seed(measure, speed) for speed in speeds], axis=0)  # type: ignore[no-any-return]
 
-    def p_values(self, speeds: Sequence[float]) -> NDArray[np.float64]:
+    def p_values(self, speeds: Sequence[float]) -> Floats:
         """Return the p-values of a fair team, of each seed at each speed; fine enough to correct for their number."""
         times = FINE * len(speeds) * len(self.kept)
         plays = [of_seed[speed] for speed in speeds for of_seed in self.kept]
@@ -195,9 +195,7 @@ def arms_of(results: Mapping[Label, Sequence[TeamResult]]) -> dict[Label, Arm]:
     return found
 
 
-def _arm(
-    group: Sequence[TeamResult], prefix: str, learning: Sequence[NDArray[np.float64]], seconds: Sequence[float]
-) -> Arm:
+def _arm(group: Sequence[TeamResult], prefix: str, learning: Sequence[Floats], seconds: Sequence[float]) -> Arm:
     """Return an arm of tests whose names begin so; a designed team has one policy, the last, for all speeds."""
     last = [result.plays[prefix + "last"] for result in group]
     kept = [result.plays.get(prefix + "of the speed", end) for result, end in zip(group, last, strict=True)]

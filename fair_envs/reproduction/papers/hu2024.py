@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs import tables
+from fair_envs.aliases import Floats
 from fair_envs.baselines.long_term_training import LongTermTraining, long_term_settings
 from fair_envs.cells import Job
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
@@ -233,7 +234,7 @@ class Arm:
     training: Sequence[Mapping[str, NDArray[Any]]] = ()
     seconds: Sequence[float] = ()
 
-    def per_seed(self, summary: Summary) -> NDArray[np.float64]:
+    def per_seed(self, summary: Summary) -> Floats:
         """Return a summary's number for each seed, NaN where it is undefined."""
         return np.array([summarised(test[summary.series], summary.since) for test in self.tests])
 
@@ -480,7 +481,7 @@ class Report(study.Report[Scale]):
         return "\n\n".join(parts) + "\n"
 
 
-def second_half(arm: Arm, column: str) -> NDArray[np.float64]:
+def second_half(arm: Arm, column: str) -> Floats:
     """Return the mean of what was recorded in the second half of each training."""
     return np.array([np.nanmean(run[column][len(run[column]) // 2 :]) for run in arm.training])
 
