@@ -8,7 +8,7 @@ import torch as th
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from fair_envs.aliases import Floats
+from fair_envs.aliases import Floats, Floats32
 from fair_envs.baselines.costs import Disparity, cost_advantages
 from fair_envs.baselines.ppo import Evaluation, Losses, Minibatch, mean
 
@@ -80,7 +80,7 @@ class CostCritics(th.nn.Module):
         """Return the costs expected of those networks, shape (..., which)."""
         return th.cat([self.networks[k](observations) for k in which], dim=-1)
 
-    def predict(self, observations: NDArray[np.float32], *, which: Sequence[int]) -> Floats:
+    def predict(self, observations: Floats32, *, which: Sequence[int]) -> Floats:
         """Return the costs expected in each step, shape (steps, rows, which); step by step it stays in the cache."""
         device = next(self.parameters()).device
         with th.no_grad():

@@ -133,7 +133,7 @@ def profitable(repayment: ArrayLike, *, interest: float = 1.0) -> Flags:
 
 
 @rule
-def fill_corners(shares, repayment, interest, rates, earned):  # type: ignore[no-untyped-def]
+def fill_corners(shares: Floats, repayment: Floats, interest: float, rates: Floats, earned: Floats) -> None:
     """Write what follows from each threshold, 0 to ``scores``: the true positive rate, and what an applicant earns.
 
     The rates of a group of which nobody repays are 0.
@@ -149,7 +149,7 @@ def fill_corners(shares, repayment, interest, rates, earned):  # type: ignore[no
 
 
 @rule
-def threshold_for(rates, wanted):  # type: ignore[no-untyped-def]
+def threshold_for(rates: Floats, wanted: float) -> tuple[int, float]:
     """Return the highest threshold that reaches a true positive rate, and how often one more is needed to meet it.
 
     A group of which nobody repays gets no loans.
@@ -163,7 +163,7 @@ def threshold_for(rates, wanted):  # type: ignore[no-untyped-def]
 
 
 @rule
-def profit_at(rates, earned, sizes, wanted):  # type: ignore[no-untyped-def]
+def profit_at(rates: Floats, earned: Floats, sizes: Floats, wanted: float) -> float:
     """Return the mean over applicants of what one earns at a true positive rate."""
     profit = 0.0
     for group in range(rates.shape[0]):
@@ -176,7 +176,16 @@ def profit_at(rates, earned, sizes, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve(shares, repayment, interest, sizes, rates, earned, limits, numbers):  # type: ignore[no-untyped-def]
+def solve(
+    shares: Floats,
+    repayment: Floats,
+    interest: float,
+    sizes: Floats,
+    rates: Floats,
+    earned: Floats,
+    limits: Ints,
+    numbers: Floats,
+) -> None:
     """Write the thresholds of each entry to ``limits``, and rate, profit and strictness to ``numbers``."""
     groups = shares.shape[1]
     for b in range(shares.shape[0]):

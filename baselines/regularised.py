@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.aliases import Flags
+from fair_envs.aliases import Flags, Floats32
 from fair_envs.baselines.fair_modes import Memory
 from fair_envs.baselines.following import FollowMeasures, MeasureOf, restore, snapshot
 from fair_envs.baselines.massaging import Massager, Massaging, Schedule, ShieldActions
@@ -109,12 +109,12 @@ def added_as_coded(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) 
 class Recorded(NamedTuple):
     """What the measures said in a rollout, arrays of shape (steps, rows)."""
 
-    short: NDArray[np.float32]
-    short_change: NDArray[np.float32]
-    long: NDArray[np.float32]
-    long_change: NDArray[np.float32]
+    short: Floats32
+    short_change: Floats32
+    long: Floats32
+    long_change: Floats32
     altered: Flags
-    weight: NDArray[np.float32]  # of the sample in the policy loss
+    weight: Floats32  # of the sample in the policy loss
 
 
 class Regularised(PPO):

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.aliases import Flags, Floats, Floats32, Ints
 from fair_envs.wrappers.twin import choose
 
 MOST_STEPS = 1_000_000  # of an episode; one that goes on longer has no end
@@ -26,7 +26,7 @@ class Episode:
         rewards: Shape (T, objectives), float64; one objective where rewards are numbers.
     """
 
-    observations: NDArray[np.float32]
+    observations: Floats32
     actions: Ints
     rewards: Floats
 

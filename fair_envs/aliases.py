@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Floats32 = NDArray[np.float32]
 Pixels = NDArray[np.uint8]
 """Red, green and blue, shape (height, width, 3)."""
 
@@ -17,3 +18,15 @@ Columns = Mapping[str, NDArray[Any]]
 
 OnProgress = Callable[[], object]
 """Called after each part of longer work, to move a progress bar."""
+
+Lane = Any
+"""The state of one episode: a record whose fields compiled code reads as attributes."""
+
+Facts = Any
+"""What one step did, and to whom: a record like `Lane`."""
+
+Record = Any
+"""Any other record, such as that of an environment's parameters."""
+
+Records = Any
+"""An array of records."""

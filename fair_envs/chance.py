@@ -11,10 +11,11 @@ Its published known-answer vectors are among the tests.
 
 import math
 
-import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from fair_envs.compilation import rule
+from fair_envs.aliases import Floats, Ints
+from fair_envs.compilation import kernel, rule
 
 SITES_OF_ENVIRONMENTS = 1 << 16  # an environment names its sites 0 .. SITES_OF_ENVIRONMENTS - 1
 KEYS = SITES_OF_ENVIRONMENTS  # where the keys of episodes come from
@@ -35,7 +36,7 @@ _NEXT_PART = 1 << 16  # between the indices of the parts of a large number
 
 
 @rule
-def philox(c0, c1, c2, c3, k0, k1):
+def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, int, int, int]:
     """Return the four 32-bit words of Philox4x32-10 at a counter and key of 32-bit words (all held in uint64)."""
     for _ in range(_ROUNDS):
         product_0 = _MULTIPLIER_0 * c0
@@ -50,27 +51,27 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 
 @rule
-def words(key, time, site, index):
+def words(key: int, time: int, site: int, index: int) -> tuple[int, int, int, int]:
     """Return the four random 32-bit words that belong to this place; its `bits` are the first two."""
     key = np.uint64(key)
     return philox(np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF)
 
 
 @rule
-def bits(key, time, site, index):
+def bits(key: int, time: int, site: int, index: int) -> int:
     """Return the 64 random bits that belong to this place."""
     word_0, word_1, _, _ = words(key, time, site, index)
     return (word_0 << _HALF) | word_1
 
 
 @rule
-def share(word):
+def share(word: int) -> float:
     """Return a 32-bit word as a number in [0, 1): coarser than `uniform`, but there are four of them in a place."""
     return word * _UNIT_OF_WORD
 
 
 @rule
-def normal_of(word):
+def normal_of(word: int) -> float:
     """Return a 32-bit word as a standard normal number, between -6.4 and 6.4; a larger word gives a larger number.
 
     The inverse of the normal distribution by Wichura (1988), "Algorithm AS 241", its variant PPND7: right to about
@@ -94,19 +95,19 @@ def normal_of(word):
 
 
 @rule
-def uniform(key, time, site, index):
+def uniform(key: int, time: int, site: int, index: int) -> float:
     """Return the one number in [0, 1) that belongs to this place."""
     return (bits(key, time, site, index) >> _53_BITS) * _UNIT
 
 
 @rule
-def integer(key, time, site, index, below):
+def integer(key: int, time: int, site: int, index: int, below: int) -> int:
     """Return the one integer in 0 .. below - 1 that belongs to this place."""
     return int(uniform(key, time, site, index) * below)
 
 
 @rule
-def normal(key, time, site, index):
+def normal(key: int, time: int, site: int, index: int) -> float:
     """Return the one standard normal number that belongs to this place (Box and Muller); at most 8.6 in size."""
     word_0, word_1, word_2, word_3 = words(key, time, site, index)
     length = 1.0 - (((word_0 << _HALF) | word_1) >> _53_BITS) * _UNIT  # above 0
@@ -115,13 +116,13 @@ def normal(key, time, site, index):
 
 
 @rule
-def bernoulli(key, time, site, index, probability):
+def bernoulli(key: int, time: int, site: int, index: int, probability: float) -> bool:
     """Return whether what happens with that probability happens in this place."""
     return uniform(key, time, site, index) < probability
 
 
 @rule
-def poisson_at(share, mean):
+def poisson_at(share: float, mean: float) -> int:
     """Return the Poisson number of that mean whose cumulative distribution a share in [0, 1) falls into.
 
     By inversion, one step for each unit; the mean is at most 256. A larger share gives a number at least as large, so
@@ -137,7 +138,7 @@ def poisson_at(share, mean):
 
 
 @rule
-def poisson(key, time, site, index, mean):
+def poisson(key: int, time: int, site: int, index: int, mean: float) -> int:
     """Return the one Poisson number of that mean that belongs to this place; takes time in proportion to the mean.
 
     A mean above 256 is the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0, 1, ...
@@ -151,7 +152,7 @@ def poisson(key, time, site, index, mean):
 
 
 @rule
-def binomial_at(share, trials, probability):
+def binomial_at(share: float, trials: int, probability: float) -> int:
     """Return the binomial number whose cumulative distribution a share in [0, 1) falls into; at most 512 trials.
 
     By inversion, one step for each success, or for each failure if those are rarer.
@@ -162,7 +163,7 @@ def binomial_at(share, trials, probability):
 
 
 @rule
-def binomial_at_most_half(share, trials, probability):
+def binomial_at_most_half(share: float, trials: int, probability: float) -> int:
     """Return the binomial number as in `binomial_at`, for probabilities of at most one half."""
     odds = probability / (1.0 - probability)
     number, chance = 0, (1.0 - probability) ** trials
@@ -175,7 +176,7 @@ def binomial_at_most_half(share, trials, probability):
 
 
 @rule
-def binomial(key, time, site, index, trials, probability):
+def binomial(key: int, time: int, site: int, index: int, trials: int, probability: float) -> int:
     """Return how many of so many trials succeed in this place; takes time in proportion to the trials.
 
     More than 512 trials are the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0, 1, ...
@@ -189,7 +190,7 @@ def binomial(key, time, site, index, trials, probability):
 
 
 @rule
-def shuffle(items, key, time, site):
+def shuffle(items: Ints, key: int, time: int, site: int) -> None:
     """Put a one-dimensional array into the random order that belongs to this place, in place (Fisher and Yates)."""
     for last in range(items.shape[0] - 1, 0, -1):
         other = integer(key, time, site, last, last + 1)
@@ -199,13 +200,13 @@ def shuffle(items, key, time, site):
 
 
 @rule
-def episode_key(seed, episode):
+def episode_key(seed: int, episode: int) -> int:
     """Return the key of a lane's episode, a function of the lane's seed and of how many episodes came before."""
     return bits(seed, np.uint64(episode) & _WORD, KEYS, np.uint64(episode) >> _HALF)
 
 
-@numba.njit
-def fill_uniform(keys, times, site, out):
+@kernel
+def fill_uniform(keys: NDArray[np.uint64], times: NDArray[np.int32], site: int, out: Floats) -> None:
     """Write ``uniform(keys[b], times[b], site, i)`` to ``out[b, i]``; shapes (B,), (B,) and (B, I)."""
     for b in range(out.shape[0]):
         for i in range(out.shape[1]):

@@ -144,7 +144,7 @@ def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], 
 
 
 @rule
-def copyto(out, values):  # type: ignore[no-untyped-def]
+def copyto(out: Any, values: NDArray[Any]) -> None:
     """Write values into an array of the same shape, (n,).
 
     ``out[:] = values`` takes three seconds longer to compile: with it come the texts of its errors.
@@ -154,10 +154,10 @@ def copyto(out, values):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _unowned(typing, array):  # type: ignore[no-untyped-def]
+def _unowned(typing: Any, array: Any) -> Any:
     """Return the array without an account of its owners."""
 
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(array)(context, builder, arguments[0])
         for owner in ("meminfo", "parent"):
             setattr(view, owner, getattr(view, owner).type(None))  # a pointer to nothing

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import chance
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Flags, Floats, Records
 from fair_envs.compilation import (
     COMPILED,
     Kernel,
@@ -32,7 +32,7 @@ from fair_envs.compilation import (
     rule,
     unowned,
 )
-from fair_envs.interactions import Facts, FairSpec, blank_facts
+from fair_envs.interactions import FairSpec, blank_facts
 from fair_envs.parameters import encode, make_params, meant, shown
 
 LARGEST_SEED = 2**63 - 1
@@ -248,7 +248,7 @@ class Step(NamedTuple):
     reward: Floats  # (lanes, agents)
     terminated: Flags  # (lanes,)
     truncated: Flags  # (lanes,)
-    facts: Facts  # (lanes,)
+    facts: NDArray[np.void]  # (lanes,)
 
 
 def active_agents(rules: Rules, records: NDArray[np.void]) -> Flags:
@@ -602,7 +602,7 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
     episode_key = chance.episode_key
 
-    def begin(code, lanes, mask):  # type: ignore[no-untyped-def]
+    def begin(code: Any, lanes: Records, mask: Flags) -> None:
         params = code[0]
         for b in range(lanes.shape[0]):
             if mask[b]:
@@ -610,7 +610,9 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 lane.key = episode_key(lane.seed, lane.episode)
                 start(lane, params)
 
-    def show(code, same_individuals, lanes, mask, observation, facts):  # type: ignore[no-untyped-def]
+    def show(
+        code: Any, same_individuals: bool, lanes: Records, mask: Flags, observation: NDArray[Any], facts: Records
+    ) -> None:
         params, observation = code[0], unowned(observation)
         for b in range(lanes.shape[0]):
             if mask[b]:
@@ -619,7 +621,18 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
                 if same_individuals:
                     describe(lane, params, facts[b])
 
-    def advance(code, blank, lanes, mask, actions, observation, reward, terminated, truncated, facts):  # type: ignore[no-untyped-def]
+    def advance(
+        code: Any,
+        blank: Records,
+        lanes: Records,
+        mask: Flags,
+        actions: NDArray[Any],
+        observation: NDArray[Any],
+        reward: Floats,
+        terminated: Flags,
+        truncated: Flags,
+        facts: Records,
+    ) -> None:
         params = code[0]
         actions, observation, reward = unowned(actions), unowned(observation), unowned(reward)
         for b in range(lanes.shape[0]):

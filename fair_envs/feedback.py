@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from fair_envs.aliases import Facts, Lane
 from fair_envs.compilation import rule
 
 Kind = Literal["none", "full", "accepted", "delayed"]
@@ -26,7 +27,7 @@ def fields(params: Any) -> list[tuple[Any, ...]]:
 
 
 @rule
-def reveal(lane, params, facts, correct, favourable=1):  # type: ignore[no-untyped-def]
+def reveal(lane: Lane, params: Any, facts: Facts, correct: int, favourable: int = 1) -> None:
     """Write what is learnt in this step, whose decision is in ``facts.action`` already.
 
     Args:
@@ -47,7 +48,7 @@ def reveal(lane, params, facts, correct, favourable=1):  # type: ignore[no-untyp
 
 
 @rule
-def reveal_at_once(params, facts, person, correct, favourable=1):  # type: ignore[no-untyped-def]
+def reveal_at_once(params: Any, facts: Facts, person: int, correct: int, favourable: int = 1) -> None:
     """Write what is learnt at once about one of several people, whose decision is in ``facts.action`` already.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Ints
+from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints, Lane, Record, Records
 from fair_envs.compilation import copyto, kernel, readable, rule
 from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
@@ -648,7 +648,7 @@ def _row_dtype(spec: FairSpec) -> np.dtype[np.void]:
 
 
 @rule
-def reported_well(probs):  # type: ignore[no-untyped-def]
+def reported_well(probs: Floats32) -> bool:
     """Return whether numbers are a distribution, or all 0: nothing was reported."""
     total, least = 0.0, 0.0
     for a in range(probs.shape[0]):
@@ -659,20 +659,20 @@ def reported_well(probs):  # type: ignore[no-untyped-def]
 
 
 @rule
-def fade(values, factor):  # type: ignore[no-untyped-def]
+def fade(values: Floats, factor: float) -> None:
     """Multiply all by a factor."""
     for j in range(values.shape[0]):
         values[j] *= factor
 
 
 @rule
-def known(feedback):  # type: ignore[no-untyped-def]
+def known(feedback: int) -> int:
     """Return whether a label is unknown, positive or negative, as an index of the counts."""
     return UNKNOWN if feedback < 0 else POSITIVE if feedback == 1 else NEGATIVE
 
 
 @rule
-def count(lane, row, number, weight):  # type: ignore[no-untyped-def]
+def count(lane: Lane, row: Record, number: int, weight: float) -> None:
     """Add a row to the weights of its profile, decision and label, or take it off (number -1)."""
     cell = row.profile, int(row.action == 1), known(row.feedback)
     lane.numbers[cell] += number
@@ -680,7 +680,7 @@ def count(lane, row, number, weight):  # type: ignore[no-untyped-def]
 
 
 @rule
-def forget(lane, row, weight):  # type: ignore[no-untyped-def]
+def forget(lane: Lane, row: Record, weight: float) -> None:
     """Take the oldest row out of the history."""
     count(lane, row, -1, weight)
     lane.total -= weight
@@ -693,13 +693,13 @@ def forget(lane, row, weight):  # type: ignore[no-untyped-def]
 
 
 @rule
-def may_have_expired(lane, individual):  # type: ignore[no-untyped-def]
+def may_have_expired(lane: Lane, individual: int) -> bool:
     """Return whether somebody may be among the decisions of this episode that were forgotten."""
     return lane.expired > 0 and lane.expired_low <= individual <= lane.expired_high
 
 
 @rule
-def weigh_again(lane, rows, cell, factor):  # type: ignore[no-untyped-def]
+def weigh_again(lane: Lane, rows: Records, cell: tuple[int, int, int], factor: float) -> None:
     """Sum the weight of a cell from its rows, where differences have lost their last digits."""
     capacity = rows.shape[0]
     weight = 0.0
@@ -711,7 +711,7 @@ def weigh_again(lane, rows, cell, factor):  # type: ignore[no-untyped-def]
 
 
 @rule
-def place_of(lane, rows, individual):  # type: ignore[no-untyped-def]
+def place_of(lane: Lane, rows: Records, individual: int) -> int:
     """Return where the last decision on somebody in this episode is kept, or -1."""
     capacity = rows.shape[0]
     for number in range(lane.end - 1, lane.first - 1, -1):
@@ -724,7 +724,7 @@ def place_of(lane, rows, individual):  # type: ignore[no-untyped-def]
 
 
 @rule
-def profile_of(sizes, sensitive, legitimate):  # type: ignore[no-untyped-def]
+def profile_of(sizes: Ints, sensitive: Ints, legitimate: Ints) -> int:
     """Return one number for the codes of all attributes and factors."""
     profile, attributes = 0, sensitive.shape[0]
     for k in range(sizes.shape[0]):
@@ -734,7 +734,7 @@ def profile_of(sizes, sensitive, legitimate):  # type: ignore[no-untyped-def]
 
 
 @rule
-def odd_code(codes, sizes, first):  # type: ignore[no-untyped-def]
+def odd_code(codes: Ints, sizes: Ints, first: int) -> int:
     """Return the first code that is out of its range, or -1."""
     for k in range(codes.shape[0]):
         if not 0 <= codes[k] < sizes[first + k]:
@@ -743,7 +743,16 @@ def odd_code(codes, sizes, first):  # type: ignore[no-untyped-def]
 
 
 @rule
-def odd_of(sizes, labels, scores, feedback, sensitive, legitimate, features, probs):  # type: ignore[no-untyped-def]
+def odd_of(
+    sizes: Ints,
+    labels: int,
+    scores: bool,
+    feedback: int,
+    sensitive: Ints,
+    legitimate: Ints,
+    features: Floats32,
+    probs: Floats32,
+) -> tuple[int, int]:
     """Return which of one decision's columns is out of its range (-1: none) and which of its entries."""
     if not MISSING <= feedback < labels:
         return 1, 0
@@ -760,9 +769,19 @@ def odd_of(sizes, labels, scores, feedback, sensitive, legitimate, features, pro
 
 
 @kernel
-def check(  # type: ignore[no-untyped-def]
-    mask, sizes, actions, labels, scores, action, feedback, sensitive, legitimate, features, probs
-):
+def check(
+    mask: Flags,
+    sizes: Ints,
+    actions: int,
+    labels: int,
+    scores: bool,
+    action: Ints,
+    feedback: Ints,
+    sensitive: Ints,
+    legitimate: Ints,
+    features: Floats32,
+    probs: Floats32,
+) -> tuple[int, int, int, int]:
     """Return the first column that is out of its range (-1: none), its lane, individual and entry."""
     for b in range(mask.shape[0]):
         for m in range(action.shape[1] if mask[b] else 0):
@@ -786,24 +805,24 @@ def check(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remember(  # type: ignore[no-untyped-def]
-    state,
-    rows,
-    mask,
-    window,
-    factor,
-    threshold,
-    minimum,
-    sizes,
-    action,
-    feedback,
-    sensitive,
-    legitimate,
-    features,
-    probs,
-    individual,
-    outcome,
-):
+def remember(
+    state: Records,
+    rows: Records,
+    mask: Flags,
+    window: bool,
+    factor: float,
+    threshold: float,
+    minimum: int,
+    sizes: Ints,
+    action: Ints,
+    feedback: Ints,
+    sensitive: Ints,
+    legitimate: Ints,
+    features: Floats32,
+    probs: Floats32,
+    individual: Ints,
+    outcome: Floats32,
+) -> None:
     """Add the decisions of a step to the history, and forget those that no longer count."""
     capacity = rows.shape[1]
     for b in range(state.shape[0]):
@@ -842,7 +861,9 @@ def remember(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def check_late(state, rows, mask, labels, who, what, used):  # type: ignore[no-untyped-def]
+def check_late(
+    state: Records, rows: Records, mask: Flags, labels: int, who: Ints, what: Ints, used: Ints
+) -> tuple[int, int, int]:
     """Return what is wrong with delayed labels, in which lane, and with which of them."""
     for b in range(state.shape[0]):
         if not mask[b]:
@@ -858,7 +879,7 @@ def check_late(state, rows, mask, labels, who, what, used):  # type: ignore[no-u
 
 
 @kernel
-def take_late(state, rows, mask, factor, who, what, used):  # type: ignore[no-untyped-def]
+def take_late(state: Records, rows: Records, mask: Flags, factor: float, who: Ints, what: Ints, used: Ints) -> None:
     """Give earlier decisions the labels that arrive now."""
     for b in range(state.shape[0]):
         if not mask[b]:

@@ -13,12 +13,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Facts, Floats32
 from fair_envs.parameters import NonNegativeInt, PositiveInt, checked, meant
 
 PREFIX = "fair_"
 MISSING = -1
-
-Facts = NDArray[np.void]  # (lanes,) of the dtype below
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +135,7 @@ def facts_dtype(spec: FairSpec) -> np.dtype[np.void]:
     )
 
 
-def blank_facts(spec: FairSpec) -> Facts:
+def blank_facts(spec: FairSpec) -> NDArray[np.void]:
     """Return one record, shape (1,), in which everything is missing."""
     blank = np.zeros(1, facts_dtype(spec))
     for name in ("individual", "sensitive", "legitimate", "group", "action", "feedback"):
@@ -146,7 +145,7 @@ def blank_facts(spec: FairSpec) -> Facts:
     return blank
 
 
-def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
+def columns(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> dict[str, NDArray[Any]]:
     """Return the batch's facts as ``info`` columns.
 
     Args:
@@ -162,7 +161,7 @@ def columns(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | No
     return info
 
 
-def _probs(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> NDArray[np.float32]:
+def _probs(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> Floats32:
     """Return what the policy reported, or 0."""
     if action_probs is None:
         return np.zeros((len(facts), spec.individuals, spec.actions), np.float32)
@@ -253,7 +252,7 @@ PERSONAL = tuple(
 """The columns that have a row for each individual."""
 
 
-def personal_rows(spec: FairSpec, facts: Facts, action_probs: NDArray[np.float32] | None) -> list[dict[str, Any]]:
+def personal_rows(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> list[dict[str, Any]]:
     """Return one lane's facts, shape (1,), as one dictionary for each individual; no two share memory."""
     if spec.one_person:
         return rows(columns(spec, facts, action_probs))

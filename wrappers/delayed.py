@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from fair_envs.aliases import Flags, Ints
 from fair_envs.compilation import kernel
 from fair_envs.interactions import MISSING, FairSpec
 from fair_envs.parameters import PositiveInt, checked
@@ -71,7 +72,19 @@ TOLD = ("fair_feedback", "fair_late_individual", "fair_late_feedback", "fair_lat
 
 
 @kernel
-def hold(first, decided, wanted, time, who, what, individual, action, feedback, late, tally):  # type: ignore[no-untyped-def]
+def hold(
+    first: Flags,
+    decided: Flags,
+    wanted: int,
+    time: Ints,
+    who: Ints,
+    what: Ints,
+    individual: Ints,
+    action: Ints,
+    feedback: Ints,
+    late: Ints,
+    tally: Ints,
+) -> None:
     """Keep the labels of these decisions, and return those of the decisions made a delay ago."""
     for b in range(time.shape[0]):
         if first[b]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats
+from fair_envs.aliases import Columns, Flags, Floats, Floats32
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
 from fair_envs.interactions import COLUMNS, columns, with_columns
 from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick, rewards_anew
@@ -30,7 +30,7 @@ class RowsAdapter(VecEnvWrapper):
         self.bound = Bound(venv, transform, venv.observation_space, joint=joint)
         super().__init__(venv, observation_space=self.bound.face_space())
         if (space := self.bound.reward_space) is not None:
-            self.vector_reward: NDArray[np.float32] = np.zeros((self.bound.lanes, *space.shape), np.float32)
+            self.vector_reward: Floats32 = np.zeros((self.bound.lanes, *space.shape), np.float32)
             vars(self._face).update(reward_space=space, reward_dim=space.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class RowsAdapter(VecEnvWrapper):
             vector=self._vector_below() if self.bound.objectives else None,
         )
 
-    def _vector_below(self) -> NDArray[np.float32]:
+    def _vector_below(self) -> Floats32:
         """Return the vector reward that a layer below has made."""
         made = (vars(layer)["vector_reward"] for layer in layers(self.venv) if "vector_reward" in vars(layer))
         return next(made)
@@ -115,7 +115,7 @@ class RowsAdapter(VecEnvWrapper):
     def _facts(self) -> Columns:
         return columns(self._face.fair_spec, self._face.interactions, self._face.action_probs)
 
-    def _rows(self, reward: Floats) -> NDArray[np.float32]:
+    def _rows(self, reward: Floats) -> Floats32:
         """Return the rows' rewards as the learner gets them."""
         if isinstance(self._face, AgentsVecEnv):
             return (reward * self._face.reward_scale).astype(np.float32).reshape(-1)

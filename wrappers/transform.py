@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Ints
+from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.history import History
 from fair_envs.interactions import FairSpec
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     decided: Flags  # (B,)
     first: Flags  # (B,)
     over: Flags  # (B,) the decision ended the episode
-    vector: NDArray[np.float32] | None = None  # (B, objectives), instead of the reward
+    vector: Floats32 | None = None  # (B, objectives), instead of the reward
     added: Columns = MappingProxyType({})  # more columns of info, (B, ...); written by a transform
 
 

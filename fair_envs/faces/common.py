@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags
+from fair_envs.aliases import Flags, Floats32
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.interactions import FairSpec
 
@@ -177,7 +177,7 @@ class Reported:
     def __init__(self, rules: Rules, lanes: int) -> None:
         spec = rules.spec
         self._shape = (lanes, spec.individuals, spec.actions)
-        self._probs: NDArray[np.float32] | None = None
+        self._probs: Floats32 | None = None
 
     def set(self, probs: Any, *, shape: tuple[int, ...]) -> None:
         """Keep the probabilities for the next step.
@@ -195,7 +195,7 @@ class Reported:
             raise ValueError("action_probs must be distributions: no entry below 0 and each row summing to 1")
         self._probs = given.reshape(self._shape).copy()
 
-    def take(self) -> NDArray[np.float32] | None:
+    def take(self) -> Floats32 | None:
         """Return what was reported since the last step, or None."""
         probs, self._probs = self._probs, None
         return probs

@@ -7,10 +7,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
 from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, check_options, joint_space
-from fair_envs.interactions import Facts
 from fair_envs.parameters import Positive, checked
 
 try:
@@ -61,8 +60,8 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._next_seed: int | None = None
         self._started = False
         self._lanes_each = lanes  # in each world
-        self.interactions: Facts = self.lanes.blank_step().facts
-        self.action_probs: NDArray[np.float32] | None = None
+        self.interactions: NDArray[np.void] = self.lanes.blank_step().facts
+        self.action_probs: Floats32 | None = None
         self.agent_reward: Floats = np.zeros((self.lanes.count, self.lanes.agents))
         self.active: Flags = np.ones((self.lanes.count, self.lanes.agents), bool)
         self.added: dict[str, NDArray[Any]] = {}
@@ -208,7 +207,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         """Return the observations of the rows, fresh."""
         return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
 
-    def _reward(self, step: Step) -> NDArray[np.float32]:
+    def _reward(self, step: Step) -> Floats32:
         return step.reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
 
     def _of_rows(self, lanes: Flags) -> Flags:
@@ -272,7 +271,7 @@ class AgentsVecEnv(LanesVecEnv):
         group = step.facts["group"].reshape(self.num_envs, 1).astype(observation.dtype)
         return np.concatenate([observation, group], axis=1)
 
-    def _reward(self, step: Step) -> NDArray[np.float32]:
+    def _reward(self, step: Step) -> Floats32:
         return (step.reward * self.reward_scale).astype(np.float32).reshape(-1)
 
 

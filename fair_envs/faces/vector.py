@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Lanes, Rules, Step, check_batch, check_count, check_seeds, fresh_seeds, variant_of
 from fair_envs.faces.common import (
     RENDER_MODES,
@@ -251,7 +251,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
     def _reward(self, step: Step) -> Floats:
         return step.reward.mean(axis=1)  # type: ignore[no-any-return]
 
-    def _columns(self, step: Step, probs: NDArray[np.float32] | None) -> dict[str, NDArray[Any]]:
+    def _columns(self, step: Step, probs: Floats32 | None) -> dict[str, NDArray[Any]]:
         info = columns(self.fair_spec, step.facts, probs)
         if self.lanes.rules.multi_agent:
             info["agent_reward"] = step.reward

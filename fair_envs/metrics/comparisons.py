@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.aliases import Flags, Floats, Floats32, Ints, Record, Records
 from fair_envs.compilation import copyto, kernel, readable, rule
 from fair_envs.history import Discounted, History, fade
 from fair_envs.metrics.distances import (
@@ -34,7 +34,7 @@ VIOLATION, PAPER = range(2)  # what counts of a pair
 class Pool(NamedTuple):
     """What is kept of the people in the window, by place in a ring; in compiled code also one lane's, without B."""
 
-    features: NDArray[np.float32]  # (B, features, places)
+    features: Floats32  # (B, features, places)
     probs: Floats  # (B, A, places)
     roots: Floats  # (B, A, places), of probs
     known: Floats  # (B, places), 1: the probabilities were reported
@@ -65,9 +65,9 @@ BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # whi
 class People(NamedTuple):
     """Columns of a history's rows: apart, so that the code for them is the same however many features they have."""
 
-    features: NDArray[np.float32]  # (B, places, features of the history)
+    features: Floats32  # (B, places, features of the history)
     action: Ints  # (B, places)
-    action_probs: NDArray[np.float32]  # (B, places, A)
+    action_probs: Floats32  # (B, places, A)
     step: Ints  # (B, places)
 
 
@@ -91,7 +91,7 @@ class Plan(NamedTuple):
 
 
 @rule
-def lane_of(pool, b):  # type: ignore[no-untyped-def]
+def lane_of(pool: Any, b: int) -> Any:
     """Return one lane's people."""
     return Pool(
         pool.features[b],
@@ -110,7 +110,7 @@ def lane_of(pool, b):  # type: ignore[no-untyped-def]
 
 
 @rule
-def part(first, end, places, which):  # type: ignore[no-untyped-def]
+def part(first: int, end: int, places: int, which: int) -> tuple[int, int]:
     """Return where the rows from first up to end lie in the ring: one of its two stretches, which may be empty."""
     start = first % places
     stop = start + end - first
@@ -120,7 +120,7 @@ def part(first, end, places, which):  # type: ignore[no-untyped-def]
 
 
 @rule
-def compare(lane, plan, place, start, stop, out):  # type: ignore[no-untyped-def]
+def compare(lane: Any, plan: Any, place: int, start: int, stop: int, out: Floats) -> None:
     """Write how far one person is from others, before root and scaling, shape (2, places)."""
     if plan.measure.kind == GIVEN:
         copyto(out[0, start:stop], lane.given[place, start:stop])
@@ -129,7 +129,7 @@ def compare(lane, plan, place, start, stop, out):  # type: ignore[no-untyped-def
 
 
 @rule
-def settle(lane, plan, people, b, row, place):  # type: ignore[no-untyped-def]
+def settle(lane: Any, plan: Any, people: Any, b: int, row: int, place: int) -> None:
     """Write who came at a place."""
     for f in range(plan.columns.shape[0]):
         lane.features[f, place] = people.features[b, row, plan.columns[f]]
@@ -151,7 +151,7 @@ def settle(lane, plan, people, b, row, place):  # type: ignore[no-untyped-def]
 
 
 @rule
-def insert(head, levels, distance, otherwise, keep):  # type: ignore[no-untyped-def]
+def insert(head: Record, levels: Records, distance: float, otherwise: int, keep: int) -> float:
     """Put a neighbour on a person's list, end it where it is long enough, and return where that is; infinite: nowhere.
 
     Args:
@@ -182,13 +182,13 @@ def insert(head, levels, distance, otherwise, keep):  # type: ignore[no-untyped-
 
 
 @rule
-def move(level, to):  # type: ignore[no-untyped-def]
+def move(level: Record, to: Record) -> None:
     """Copy an entry of a list."""
     to.distance, to.people, to.otherwise = level.distance, level.people, level.otherwise
 
 
 @rule
-def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
+def remove(head: Record, levels: Records, distance: float, otherwise: int) -> bool:
     """Take a neighbour off a person's list, and return whether one was there."""
     at = 0
     while at < head.levels and levels[at].distance != distance:
@@ -206,7 +206,7 @@ def remove(head, levels, distance, otherwise):  # type: ignore[no-untyped-def]
 
 
 @rule
-def share(head, levels, k):  # type: ignore[no-untyped-def]
+def share(head: Record, levels: Records, k: int) -> float:
     """Return which share of a person's k nearest was decided on otherwise, NaN without any.
 
     Those who are as far as the k-th share the places that are left, so that no order matters.
@@ -222,7 +222,7 @@ def share(head, levels, k):  # type: ignore[no-untyped-def]
 
 
 @rule
-def fill(lane, plan, i, first, end, far):  # type: ignore[no-untyped-def]
+def fill(lane: Any, plan: Any, i: int, first: int, end: int, far: Floats) -> None:
     """Make a person's list anew from the distances to everybody before root and scaling, which keep the order."""
     head, levels, actions, keep = lane.heads[i], lane.lists[i], lane.action, plan.keep
     head.levels, head.held = 0, 0
@@ -236,13 +236,13 @@ def fill(lane, plan, i, first, end, far):  # type: ignore[no-untyped-def]
 
 
 @rule
-def sign_of(measure):  # type: ignore[no-untyped-def]
+def sign_of(measure: Any) -> float:
     """Return -1 if the farthest count as nearest."""
     return -1.0 if measure.scaling == SIMILARITY else 1.0
 
 
 @rule
-def meet(lane, plan, place, first, number, far):  # type: ignore[no-untyped-def]
+def meet(lane: Any, plan: Any, place: int, first: int, number: int, far: Floats) -> None:
     """Let everybody and a newcomer be neighbours."""
     fill(lane, plan, place, first, number, far)
     for c in range(plan.ks.shape[0]):
@@ -260,7 +260,7 @@ def meet(lane, plan, place, first, number, far):  # type: ignore[no-untyped-def]
 
 
 @rule
-def leave(lane, plan, own, room):  # type: ignore[no-untyped-def]
+def leave(lane: Any, plan: Any, own: Ints, room: Floats) -> None:
     """Let the oldest go."""
     place = own[0] % lane.action.shape[0]
     own[0] += 1
@@ -284,7 +284,7 @@ def leave(lane, plan, own, room):  # type: ignore[no-untyped-def]
 
 
 @rule
-def look_around(lane, plan, i, own, room):  # type: ignore[no-untyped-def]
+def look_around(lane: Any, plan: Any, i: int, own: Ints, room: Floats) -> None:
     """Make a person's list anew."""
     for which in range(2):
         start, stop = part(own[0], own[1], lane.action.shape[0], which)
@@ -296,7 +296,7 @@ def look_around(lane, plan, i, own, room):  # type: ignore[no-untyped-def]
 
 
 @rule
-def pair(lane, plan, place, start, stop, room):  # type: ignore[no-untyped-def]
+def pair(lane: Any, plan: Any, place: int, start: int, stop: int, room: Floats) -> None:
     """Add what counts of the pairs with a newcomer, who is ``room[0]`` from those at some places."""
     far, apart, known = room[2, start:stop], room[3, start:stop], lane.known[start:stop]
     scale(plan.measure, room[0, start:stop], far)
@@ -315,7 +315,7 @@ def pair(lane, plan, place, start, stop, room):  # type: ignore[no-untyped-def]
 
 
 @rule
-def enter(lane, plan, people, b, row, number, own, room):  # type: ignore[no-untyped-def]
+def enter(lane: Any, plan: Any, people: Any, b: int, row: int, number: int, own: Ints, room: Floats) -> None:
     """Compare a newcomer with everybody."""
     places = lane.action.shape[0]
     place, before = number % places, (number - 1) % places
@@ -336,7 +336,7 @@ def enter(lane, plan, people, b, row, number, own, room):  # type: ignore[no-unt
 
 
 @rule
-def forget_as_published(lane, plan, own, room):  # type: ignore[no-untyped-def]
+def forget_as_published(lane: Any, plan: Any, own: Ints, room: Floats) -> float:
     """Return the discounted mean of the published code, and let those go from whom on it hardly changes.
 
     The newest ``minimum - delay`` people count as the later ones of their pairs alone, the exponent begins behind them,
@@ -361,7 +361,7 @@ def forget_as_published(lane, plan, own, room):  # type: ignore[no-untyped-def]
 
 
 @rule
-def conclude(lane, plan, own, out):  # type: ignore[no-untyped-def]
+def conclude(lane: Any, plan: Any, own: Ints, out: Floats) -> None:
     """Write the mean over pairs for each fairness notion, and the mean share of others for each k."""
     forms, places = plan.forms.shape[0], lane.action.shape[0]
     pairs, weights = 0.0, 0.0
@@ -384,7 +384,7 @@ def conclude(lane, plan, own, out):  # type: ignore[no-untyped-def]
 
 
 @rule
-def total(values):  # type: ignore[no-untyped-def]
+def total(values: Floats) -> float:
     """Return the sum, in four strands so that additions need not wait for each other."""
     one = two = three = four = 0.0
     whole = values.shape[0] // 4 * 4
@@ -399,7 +399,7 @@ def total(values):  # type: ignore[no-untyped-def]
 
 
 @rule
-def weigh(lane, factor, own, out):  # type: ignore[no-untyped-def]
+def weigh(lane: Any, factor: float, own: Ints, out: Floats) -> tuple[float, float]:
     """Add to the sums by weight, and return the weights of all pairs whose treatment is known, and of all people."""
     forms, places = lane.late.shape[0], lane.action.shape[0]
     weight, weights, known, pairs = 1.0, 0.0, 0.0, 0.0
@@ -419,7 +419,7 @@ def weigh(lane, factor, own, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def present(state, rows, reach):  # type: ignore[no-untyped-def]
+def present(state: Records, rows: Records, reach: Ints) -> None:
     """Write the numbers of the first row of the present step and of the row after the last, shape (B, 2)."""
     for b in range(state.shape[0]):
         lane = state[b]
@@ -434,12 +434,15 @@ def present(state, rows, reach):  # type: ignore[no-untyped-def]
 
 # fmt: off
 @kernel
-def follow(  # type: ignore[no-untyped-def]
-    told, acted, reported, when, reach, last, own, room, values,
-    features, probs, roots, known, action, step, late, cut, heads, lists, score, given,
-    kind, power, root, zero, scaling, rate,
-    columns, nominal, forms, bounds, ks, most, keep, factor, published, minimum, delay, discount, threshold,
-):  # one by one: named tuples cost a call two microseconds
+def follow(
+    told: Floats32, acted: Ints, reported: Floats32, when: Ints, reach: Ints, last: Ints, own: Ints, room: Floats,
+    values: Floats,
+    features: Floats32, probs: Floats, roots: Floats, known: Floats, action: Ints, step: Ints, late: Floats,
+    cut: Floats, heads: Records, lists: Records, score: Floats, given: Floats,
+    kind: int, power: float, root: float, zero: float, scaling: int, rate: float,
+    columns: Ints, nominal: Flags, forms: Ints, bounds: Floats, ks: Ints, most: int, keep: int, factor: float,
+    published: bool, minimum: int, delay: int, discount: float, threshold: float,
+) -> None:  # one by one: named tuples cost a call two microseconds
     """Bring sums over pairs of people up to date with the rows of the history, and write the values of the notions."""
     pool = Pool(features, probs, roots, known, action, step, late, cut, heads, lists, score, given)
     measure = Measure(kind, power, root, zero, scaling, rate)
@@ -468,7 +471,7 @@ def follow(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_neighbours(own, pool, plan, k, room, out):  # type: ignore[no-untyped-def]
+def first_neighbours(own: Ints, pool: Any, plan: Any, k: int, room: Floats, out: Floats) -> None:
     """Write the consistency with the k nearest people, the newest first among those as near."""
     for b in range(own.shape[0]):
         lane, places, size = lane_of(pool, b), pool.action.shape[1], own[b, 1] - own[b, 0]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Floats
+from fair_envs.aliases import Flags, Floats
 from fair_envs.compilation import copyto, kernel, rule
 from fair_envs.history import TOLERANCE
 from fair_envs.parameters import Positive, Range, checked
@@ -224,7 +224,9 @@ def as_distance(given: Any) -> Distance:
 
 
 @rule
-def spread(measure, features, nominal, place, start, stop, out):  # type: ignore[no-untyped-def]
+def spread(
+    measure: Any, features: NDArray[Any], nominal: Flags, place: int, start: int, stop: int, out: Floats
+) -> None:
     """Write how far the person at one place is from those at other places, before root and scaling.
 
     Args:
@@ -266,7 +268,7 @@ def spread(measure, features, nominal, place, start, stop, out):  # type: ignore
 
 
 @rule
-def scale(measure, raw, out):  # type: ignore[no-untyped-def]
+def scale(measure: Any, raw: Floats, out: Floats) -> None:
     """Write the distances that `spread` began, shape (n,)."""
     if measure.root == 1.0:
         copyto(out, raw)
@@ -337,7 +339,7 @@ def _distributions(name: str, given: ArrayLike) -> Floats:
 
 
 @rule
-def treated_apart(between, columns, own, start, stop, out):  # type: ignore[no-untyped-def]
+def treated_apart(between: int, columns: Floats, own: Floats, start: int, stop: int, out: Floats) -> None:
     """Write how differently people at some places and one person were treated.
 
     Args:
@@ -367,7 +369,7 @@ def treated_apart(between, columns, own, start, stop, out):  # type: ignore[no-u
 
 
 @kernel
-def measured(measure, people, nominal, out):  # type: ignore[no-untyped-def]
+def measured(measure: Any, people: Floats, nominal: Flags, out: Floats) -> None:
     """Write the distances of the last person to all before, shape (1, people - 1)."""
     last = people.shape[1] - 1
     spread(measure, people, nominal, last, 0, last, out)
@@ -375,7 +377,7 @@ def measured(measure, people, nominal, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def treated(between, one, other, out):  # type: ignore[no-untyped-def]
+def treated(between: int, one: Floats, other: Floats, out: Floats) -> None:
     """Write the distances between the treatments of pairs of people."""
     for n in range(out.shape[0]):
         treated_apart(between, one, other[:, n], n, n + 1, out)

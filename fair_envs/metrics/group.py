@@ -34,7 +34,7 @@ LARGEST = sys.float_info.max  # what the published code of FAReL has for an infi
 
 
 @rule
-def rate(code, counts, side, g):  # type: ignore[no-untyped-def]
+def rate(code: int, counts: Floats, side: int, g: int) -> tuple[float, float]:
     """Return a group's rate, or both of two; the second is NaN where there is one.
 
     Args:
@@ -66,13 +66,13 @@ def rate(code, counts, side, g):  # type: ignore[no-untyped-def]
 
 
 @rule
-def quotient(numerator, denominator):  # type: ignore[no-untyped-def]
+def quotient(numerator: float, denominator: float) -> float:
     """Return the quotient, NaN where the denominator is 0."""
     return numerator / denominator if denominator > 0 else np.nan
 
 
 @rule
-def totals(counts, b, members, stratum, out):  # type: ignore[no-untyped-def]
+def totals(counts: Floats, b: int, members: Flags, stratum: int, out: Floats) -> None:
     """Write the weights of each group, then of everybody outside each, in one stratum or (-1) in all.
 
     Args:
@@ -94,7 +94,7 @@ def totals(counts, b, members, stratum, out):  # type: ignore[no-untyped-def]
 
 
 @rule
-def apart(one, other):  # type: ignore[no-untyped-def]
+def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
     """Return the larger of two absolute differences, of those that are defined; NaN if neither is.
 
     With one of them it is a lower bound: the other could only make it larger.
@@ -106,7 +106,7 @@ def apart(one, other):  # type: ignore[no-untyped-def]
 
 
 @rule
-def apart_as_published(one, other):  # type: ignore[no-untyped-def]
+def apart_as_published(one: tuple[float, float], other: tuple[float, float]) -> float:
     """Return what the published code of FAReL makes of two absolute differences, one of which may be undefined.
 
     Python's ``max`` keeps an undefined first one, which then counts as 0, and passes over an undefined second one.
@@ -117,7 +117,7 @@ def apart_as_published(one, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_rates(counts, members, strata, code, out, sums):  # type: ignore[no-untyped-def]
+def fill_rates(counts: Floats, members: Flags, strata: Ints, code: int, out: Floats, sums: Floats) -> None:
     """Write the rates of each lane, stratum and group, shape (B, strata, groups, 2)."""
     for b in range(counts.shape[0]):
         for s, stratum in enumerate(strata):
@@ -127,7 +127,7 @@ def fill_rates(counts, members, strata, code, out, sums):  # type: ignore[no-unt
 
 
 @rule
-def largest(code, rest, paper, sums, gap):  # type: ignore[no-untyped-def]
+def largest(code: int, rest: bool, paper: bool, sums: Floats, gap: float) -> float:
     """Return the largest difference between the rates of two groups, or of a group and all others."""
     for g in range(sums.shape[1]):
         own = rate(code, sums, 0, g)
@@ -140,7 +140,16 @@ def largest(code, rest, paper, sums, gap):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_gaps(counts, members, codes, conditional, rest, paper, out, sums):  # type: ignore[no-untyped-def]
+def fill_gaps(
+    counts: Floats,
+    members: Flags,
+    codes: Ints,
+    conditional: Flags,
+    rest: Flags,
+    paper: Flags,
+    out: Floats,
+    sums: Floats,
+) -> None:
     """Write the gap of each lane and notion, shape (B, notions)."""
     notions, strata = codes.shape[0], counts.shape[2] if conditional.any() else 0
     for b in range(counts.shape[0]):

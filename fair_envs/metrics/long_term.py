@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Ints
+from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints
 from fair_envs.compilation import copyto, kernel, rule
 from fair_envs.interactions import PREFIX
 from fair_envs.metrics.populations import (
@@ -576,7 +576,7 @@ class StateDistance(Measure):
 
 
 @rule
-def people_in(column):  # type: ignore[no-untyped-def]
+def people_in(column: Ints) -> Any:
     """Return how many people a lane's entry in a column is about: 1 if it has no axis for them."""
     if column.ndim == 1:
         return 1
@@ -584,7 +584,7 @@ def people_in(column):  # type: ignore[no-untyped-def]
 
 
 @rule
-def told_of(column, b, m):  # type: ignore[no-untyped-def]
+def told_of(column: NDArray[Any], b: int, m: int) -> float:
     """Return a column's number about a person."""
     if column.ndim == 1:
         return column[b]
@@ -594,7 +594,7 @@ def told_of(column, b, m):  # type: ignore[no-untyped-def]
 
 
 @rule
-def feature_of(features, b, m, k):  # type: ignore[no-untyped-def]
+def feature_of(features: NDArray[Any], b: int, m: int, k: int) -> float:
     """Return a person's feature, of features with or without an axis of people."""
     if features.ndim == 1:
         return features[b]
@@ -604,7 +604,7 @@ def feature_of(features, b, m, k):  # type: ignore[no-untyped-def]
 
 
 @rule
-def odd_group(group, action, groups):  # type: ignore[no-untyped-def]
+def odd_group(group: Ints, action: Ints, groups: int) -> int:
     """Return the first lane in which somebody who is decided on is of no group, or -1."""
     for b in range(group.shape[0]):
         for m in range(people_in(group)):
@@ -614,7 +614,7 @@ def odd_group(group, action, groups):  # type: ignore[no-untyped-def]
 
 
 @rule
-def odd_member(group, groups):  # type: ignore[no-untyped-def]
+def odd_member(group: Ints, groups: int) -> int:
     """Return the first lane whose group is none, or -1."""
     for b in range(group.shape[0]):
         if not -1 <= group[b] < groups:
@@ -623,13 +623,13 @@ def odd_member(group, groups):  # type: ignore[no-untyped-def]
 
 
 @rule
-def level_of(features, b, m, column, scale):  # type: ignore[no-untyped-def]
+def level_of(features: NDArray[Any], b: int, m: int, column: int, scale: float) -> int:
     """Return somebody's level: a feature times the scale, rounded."""
     return int(np.rint(feature_of(features, b, m, column) * scale))
 
 
 @rule
-def odd_level(features, action, column, scale, levels):  # type: ignore[no-untyped-def]
+def odd_level(features: NDArray[Any], action: Ints, column: int, scale: float, levels: int) -> int:
     """Return the first lane in which the level of somebody who is decided on is out of range, or -1."""
     for b in range(action.shape[0]):
         for m in range(people_in(action)):
@@ -642,13 +642,13 @@ def odd_level(features, action, column, scale, levels):  # type: ignore[no-untyp
 
 
 @rule
-def shift(counts, entry, sign):  # type: ignore[no-untyped-def]
+def shift(counts: Floats, entry: Floats, sign: float) -> None:
     """Add an entry of the window to the counts, or take it off (sign -1)."""
     counts[int(entry[0]), int(entry[1])] += sign * entry[2]
 
 
 @kernel
-def take_people(state, group, action, told, value):  # type: ignore[no-untyped-def]
+def take_people(state: Any, group: Ints, action: Ints, told: NDArray[Any], value: Floats) -> int:
     """Count the decisions of a step by group; write the gap of equal opportunity of each lane."""
     counts, ring, seen, settings, table = state
     minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
@@ -681,7 +681,7 @@ def take_people(state, group, action, told, value):  # type: ignore[no-untyped-d
 
 
 @kernel
-def suppose_person(state, group, action, weight, value):  # type: ignore[no-untyped-def]
+def suppose_person(state: Any, group: Ints, action: Ints, weight: Floats, value: Floats) -> int:
     """Write the gap that one more decision in each lane would give, without counting it."""
     counts, ring, seen, settings, _ = state
     minimum, zero, window = settings[0], settings[1] > 0, ring.shape[1]
@@ -702,7 +702,7 @@ def suppose_person(state, group, action, weight, value):  # type: ignore[no-unty
 
 
 @kernel
-def take_levels(state, group, action, features, value):  # type: ignore[no-untyped-def]
+def take_levels(state: Any, group: Ints, action: Ints, features: NDArray[Any], value: Floats) -> int:
     """Count the levels of the people of a step by group; write the distance between the groups' levels."""
     counts, ring, seen, settings, positions = state
     kind, column, scale = int(settings[0]), int(settings[1]), settings[2]
@@ -729,14 +729,14 @@ def take_levels(state, group, action, features, value):  # type: ignore[no-untyp
 
 
 @rule
-def add_totals(totals, entry, sign):  # type: ignore[no-untyped-def]
+def add_totals(totals: Floats, entry: NDArray[Any], sign: float) -> None:
     """Add an entry of the window to the totals, times a sign."""
     for k in range(totals.shape[0]):
         totals[k] += sign * entry[k]
 
 
 @kernel
-def take_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+def take_amounts(kind: int, state: Any, amounts: Ints, value: Floats) -> None:
     """Add the amounts of a step to the totals; write how far their shares are from equal ones."""
     totals, ring, seen = state
     window = ring.shape[1]
@@ -753,7 +753,7 @@ def take_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def suppose_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def]
+def suppose_amounts(kind: int, state: Any, amounts: NDArray[Any], value: Floats) -> None:
     """Write how far the shares would be from equal ones after each of several amounts, (B, n)."""
     totals, ring, seen = state
     window = ring.shape[1]
@@ -767,7 +767,15 @@ def suppose_amounts(kind, state, amounts, value):  # type: ignore[no-untyped-def
 
 
 @kernel
-def take_vaccines(counts, effective, group, action, feedback, outcome, value):  # type: ignore[no-untyped-def]
+def take_vaccines(
+    counts: Ints,
+    effective: bool,
+    group: Ints,
+    action: Ints,
+    feedback: Ints,
+    outcome: Floats32,
+    value: Floats,
+) -> int:
     """Count vaccinations and infections of a step by group; write the gap between their quotients."""
     odd = odd_group(group, action, counts.shape[1])
     if odd >= 0:
@@ -787,7 +795,7 @@ def take_vaccines(counts, effective, group, action, feedback, outcome, value):  
 
 
 @kernel
-def suppose_vaccine(counts, group, value):  # type: ignore[no-untyped-def]
+def suppose_vaccine(counts: Ints, group: Ints, value: Floats) -> int:
     """Write the gap that one more vaccination in each lane would give, without counting it."""
     odd = odd_member(group, counts.shape[1])
     if odd >= 0:
@@ -801,7 +809,7 @@ def suppose_vaccine(counts, group, value):  # type: ignore[no-untyped-def]
 
 
 @rule
-def state_before(features, b, m, states):  # type: ignore[no-untyped-def]
+def state_before(features: Floats32, b: int, m: int, states: int) -> int:
     """Return somebody's state before the step: the first state whose feature is 1, or -1."""
     for state in range(states):
         if feature_of(features, b, m, state) > 0.5:
@@ -810,7 +818,7 @@ def state_before(features, b, m, states):  # type: ignore[no-untyped-def]
 
 
 @rule
-def state_after(state, decision, outcome):  # type: ignore[no-untyped-def]
+def state_after(state: int, decision: int, outcome: float) -> int:
     """Return somebody's state after the step."""
     if decision == 1 and state == SUSCEPTIBLE:
         return RECOVERED
@@ -820,7 +828,18 @@ def state_after(state, decision, outcome):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_states(kind, positions, counts, group, action, features, outcome, seen, before, value):  # type: ignore[no-untyped-def]
+def take_states(
+    kind: int,
+    positions: Floats,
+    counts: Ints,
+    group: Ints,
+    action: Ints,
+    features: Floats32,
+    outcome: Floats32,
+    seen: Ints,
+    before: Floats,
+    value: Floats,
+) -> int:
     """Count the states of a step by group; write the distance between the groups' states before and after it."""
     groups, states = counts.shape[1], counts.shape[2]
     for b in range(value.shape[0]):

@@ -9,9 +9,9 @@ their text; it is here to reproduce their figures, not to assess anything.
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Floats
+from fair_envs.aliases import Floats, Ints
 from fair_envs.compilation import kernel, rule
 from fair_envs.parameters import NonNegative, checked
 
@@ -27,7 +27,7 @@ SHARE, VARIATION, RELATIVE = range(3)
 
 
 @rule
-def counts_apart(kind, p, q, positions):  # type: ignore[no-untyped-def]
+def counts_apart(kind: int, p: NDArray[Any], q: NDArray[Any], positions: Floats) -> float:
     """Return how far apart two groups are whose members are counted by level, shape (levels,).
 
     Args:
@@ -56,7 +56,7 @@ def counts_apart(kind, p, q, positions):  # type: ignore[no-untyped-def]
 
 
 @rule
-def unlabelled(p, q):  # type: ignore[no-untyped-def]
+def unlabelled(p: NDArray[Any], q: NDArray[Any]) -> float:
     """Return the optimal transport between the numbers of one group and of the other, each of the same weight."""
     one, other = p.copy(), q.copy()
     sort(one)
@@ -68,7 +68,7 @@ def unlabelled(p, q):  # type: ignore[no-untyped-def]
 
 
 @rule
-def sort(numbers):  # type: ignore[no-untyped-def]
+def sort(numbers: NDArray[Any]) -> None:
     """Sort a few numbers in place."""
     for j in range(1, numbers.shape[0]):
         number, k = numbers[j], j
@@ -79,7 +79,7 @@ def sort(numbers):  # type: ignore[no-untyped-def]
 
 
 @rule
-def euclidean(p, q):  # type: ignore[no-untyped-def]
+def euclidean(p: NDArray[Any], q: NDArray[Any]) -> float:
     """Return the Euclidean distance."""
     square = 0.0
     for j in range(p.shape[0]):
@@ -88,7 +88,7 @@ def euclidean(p, q):  # type: ignore[no-untyped-def]
 
 
 @rule
-def furthest(kind, counts, positions):  # type: ignore[no-untyped-def]
+def furthest(kind: int, counts: Ints, positions: Floats) -> float:
     """Return the largest distance between two groups, counts of shape (groups, levels); NaN if none is defined."""
     largest = np.nan
     for g in range(1, counts.shape[0]):
@@ -100,7 +100,7 @@ def furthest(kind, counts, positions):  # type: ignore[no-untyped-def]
 
 
 @rule
-def from_equal(kind, totals, whole):  # type: ignore[no-untyped-def]
+def from_equal(kind: int, totals: Floats, whole: float) -> float:
     """Return how far totals, shape (K,), are from an equal split; NaN where there is nothing to share, or of a NaN.
 
     Args:
@@ -121,7 +121,7 @@ def from_equal(kind, totals, whole):  # type: ignore[no-untyped-def]
 
 
 @rule
-def opportunity(counts, minimum, zero):  # type: ignore[no-untyped-def]
+def opportunity(counts: Floats, minimum: float, zero: bool) -> float:
     """Return the largest gap between the rates of two groups; NaN unless two are defined, or of a NaN.
 
     Args:
@@ -142,7 +142,7 @@ def opportunity(counts, minimum, zero):  # type: ignore[no-untyped-def]
 
 
 @rule
-def coverage(counts):  # type: ignore[no-untyped-def]
+def coverage(counts: NDArray[Any]) -> float:
     """Return the largest gap between two groups in ``counts[g, 0] / (counts[g, 1] + 1)``; NaN of a NaN.
 
     Args:
@@ -158,28 +158,28 @@ def coverage(counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def between(kind, p, q, positions, out):  # type: ignore[no-untyped-def]
+def between(kind: int, p: Floats, q: Floats, positions: Floats, out: Floats) -> None:
     """Write the distance of each pair of distributions, shape (n,)."""
     for n in range(out.shape[0]):
         out[n] = counts_apart(kind, p[n], q[n], positions)
 
 
 @kernel
-def split(kind, totals, whole, out):  # type: ignore[no-untyped-def]
+def split(kind: int, totals: Floats, whole: Floats, out: Floats) -> None:
     """Write how far each row of shares is from equal ones, shape (n,)."""
     for n in range(out.shape[0]):
         out[n] = from_equal(kind, totals[n], whole[n])
 
 
 @kernel
-def rates_apart(counts, minimum, zero, out):  # type: ignore[no-untyped-def]
+def rates_apart(counts: Floats, minimum: float, zero: bool, out: Floats) -> None:
     """Write the gap of equal opportunity of each row of counts, shape (n,)."""
     for n in range(out.shape[0]):
         out[n] = opportunity(counts[n], minimum, zero)
 
 
 @kernel
-def covered_apart(counts, out):  # type: ignore[no-untyped-def]
+def covered_apart(counts: Floats, out: Floats) -> None:
     """Write the gap of vaccinations per new infection of each row of counts, shape (n,)."""
     for n in range(out.shape[0]):
         out[n] = coverage(counts[n])

@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Rules
 from fair_envs.faces.single import RandomPartners
 from fair_envs.history import History
@@ -161,7 +161,7 @@ class Player:
         """Return the actions that all agents took in the last step, given those that were drawn."""
         return actions
 
-    def report(self, probs: NDArray[np.float32]) -> None:
+    def report(self, probs: Floats32) -> None:
         """Report the probabilities of the next decisions, shape (B, M, A)."""
         probs = probs[:, 0] if self.world.spec.one_person else probs
         self.env.unwrapped.report_action_probs(probs)
@@ -213,7 +213,7 @@ class Single(Player):
         ends = np.array([terminated]), np.array([truncated])
         return returned, [Event(self.everyone, one(observation), lifted(info), np.array([reward]), None, *ends)]
 
-    def report(self, probs: NDArray[np.float32]) -> None:
+    def report(self, probs: Floats32) -> None:
         """Report the probabilities of the next decision."""
         self.env.unwrapped.report_action_probs(probs[0, 0] if self.world.spec.one_person else probs[0])
 

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats32
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.interactions import PERSONAL
 from fair_envs.testing.cases import Case
@@ -129,7 +130,7 @@ class Run:
         self._check(returned, events, actions=self._player.played(drawn), probs=probs)
         self.steps += int(events[0].lanes.sum())
 
-    def _probs(self) -> NDArray[np.float32]:
+    def _probs(self) -> Floats32:
         spec = self._world.spec
         shape = self.case.lanes, spec.individuals
         return self._rng.dirichlet(np.ones(spec.actions), shape).astype(np.float32)
@@ -195,7 +196,7 @@ class Twin:
         observation, info = self._env.reset(seed=seed)
         self._now = observation, info
 
-    def step(self, actions: NDArray[Any], probs: NDArray[np.float32] | None) -> None:
+    def step(self, actions: NDArray[Any], probs: Floats32 | None) -> None:
         """Play one step with the actions of all agents."""
         if probs is not None:
             self._env.unwrapped.report_action_probs(probs[0] if self._world.spec.one_person else probs)

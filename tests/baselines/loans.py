@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from fair_envs import make_sb3
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.interactions import FairSpec, record
@@ -19,7 +19,7 @@ SPEC = FairSpec(individuals=1, actions=2, features=("income",), sensitive={"gend
 HIRING = "FairHiring-v0"
 
 
-class Loans(gym.Env[NDArray[np.float32], Any]):
+class Loans(gym.Env[Floats32, Any]):
     """Five people in turn ask for a loan; who gets one earns the lender their income less a half."""
 
     observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
@@ -28,13 +28,13 @@ class Loans(gym.Env[NDArray[np.float32], Any]):
         self.action_space = gym.spaces.Discrete(2) if actions is None else actions
         self.tells = tells
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Floats32, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
         self.time = 0
         return self._next(), record(SPEC) if self.tells else {}
 
-    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Floats32, float, bool, bool, dict[str, Any]]:
         """Decide on a person."""
         group, income = int(self.seen[0]), float(self.seen[1])
         granted = int(np.ravel(action)[0] > 0)
@@ -45,7 +45,7 @@ class Loans(gym.Env[NDArray[np.float32], Any]):
         over = self.time == 5
         return self._next(), granted * (income - 0.5), over, False, told if self.tells else {}
 
-    def _next(self) -> NDArray[np.float32]:
+    def _next(self) -> Floats32:
         self.seen = np.array([self.np_random.integers(2), self.np_random.random()], np.float32)
         return self.seen
 

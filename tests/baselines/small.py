@@ -5,12 +5,12 @@ from typing import Any, cast
 
 import numpy as np
 import torch as th
-from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs import make_rules, make_sb3
+from fair_envs.aliases import Floats32
 from fair_envs.baselines.fair_ppo import FairPPO
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
@@ -91,7 +91,7 @@ def whole_batch(model: Any) -> Any:
     return next(iter(model.rollout_buffer.get(None)))
 
 
-def weights(model: Any) -> NDArray[np.float32]:
+def weights(model: Any) -> Floats32:
     """Return all weights of a learner's networks, and its optimiser's memory, in one row."""
     tensors = list(model.policy.parameters())
     tensors += [part for state in model.policy.optimizer.state.values() for part in state.values()]
@@ -100,12 +100,12 @@ def weights(model: Any) -> NDArray[np.float32]:
     return np.concatenate([tensor.detach().numpy().ravel() for tensor in tensors])
 
 
-def policy_weights(model: Any) -> NDArray[np.float32]:
+def policy_weights(model: Any) -> Floats32:
     """Return all weights of a learner's policy in one row."""
     return th.nn.utils.parameters_to_vector(model.policy.parameters()).detach().numpy()
 
 
-def gradients(model: Any, loss: th.Tensor, *, of: str) -> NDArray[np.float32]:
+def gradients(model: Any, loss: th.Tensor, *, of: str) -> Floats32:
     """Return the gradient of those of the policy's weights whose names hold one of the words, in one row."""
     model.policy.zero_grad()
     loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]

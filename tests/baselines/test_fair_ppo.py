@@ -5,13 +5,12 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from fair_envs import make_sb3
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_modes import MODES
 from fair_envs.baselines.fair_ppo import FairPPO
@@ -35,7 +34,7 @@ from tests.helpers import LITTLE
 
 
 @pytest.fixture(scope="module")
-def plain() -> dict[bool, NDArray[np.float32]]:
+def plain() -> dict[bool, Floats32]:
     """Return the weights that PPO learns in one world and in two."""
     envs = {False: small_env(), True: small_env(lanes=2, worlds=GAMES)}
     return {two: policy_weights(learned(learner(PPO, env))) for two, env in envs.items()}
@@ -43,9 +42,7 @@ def plain() -> dict[bool, NDArray[np.float32]]:
 
 @pytest.mark.parametrize("penalty", get_args(Notion))
 @pytest.mark.parametrize("mode", MODES)
-def test_without_weights_every_mode_is_ppo_to_the_bit(
-    mode: str, penalty: str, plain: dict[bool, NDArray[np.float32]]
-) -> None:
+def test_without_weights_every_mode_is_ppo_to_the_bit(mode: str, penalty: str, plain: dict[bool, Floats32]) -> None:
     model = learned(fair_learner(mode=mode, penalty=penalty, alpha=0.0, beta=0.0))
     assert np.array_equal(policy_weights(model), plain[penalty == "cf"])
 
@@ -60,13 +57,13 @@ def test_the_cost_critics_use_up_none_of_ppos_luck() -> None:
 
 @pytest.mark.parametrize("penalty", get_args(Notion))
 @pytest.mark.parametrize("mode", MODES)
-def test_with_weights_no_mode_is_ppo(mode: str, penalty: str, plain: dict[bool, NDArray[np.float32]]) -> None:
+def test_with_weights_no_mode_is_ppo(mode: str, penalty: str, plain: dict[bool, Floats32]) -> None:
     model = learned(fair_learner(mode=mode, penalty=penalty, alpha=1.0, beta=1.0))
     assert not np.array_equal(policy_weights(model), plain[penalty == "cf"])
     assert np.isfinite(policy_weights(model)).all()
 
 
-def test_lambda_zero_is_no_penalty(plain: dict[bool, NDArray[np.float32]]) -> None:
+def test_lambda_zero_is_no_penalty(plain: dict[bool, Floats32]) -> None:
     assert np.array_equal(policy_weights(learned(fair_learner(weight=0.0, alpha=3.0, beta=2.0))), plain[False])
 
 

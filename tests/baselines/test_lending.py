@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from stable_baselines3.common.distributions import CategoricalDistribution
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Floats, Floats32, Ints
 from fair_envs.baselines.designed import Always, EqualOpportunity, gather
 from fair_envs.baselines.lending import (
     ClosingLender,
@@ -379,7 +379,7 @@ KNOWN_WINDOW = gap_of((40, 20), (10, 20))
 FACTOR, TAU = 0.985, 0.5  # of the published schedule, from iteration 17 on
 
 
-def seen(group: int, score: int, lanes: int = 1) -> NDArray[np.float32]:
+def seen(group: int, score: int, lanes: int = 1) -> Floats32:
     """Return an observation of this applicant."""
     found = np.zeros((lanes, 25), np.float32)
     found[:, score] = found[:, 7 + group] = 1

@@ -8,6 +8,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats32
+
 DIVE, WALK = range(2)
 PLACES = 5
 FRONT = [[float(k * k), -float(k + 1)] for k in range(PLACES)]
@@ -56,5 +58,5 @@ class Treasure(gym.vector.VectorEnv[Any, Any, Any]):
             seen = self._seen()
         return seen, rewards, dives, np.zeros(self.num_envs, bool), {}
 
-    def _seen(self) -> NDArray[np.float32]:
+    def _seen(self) -> Floats32:
         return self.place[:, np.newaxis].astype(np.float32)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import fair_envs
+from fair_envs.aliases import Floats32
 from fair_envs.compilation import COMPILED
 from fair_envs.core import Lanes, Step
 from fair_envs.envs.harvest.melting_pot import (
@@ -125,7 +125,7 @@ def patch(lanes: Lanes, *cell: int) -> int:
     return int(lanes.records["patch"][0][cell])
 
 
-def window(lanes: Lanes, agent: int = 0) -> NDArray[np.float32]:
+def window(lanes: Lanes, agent: int = 0) -> Floats32:
     """Return what an agent of lane 0 sees, row by row from the farthest ahead."""
     return lanes.observe()[0, agent, len(OWN) :].reshape(window_shape(lanes.rules.params))
 

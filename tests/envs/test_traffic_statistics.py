@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Floats, Floats32, Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.traffic.city import City
 from fair_envs.envs.traffic.rules import Traffic
@@ -33,7 +33,7 @@ class Turn(NamedTuple):
     before: Any  # the records, shape (B,)
     after: Any
     reward: Floats  # (B, cars)
-    observation: NDArray[np.float32]
+    observation: Floats32
 
     def cars(self) -> Iterator[tuple[np.void, np.void, int]]:
         """Return both records and the number of each car that was on the road."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.aliases import Floats32
 from fair_envs.core import Lanes, Step
 from fair_envs.envs.traffic.city import STEPS, City
 from fair_envs.envs.traffic.rules import MOMENTS, UNSAID, Traffic, take_in
@@ -143,5 +143,5 @@ def speeds(batch: Lanes, cars: int) -> list[int]:
 
 def sight(batch: Lanes, car: int = 0, lane: int = 0) -> dict[str, float]:
     """Return what a car's driver sees, by name."""
-    row: NDArray[np.float32] = batch.observe()[lane, car]
+    row: Floats32 = batch.observe()[lane, car]
     return dict(zip(FEATURES, row.tolist(), strict=True))

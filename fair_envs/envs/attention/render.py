@@ -4,9 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fair_envs.aliases import Floats32
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLUE,
@@ -183,7 +181,7 @@ class Records(NamedTuple):
 class Chart(NamedTuple):
     """The rates over the episode."""
 
-    rates: NDArray[np.float32]  # (times, locations), so far
+    rates: Floats32  # (times, locations), so far
     whole: int  # how many times there will be
 
     @property

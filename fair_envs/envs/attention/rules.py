@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -43,7 +43,7 @@ OWN = "own"
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Record) -> None:
     """Set the rates, and let the first step's incidents happen."""
     for k in range(params.locations):
         lane.rates[k] = params.first_rates[k]
@@ -53,7 +53,7 @@ def start(lane, params):
 
 
 @rule
-def happen(lane, params, time):
+def happen(lane: Lane, params: Record, time: int) -> None:
     """Let the incidents of a time happen, at the rates of now."""
     draw(lane, params, time, INCIDENTS, params.discoverable_weight, lane.incidents)
     if params.reported_weight > 0:
@@ -61,7 +61,7 @@ def happen(lane, params, time):
 
 
 @rule
-def draw(lane, params, time, site, weight, out):
+def draw(lane: Lane, params: Record, time: int, site: int, weight: float, out: Any) -> None:
     """Draw a Poisson number for each location, whose mean is its rate times the weight."""
     for first in range(0, params.locations, WORDS):
         luck = words(lane.key, time, site, first // WORDS)
@@ -77,7 +77,7 @@ def draw(lane, params, time, site, weight, out):
 
 
 @rule
-def send(lane, action, params):
+def send(lane: Lane, action: NDArray[Any], params: Record) -> None:
     """Send each unit to a location; the action has shape (1, units), or (1, K) for logits."""
     units = lane.units
     for k in range(params.locations):
@@ -90,7 +90,7 @@ def send(lane, action, params):
 
 
 @rule
-def decode(logits, units, shares, out):
+def decode(logits: NDArray[Any], units: int, shares: Any, out: Any) -> None:
     """Add units to locations one by one, always to the one with the largest share, which falls by one unit's share.
 
     Args:
@@ -118,7 +118,7 @@ def decode(logits, units, shares, out):
 
 
 @rule
-def discover(lane, params):
+def discover(lane: Lane, params: Record) -> None:
     """Let the units discover incidents; without luck if they miss none and make none up."""
     for k in range(params.locations):
         lane.false_alarms[k] = 0
@@ -132,7 +132,7 @@ def discover(lane, params):
 
 
 @rule
-def search(lane, params, k):
+def search(lane: Lane, params: Record, k: int) -> None:
     """Let a location's units look for its incidents one after another; each discovers one at most."""
     free, found, made_up = int(lane.units[k]), 0, 0
     extra = params.extra_probability
@@ -152,7 +152,7 @@ def search(lane, params, k):
 
 
 @rule
-def seen(lane, k):
+def seen(lane: Lane, k: int) -> int:
     """Return how many incidents the units report, false ones too, up to the most that an observation shows."""
     return min(LARGEST_COUNT, lane.found[k] + lane.false_alarms[k])
 
@@ -161,7 +161,7 @@ def seen(lane, k):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> Any:
     """Send the units, let them discover, change the rates, let the next incidents happen; it never terminates."""
     send(lane, action, params)
     discover(lane, params)
@@ -179,7 +179,7 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def count(lane, params):
+def count(lane: Lane, params: Record) -> None:
     """Add the step to the sums over the window, in place of the oldest one, and over the episode."""
     oldest, sums = lane.past[lane.oldest], lane.sums
     for k in range(params.locations):
@@ -196,14 +196,14 @@ def count(lane, params):
 
 
 @rule
-def put(oldest, sums, kind, k, value):
+def put(oldest: NDArray[np.int16], sums: Any, kind: int, k: int, value: int) -> None:
     """Put a number into the window in place of the oldest one, and into its sum."""
     sums[kind, k] += value - oldest[kind, k]
     oldest[kind, k] = value
 
 
 @rule
-def earned(lane, params):
+def earned(lane: Lane, params: Record) -> float:
     """Return the reward: for the discovered, less for the missed and for unequal shares of units."""
     found, missed = 0, 0
     for k in range(params.locations):
@@ -216,7 +216,7 @@ def earned(lane, params):
 
 
 @rule
-def deviation(lane, params):
+def deviation(lane: Lane, params: Record) -> float:
     """Return how far a location's share of the window's units is from an equal share, at most."""
     whole, largest = 0, 0.0
     for k in range(params.locations):
@@ -227,7 +227,7 @@ def deviation(lane, params):
 
 
 @rule
-def change(lane, params):
+def change(lane: Lane, params: Record) -> None:
     """Let rates fall where units were and rise where none was."""
     for k in range(params.locations):
         if lane.units[k] > 0:
@@ -238,7 +238,7 @@ def change(lane, params):
 
 
 @rule
-def keep_rates(lane, params):
+def keep_rates(lane: Lane, params: Record) -> None:
     """Keep the rates for the picture, at every so many steps."""
     if lane.next_kept > 0:
         lane.next_kept -= 1
@@ -254,7 +254,7 @@ def keep_rates(lane, params):
 
 
 @rule
-def write_row(lane, params):
+def write_row(lane: Lane, params: Record) -> None:
     """Write what is told about the step, twice: the last rows are then one piece of memory, wherever they begin."""
     lane.newest += params.row
     if lane.newest == params.history * params.row:
@@ -268,7 +268,7 @@ def write_row(lane, params):
 
 
 @rule
-def write_counts(lane, params, row, again):
+def write_counts(lane: Lane, params: Record, row: Floats32, again: Floats32) -> None:
     """Write discovered, occurred, units and ratio of all locations, as they are."""
     locations = params.locations
     for k in range(locations):
@@ -279,7 +279,7 @@ def write_counts(lane, params, row, again):
 
 
 @rule
-def write_scaled(lane, params, row, again):
+def write_scaled(lane: Lane, params: Record, row: Floats32, again: Floats32) -> None:
     """Write the columns that are told, each between 0 and 1, hints between -1 and 1."""
     locations, units = params.locations, params.units
     for k in range(locations):
@@ -306,40 +306,40 @@ def write_scaled(lane, params, row, again):
 
 
 @rule
-def tell(row, again, place, value):
+def tell(row: Floats32, again: Floats32, place: int, value: float) -> None:
     """Write a number twice; copying the row later would wait for it to be written."""
     row[place] = value
     again[place] = value
 
 
 @rule
-def scaled(count, units):
+def scaled(count: float, units: int) -> float:
     """Return a number of incidents as a number in (-1, 1): one half for as many as there are units."""
     return count / (abs(count) + units)
 
 
 @rule
-def ratio(lane, k):
+def ratio(lane: Lane, k: int) -> float:
     """Return the share of the window's incidents that were discovered; one more is counted, so that it is defined."""
     return lane.sums[SEEN, k] / (lane.sums[OCCURRED, k] + 1)
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write the last rows, the oldest first; zeros before the first step."""
     first = lane.newest + params.row
     copy(lane.rows[first : first + observation.shape[1]], observation[0])
 
 
 @rule
-def copy(source, out):
+def copy(source: Floats32, out: Floats32) -> None:
     """Copy numbers; a loop over pieces of memory of one length is faster than an assignment."""
     for i in range(out.size):
         out[i] = source[i]
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Record, facts: Facts) -> None:
     """Write who the locations are; their features are what the last step told about them."""
     newest = lane.rows[lane.newest : lane.newest + params.row]
     for k in range(params.locations):

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
 from fair_envs.chance import normal_of, share, uniform, words
 from fair_envs.compilation import kernel, readable
 from fair_envs.core import Rules, rule
@@ -46,13 +46,13 @@ OBSERVED = (*PUBLIC, *(f"{rate}_{of}" for of in (*GROUPS, "all") for rate in RAT
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Any) -> None:
     """Let the first applicants come."""
     meet(lane, params, 0)
 
 
 @rule
-def meet(lane, params, time):
+def meet(lane: Lane, params: Any, time: int) -> None:
     """Let the applicants of a time come."""
     for i in range(params.applicants):
         group_word, merit_word, score_word, aim_word = words(lane.key, time, APPLICANT, i)
@@ -68,31 +68,31 @@ def meet(lane, params, time):
 
 
 @rule
-def clipped(value, low, high):
+def clipped(value: float, low: float, high: float) -> float:
     """Return the value, or the bound that it is beyond."""
     return min(high, max(low, value))
 
 
 @rule
-def mean_of(params, group):
+def mean_of(params: Any, group: int) -> float:
     """Return the mean of a group's true scores before they are clipped."""
     return params.disadvantaged_mean if group == DISADVANTAGED else params.advantaged_mean
 
 
 @rule
-def spread_of(params, group):
+def spread_of(params: Any, group: int) -> float:
     """Return the standard deviation of a group's true scores before they are clipped."""
     return params.disadvantaged_spread if group == DISADVANTAGED else params.advantaged_spread
 
 
 @rule
-def bar_of(params, group):
+def bar_of(params: Any, group: int) -> float:
     """Return the true score from which on somebody of a group is qualified."""
     return (1.0 + params.qualified_above) * mean_of(params, group)
 
 
 @rule
-def noise_of(params, word):
+def noise_of(params: Any, word: int) -> float:
     """Return the noise of a word; a larger word gives larger noise."""
     if params.noise_distribution == BETA:
         signed = 2.0 * share(word) - 1.0
@@ -102,7 +102,7 @@ def noise_of(params, word):
 
 
 @rule
-def quantile(table, level):
+def quantile(table: Floats, level: float) -> float:
     """Return the quantile of a level in [0, 1], between those of the table."""
     place = level * (table.shape[0] - 1)
     below = min(int(place), table.shape[0] - 2)  # the word 0 has the level 1, and nothing is above its quantile
@@ -113,7 +113,7 @@ def quantile(table, level):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: NDArray[Any], params: Any, reward: Floats, facts: Facts) -> Any:
     """Publish the threshold, let applicants respond, admit, and let the next ones come; it never terminates."""
     publish(lane, action.reshape(-1), params)
     clear(lane)
@@ -134,14 +134,14 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def publish(lane, numbers, params):
+def publish(lane: Lane, numbers: NDArray[Any], params: Any) -> None:
     """Note the threshold and the chance to be admitted whatever the score."""
     lane.threshold = numbers[0] / (params.levels - 1) if params.action == LEVELS else numbers[0]
     lane.epsilon = numbers[1] if params.action == THRESHOLD_EPSILON else params.epsilon
 
 
 @rule
-def respond(lane, params, i):
+def respond(lane: Lane, params: Any, i: int) -> None:
     """Let an applicant present a score and note what it costs."""
     score, rate = lane.score[i], cost_of(params, lane.group[i])
     seen = clipped(lane.threshold + lane.aim[i], 0.0, 1.0)
@@ -151,7 +151,7 @@ def respond(lane, params, i):
 
 
 @rule
-def is_worth_it(lane, params, score, seen, rate):
+def is_worth_it(lane: Lane, params: Any, score: float, seen: float, rate: float) -> bool:
     """Return whether somebody with this score pays to present the threshold that they see.
 
     Whoever reaches it is admitted for certain, the others with the chance epsilon. ``noise_response="published"``
@@ -168,7 +168,7 @@ def is_worth_it(lane, params, score, seen, rate):
 
 
 @rule
-def cost_of(params, group):
+def cost_of(params: Any, group: int) -> float:
     """Return what raising a score from 0 to 1 costs somebody of a group."""
     if group == ADVANTAGED:
         return params.advantaged_cost
@@ -176,7 +176,7 @@ def cost_of(params, group):
 
 
 @rule
-def is_admitted(lane, i):
+def is_admitted(lane: Lane, i: int) -> int:
     """Return whether an applicant reaches the threshold or is lucky."""
     if lane.presented[i] >= lane.threshold:
         return ADMIT
@@ -184,7 +184,7 @@ def is_admitted(lane, i):
 
 
 @rule
-def worth(params, qualified, admitted):
+def worth(params: Any, qualified: int, admitted: int) -> float:
     """Return what a decision is worth to the jury."""
     if admitted == ADMIT:
         return params.true_admission if qualified else params.false_admission
@@ -195,14 +195,14 @@ def worth(params, qualified, admitted):
 
 
 @rule
-def clear(lane):
+def clear(lane: Lane) -> None:
     """Begin the counts of a round."""
     lane.counts[:] = 0
     lane.presented_sum[:] = 0.0
 
 
 @rule
-def count(lane, params, i, feedback):
+def count(lane: Lane, params: Any, i: int, feedback: int) -> None:
     """Add an applicant to the counts of the round and of the episode."""
     group, admitted, qualified = lane.group[i], lane.admitted[i], lane.qualified[i]
     lane.presented_sum[group] += lane.presented[i]
@@ -217,7 +217,7 @@ def count(lane, params, i, feedback):
 
 
 @rule
-def keep(lane, params):
+def keep(lane: Lane, params: Any) -> None:
     """Add up the counts of the groups, and keep who the applicants of the round were, for pictures."""
     for group in range(len(GROUPS)):
         lane.presented_sum[EVERYBODY] += lane.presented_sum[group]
@@ -228,7 +228,7 @@ def keep(lane, params):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Any, observation: Floats32) -> None:
     """Write what was published in the last round and what came of it, for each group and for all."""
     observation[0, 0], observation[0, 1] = lane.threshold, lane.epsilon
     for row in range(EVERYBODY + 1):
@@ -242,7 +242,7 @@ def observe(lane, params, observation):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Any, facts: Facts) -> None:
     """Write who the applicants are; what they present they choose in `step`."""
     for i in range(params.applicants):
         facts.individual[i] = lane.time * params.applicants + i
@@ -250,7 +250,7 @@ def describe(lane, params, facts):
 
 
 @kernel
-def meet_again(params, lanes, places):
+def meet_again(params: Any, lanes: Records, places: Ints) -> None:
     """Draw the applicants of these lanes again."""
     for b in places:
         meet(lanes[b], params, lanes[b].time)

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane
 from fair_envs.chance import uniform, words
 from fair_envs.core import Rules, rule
 from fair_envs.envs.epidemic.networks import GIRVAN_NEWMAN, NETWORKS, Network, make_network
@@ -41,7 +42,7 @@ OWN = {"network": "own", "communities": "own", "initial": "given"}
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Any) -> None:
     """Infect the first people, then let the disease go on without vaccines."""
     if params.initial == PATIENT_ZERO:
         infect(lane, params, params.patient_zero)
@@ -57,7 +58,7 @@ def start(lane, params):
 
 
 @rule
-def infect_by_chance(lane, params):
+def infect_by_chance(lane: Lane, params: Any) -> None:
     """Infect each person with the same chance."""
     for person in range(params.people):
         if uniform(lane.key, 0, FIRST_INFECTED, person) < params.initial_chance:
@@ -65,7 +66,7 @@ def infect_by_chance(lane, params):
 
 
 @rule
-def infect_a_number(lane, params):
+def infect_a_number(lane: Lane, params: Any) -> None:
     """Infect a number of people, each set of so many with the same chance."""
     needed = params.initial_number
     for person in range(params.people):
@@ -78,7 +79,7 @@ def infect_a_number(lane, params):
 
 
 @rule
-def infect(lane, params, person):
+def infect(lane: Lane, params: Any, person: int) -> None:
     """Make a person infected."""
     lane.health[person] = INFECTED
     lane.infected += 1
@@ -86,7 +87,7 @@ def infect(lane, params, person):
 
 
 @rule
-def expose(lane, params, person, sign):
+def expose(lane: Lane, params: Any, person: int, sign: int) -> None:
     """Add a person to the infected neighbours of those whom the person meets, or take the person out."""
     first = params.tables[params.starts_from + person]
     last = params.tables[params.starts_from + person + 1]
@@ -95,7 +96,7 @@ def expose(lane, params, person, sign):
 
 
 @rule
-def progress(lane, params, site, time):
+def progress(lane: Lane, params: Any, site: int, time: int) -> None:
     """Let the disease go on by one step: everybody's change depends on how all were before it."""
     for first in range(0, params.people, WORDS):
         luck = words(lane.key, time, site, first // WORDS)
@@ -109,7 +110,7 @@ def progress(lane, params, site, time):
 
 
 @rule
-def change_of(lane, params, person, word):
+def change_of(lane: Lane, params: Any, person: int, word: int) -> int:
     """Return what a person's word of chance does: health is drawn in the order susceptible, infected, recovered."""
     health = lane.health[person]
     place = lane.exposure[person] if health == SUSCEPTIBLE else params.most_neighbours + health
@@ -117,7 +118,7 @@ def change_of(lane, params, person, word):
 
 
 @rule
-def recover(lane, params, person):
+def recover(lane: Lane, params: Any, person: int) -> None:
     """Make an infected person immune."""
     lane.health[person] = RECOVERED
     lane.infected -= 1
@@ -128,7 +129,7 @@ def recover(lane, params, person):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: Ints, params: Any, reward: Floats, facts: Facts) -> Any:
     """Give the vaccines, then let the disease go on; the episode never terminates."""
     for person in range(params.people):
         facts.action[person] = LEFT_ALONE
@@ -145,7 +146,7 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def vaccinate(lane, params, person, facts):
+def vaccinate(lane: Lane, params: Any, person: int, facts: Facts) -> None:
     """Vaccinate a person, who becomes immune if susceptible; the number after the last person's is nobody's."""
     lane.doses[person] += 1
     if person < params.people:
@@ -156,7 +157,7 @@ def vaccinate(lane, params, person, facts):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Any, observation: Floats32) -> None:
     """Write everybody's health, and whether a vaccination made them immune, or what the code C shows instead."""
     for person in range(params.people):
         for health in range(LAST):
@@ -167,7 +168,7 @@ def observe(lane, params, observation):
 
 
 @rule
-def observe_doses(lane, params, observation):
+def observe_doses(lane: Lane, params: Any, observation: Floats32) -> None:
     """Write vaccinations as the code C counts them: in the row before the person's, person 0's and none in the last."""
     for row in range(params.people):
         observation[0, row, LAST] = lane.doses[row + 1]
@@ -175,7 +176,7 @@ def observe_doses(lane, params, observation):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Any, facts: Facts) -> None:
     """Write who the people are, and their health before the step."""
     for person in range(params.people):
         facts.individual[person] = person

@@ -11,6 +11,7 @@ satisfaction. That is the same distribution as a draw in every hour, at a fracti
 
 import math
 
+from fair_envs.aliases import Floats, Lane, Record
 from fair_envs.chance import normal_of, share, uniform, words
 from fair_envs.core import rule
 from fair_envs.envs.fraud.tables import BLOCK, DAYS_OF_YEAR, ENTRIES, HOURS, MONTHDAYS, MONTHS, WEEKDAYS
@@ -29,7 +30,7 @@ LARGEST_NORMAL = 6.4
 
 
 @rule
-def join(lane, world, kind, arrival, which):
+def join(lane: Lane, world: Record, kind: int, arrival: int, which: int) -> None:
     """Let a customer or fraudster join.
 
     Args:
@@ -59,7 +60,7 @@ def join(lane, world, kind, arrival, which):
 
 
 @rule
-def join_as_customer(lane, world, agent):
+def join_as_customer(lane: Lane, world: Record, agent: int) -> None:
     """Give a customer patience, distributed as Beta(10, 2): the second largest of eleven uniform numbers."""
     word_0, word_1, _, _ = words(lane.key, 1, PERSON, lane.person[agent])
     lane.patience[agent] = share(word_0) ** (1 / 11) * share(word_1) ** (1 / 10)
@@ -69,14 +70,14 @@ def join_as_customer(lane, world, agent):
 
 
 @rule
-def live_in(lane, world, agent, country):
+def live_in(lane: Lane, world: Record, agent: int, country: int) -> None:
     """Let an agent live by the clock of a country."""
     lane.country[agent] = country
     lane.hours_ahead[agent] = world.hours_ahead[country]
 
 
 @rule
-def pick(cumulative, where):
+def pick(cumulative: Floats, where: float) -> int:
     """Return the place of the first cumulative weight above a number in [0, 1)."""
     place = 0
     while cumulative[place] <= where:
@@ -85,7 +86,7 @@ def pick(cumulative, where):
 
 
 @rule
-def hourly_rate(world, kind, normal):
+def hourly_rate(world: Record, kind: int, normal: float) -> float:
     """Return how often an agent pays in an average hour; varied by a normal number."""
     yearly = transactions_of(world, kind)
     varied = yearly * (1.0 + world.noise_level * normal)
@@ -95,14 +96,14 @@ def hourly_rate(world, kind, normal):
 
 
 @rule
-def transactions_of(world, kind):
+def transactions_of(world: Record, kind: int) -> float:
     """Return how many transactions a year a kind is expected to make."""
     fraud = world.fraud_proportion
     return world.transactions_per_year * (fraud if kind == FRAUDSTER else 1.0 - fraud)
 
 
 @rule
-def write_profile(lane, world, agent, rate):
+def write_profile(lane: Lane, world: Record, agent: int, rate: float) -> None:
     """Write an agent's own profile: how active it is in the hours of a day, and on each date of the episode.
 
     The product of both is the expected number of payments in an hour.
@@ -120,7 +121,7 @@ def write_profile(lane, world, agent, rate):
 
 
 @rule
-def draw_block(lane, world, agent, block):
+def draw_block(lane: Lane, world: Record, agent: int, block: int) -> None:
     """Draw four entries of an agent's profile: those of the tables and normal noise, at least 0."""
     kind, first = lane.kind[agent], BLOCK * block
     drawn = words(lane.key, block, PROFILE, lane.person[agent])
@@ -133,7 +134,7 @@ def draw_block(lane, world, agent, block):
 
 
 @rule
-def plan(lane, world, agent, hour):
+def plan(lane: Lane, world: Record, agent: int, hour: int) -> None:
     """Put an agent on the list of the first hour, from this one on, in which it may pay; on none if there is none."""
     by_hour, by_day = lane.by_hour[agent], lane.by_day[agent]
     luck = uniform(lane.key, hour, NEXT_HOUR, lane.person[agent])
@@ -154,7 +155,7 @@ def plan(lane, world, agent, hour):
 
 
 @rule
-def collect_those_who_pay(lane, world):
+def collect_those_who_pay(lane: Lane, world: Record) -> None:
     """Put the agents who make a transaction in this hour into the queue, in random order."""
     if lane.to_hear_of_fraud > 0:
         let_them_hear_of_fraud(lane, world)
@@ -171,7 +172,7 @@ def collect_those_who_pay(lane, world):
 
 
 @rule
-def is_willing(lane, agent):
+def is_willing(lane: Lane, agent: int) -> bool:
     """Return whether an agent who would pay in this hour if it were wholly satisfied does."""
     satisfaction = lane.satisfaction[agent]
     if satisfaction >= 1.0:
@@ -183,7 +184,7 @@ def is_willing(lane, agent):
 
 
 @rule
-def enqueue(lane, agent):
+def enqueue(lane: Lane, agent: int) -> None:
     """Insert an agent into the queue at the place that its random priority of this hour gives it."""
     priority = words(lane.key, lane.hour, PURCHASE, lane.person[agent])[0]
     place = lane.queued
@@ -200,7 +201,7 @@ def enqueue(lane, agent):
 
 
 @rule
-def let_them_hear_of_fraud(lane, world):
+def let_them_hear_of_fraud(lane: Lane, world: Record) -> None:
     """Let the customers whose cards were used in frauds stay or go for good."""
     lane.to_hear_of_fraud = 0
     for agent in range(lane.agents):
@@ -212,7 +213,7 @@ def let_them_hear_of_fraud(lane, world):
 
 
 @rule
-def leave(lane, agent):
+def leave(lane: Lane, agent: int) -> None:
     """Let an agent go for good."""
     lane.here[agent] = 0
     if lane.kind[agent] == GENUINE:
@@ -222,7 +223,7 @@ def leave(lane, agent):
 
 
 @rule
-def migrate(lane, world):
+def migrate(lane: Lane, world: Record) -> None:
     """Let newcomers of both kinds join at the end of an hour."""
     month = world.calendar[1 + lane.hour // 24, 0]
     drawn = words(lane.key, lane.hour, NEWCOMERS, 0)
@@ -239,7 +240,7 @@ def migrate(lane, world):
 
 
 @rule
-def expected_newcomers(world, kind, share_of_month):
+def expected_newcomers(world: Record, kind: int, share_of_month: float) -> float:
     """Return how many join in an hour if customers are wholly satisfied: as many as are expected to go.
 
     Args:
@@ -254,7 +255,7 @@ def expected_newcomers(world, kind, share_of_month):
 
 
 @rule
-def mean_satisfaction(lane):
+def mean_satisfaction(lane: Lane) -> float:
     """Return the customers' mean satisfaction, 0 if none are left."""
     if lane.customers == 0:
         return 0.0

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import share, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -99,7 +99,7 @@ SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; th
 
 
 @rule
-def start(lane, world):
+def start(lane: Lane, world: Record) -> None:
     """Let the first customers and fraudsters join, and time pass until one of them makes a transaction."""
     for which in range(world.customers):
         join(lane, world, GENUINE, 0, which)
@@ -110,7 +110,7 @@ def start(lane, world):
 
 
 @rule
-def wait_for_transaction(lane, world):
+def wait_for_transaction(lane: Lane, world: Record) -> None:
     """Let time pass until somebody makes a transaction, or the last hour is over."""
     while lane.served == lane.queued:
         migrate(lane, world)
@@ -127,7 +127,7 @@ def wait_for_transaction(lane, world):
 
 
 @rule
-def request(lane, world, agent):
+def request(lane: Lane, world: Record, agent: int) -> None:
     """Let an agent ask for a transaction: it chooses a card, a merchant and an amount."""
     _, word_1, word_2, word_3 = words(lane.key, lane.hour, PURCHASE, lane.person[agent])
     write_time(lane, world, agent)
@@ -148,7 +148,7 @@ def request(lane, world, agent):
 
 
 @rule
-def write_time(lane, world, agent):
+def write_time(lane: Lane, world: Record, agent: int) -> None:
     """Note the agent's local date and hour; a thief's before it takes over the victim's country."""
     local = lane.hour + lane.hours_ahead[agent]
     month, monthday, weekday = world.calendar[local // 24]
@@ -159,7 +159,7 @@ def write_time(lane, world, agent):
 
 
 @rule
-def take_card(lane, world, agent):
+def take_card(lane: Lane, world: Record, agent: int) -> None:
     """Give an agent its card: a new one, or for some fraudsters one that a customer has used."""
     if lane.kind[agent] == FRAUDSTER:
         _, _, word_2, word_3 = words(lane.key, lane.hour, DECISION, lane.person[agent])
@@ -176,7 +176,7 @@ def take_card(lane, world, agent):
 
 
 @rule
-def find_victim(lane, world, where):
+def find_victim(lane: Lane, world: Record, where: float) -> int:
     """Return one of the customers whose card can be stolen, each as likely; -1 if there is none.
 
     Args:
@@ -197,7 +197,7 @@ def find_victim(lane, world, where):
 
 
 @rule
-def can_be_robbed(lane, world, agent):
+def can_be_robbed(lane: Lane, world: Record, agent: int) -> bool:
     """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
     if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
         return False
@@ -208,7 +208,7 @@ def can_be_robbed(lane, world, agent):
 
 
 @rule
-def step(lane, action, world, reward, facts):
+def step(lane: Lane, action: Ints, world: Record, reward: Floats, facts: Facts) -> bool:
     """Decide on the transaction at hand and wait for the next; return whether the last hour is over."""
     if not lane.waiting:  # not one transaction in the whole episode: there is nobody to decide on
         return True
@@ -228,7 +228,7 @@ def step(lane, action, world, reward, facts):
 
 
 @rule
-def outcome_of(lane, world, action):
+def outcome_of(lane: Lane, world: Record, action: int) -> int:
     """Return what becomes of the transaction; who is asked to authenticate may cancel it."""
     if lane.fraud:
         return CAUGHT if action == AUTHENTICATE else MISSED
@@ -241,7 +241,7 @@ def outcome_of(lane, world, action):
 
 
 @rule
-def remember_revealed(lane, facts):
+def remember_revealed(lane: Lane, facts: Facts) -> None:
     """Count the transactions whose truth is known, and the frauds among them."""
     if facts.feedback[0] >= 0:
         lane.known += 1
@@ -252,7 +252,7 @@ def remember_revealed(lane, facts):
 
 
 @rule
-def reward_of(lane, world, outcome):
+def reward_of(lane: Lane, world: Record, outcome: int) -> float:
     """Return the reward of an outcome."""
     reward = money(lane, world, outcome) if world.reward == MONEY else shaped(outcome)
     if earns_bias(lane, world) and (outcome <= CONFIRMED or world.reward_bias_on == ALWAYS):
@@ -261,7 +261,7 @@ def reward_of(lane, world, outcome):
 
 
 @rule
-def shaped(outcome):
+def shaped(outcome: int) -> float:
     """Return 1 for a payment that goes through, -1 for a fraud that does, 0 for whatever is stopped."""
     if outcome <= CONFIRMED:
         return 1.0
@@ -269,7 +269,7 @@ def shaped(outcome):
 
 
 @rule
-def money(lane, world, outcome):
+def money(lane: Lane, world: Record, outcome: int) -> float:
     """Return what the card's issuer earns or loses."""
     if outcome <= CONFIRMED:
         return world.margin * lane.amount_now + world.fee
@@ -277,7 +277,7 @@ def money(lane, world, outcome):
 
 
 @rule
-def earns_bias(lane, world):
+def earns_bias(lane: Lane, world: Record) -> bool:
     """Return whether the transaction is one of those whose reward is biased."""
     if world.reward_bias == NO_BIAS or lane.continent_now != EUROPE_CODE:
         return False
@@ -285,7 +285,7 @@ def earns_bias(lane, world):
 
 
 @rule
-def update(lane, world, outcome):
+def update(lane: Lane, world: Record, outcome: int) -> None:
     """Let the transaction change how satisfied the customer is, who stays, and whose card is known to be corrupted."""
     agent = lane.agent
     if outcome == MISSED and lane.owner[agent] != NONE:
@@ -300,7 +300,7 @@ def update(lane, world, outcome):
 
 
 @rule
-def change_satisfaction(lane, world, outcome):
+def change_satisfaction(lane: Lane, world: Record, outcome: int) -> None:
     """Let the customer's satisfaction rise or fall with what became of the payment."""
     if outcome == PAID:
         factor = world.after_unchecked
@@ -313,7 +313,7 @@ def change_satisfaction(lane, world, outcome):
 
 
 @rule
-def tally(lane, outcome):
+def tally(lane: Lane, outcome: int) -> None:
     """Count the outcome for its continent, and keep it for the picture."""
     lane.outcomes[lane.continent_now, outcome] += 1
     place = lane.time % RECENT
@@ -325,7 +325,7 @@ def tally(lane, outcome):
 
 
 @rule
-def observe(lane, world, observation):
+def observe(lane: Lane, world: Record, observation: Floats32) -> None:
     """Write the mean satisfaction, the share of frauds known so far, and the transaction at hand."""
     observation[0, 0] = mean_satisfaction(lane)
     observation[0, 1] = lane.known_frauds / lane.known if lane.known > 0 else 0.0
@@ -333,7 +333,7 @@ def observe(lane, world, observation):
 
 
 @rule
-def write_transaction(lane, out):
+def write_transaction(lane: Lane, out: Floats32) -> None:
     """Write the ten numbers of the transaction at hand, scaled; zeros if there is none."""
     if not lane.waiting:
         out[:] = 0.0
@@ -351,7 +351,7 @@ def write_transaction(lane, out):
 
 
 @rule
-def describe(lane, world, facts):
+def describe(lane: Lane, world: Record, facts: Facts) -> None:
     """Write whose transaction is at hand; the features are its ten numbers."""
     if not lane.waiting:
         return
@@ -363,7 +363,7 @@ def describe(lane, world, facts):
 
 
 @rule
-def band(amount):
+def band(amount: float) -> int:
     """Return the band that an amount lies in, counted from 0."""
     found = 0
     for edge in AMOUNT_BANDS:

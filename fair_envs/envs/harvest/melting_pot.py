@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import integer, shuffle, uniform
 from fair_envs.core import Rules, rule
 from fair_envs.envs.harvest.melting_pot_params import CUBIC_RIPENING, MeltingPotParams
@@ -60,7 +61,7 @@ FEATURES = (*OWN, "x", "y", "marked", "present", "red_share", "green_share", "bl
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Record) -> None:
     """Give the agents preferences and attributes and place agents and patches on shuffled cells."""
     assign_preferences(lane, params)
     assign_sensitive(lane, params)
@@ -76,7 +77,7 @@ def start(lane, params):
 
 
 @rule
-def assign_preferences(lane, params):
+def assign_preferences(lane: Lane, params: Record) -> None:
     """Spread the shares that like blue and green evenly over the agents; the others like red."""
     rest = 1 - params.blue_fraction
     green_of_rest = params.green_fraction / rest if rest > 0 else 0.0
@@ -90,7 +91,7 @@ def assign_preferences(lane, params):
 
 
 @rule
-def assign_sensitive(lane, params):
+def assign_sensitive(lane: Lane, params: Record) -> None:
     """Give the sensitive attribute to its share of the agents of each preference."""
     seen = np.zeros(1 + BLUE, np.int64)
     for agent in range(params.agents):
@@ -100,7 +101,7 @@ def assign_sensitive(lane, params):
 
 
 @rule
-def put_agent(lane, agent, x, y, direction):
+def put_agent(lane: Lane, agent: int, x: int, y: int, direction: int) -> None:
     """Place an agent that is not in the world."""
     lane.x[agent] = x
     lane.y[agent] = y
@@ -112,7 +113,7 @@ def put_agent(lane, agent, x, y, direction):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts) -> Any:
     """Play a frame: patches ripen, agents turn or move and eat, then beams, then respawns; it never terminates."""
     ripen(lane, params)
     for agent in range(params.agents):
@@ -130,7 +131,7 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def order_of_frame(lane, params):
+def order_of_frame(lane: Lane, params: Record) -> Ints:
     """Return the agents in the order in which they move, and in which they fire."""
     order = np.arange(params.agents)
     if params.turn_order == RANDOM_ORDER:
@@ -139,13 +140,13 @@ def order_of_frame(lane, params):
 
 
 @rule
-def is_present(lane, agent):
+def is_present(lane: Lane, agent: int) -> bool:
     """Return whether the agent is in the world."""
     return lane.x[agent] != OUT_OF_THE_WORLD
 
 
 @rule
-def remove_or_recover(lane, agent, params):
+def remove_or_recover(lane: Lane, agent: int, params: Record) -> None:
     """Do to an agent what time does: take it out of the world a frame after its last hit, or its mark off it."""
     if lane.doomed[agent]:
         remove(lane, agent, params)
@@ -158,7 +159,7 @@ def remove_or_recover(lane, agent, params):
 
 
 @rule
-def remove(lane, agent, params):
+def remove(lane: Lane, agent: int, params: Record) -> None:
     """Take an agent out of the world; it will come back grey."""
     lane.occupant[lane.x[agent], lane.y[agent]] = 0
     lane.x[agent] = OUT_OF_THE_WORLD
@@ -170,7 +171,7 @@ def remove(lane, agent, params):
 
 
 @rule
-def what_is_tried(lane, agent, action, params):
+def what_is_tried(lane: Lane, agent: int, action: int, params: Record) -> int:
     """Return the action if the agent may try it in this frame, else NO_TURN; count a frozen frame off."""
     frozen = lane.frozen[agent] > 0
     if frozen:
@@ -185,7 +186,7 @@ def what_is_tried(lane, agent, action, params):
 
 
 @rule
-def turn_or_move(lane, agent, params, reward, facts):
+def turn_or_move(lane: Lane, agent: int, params: Record, reward: Floats, facts: Facts) -> None:
     """Let the agent turn, or move into a cell without an agent and eat what is ripe there; a blocked move is a NOOP."""
     action = facts.action[agent]
     if TURN_LEFT <= action <= TURN_RIGHT:
@@ -203,7 +204,7 @@ def turn_or_move(lane, agent, params, reward, facts):
 
 
 @rule
-def cell_from(lane, agent, ahead, right, params):
+def cell_from(lane: Lane, agent: int, ahead: int, right: int, params: Record) -> tuple[int, int]:
     """Return the cell so many cells ahead and to the right of an agent, as it looks; the world is a torus."""
     dx, dy = DIRECTIONS[lane.direction[agent]]
     x = (int(lane.x[agent]) + ahead * dx - right * dy) % params.width
@@ -212,7 +213,7 @@ def cell_from(lane, agent, ahead, right, params):
 
 
 @rule
-def eat(lane, agent, x, y, params):
+def eat(lane: Lane, agent: int, x: int, y: int, params: Record) -> float:
     """Take the berry; the patch is unripe again. The fewer patches share one colour, the sooner this turns one grey."""
     colour = lane.patch[x, y] - RIPE
     set_unripe(lane, x, y, colour)
@@ -223,7 +224,7 @@ def eat(lane, agent, x, y, params):
 
 
 @rule
-def set_unripe(lane, x, y, colour):
+def set_unripe(lane: Lane, x: int, y: int, colour: int) -> None:
     """Make a patch an unripe one of the colour, whose wait begins."""
     lane.patch[x, y] = colour
     lane.unripe_for[x, y] = 0
@@ -233,7 +234,7 @@ def set_unripe(lane, x, y, colour):
 
 
 @rule
-def fire_beams(lane, order, params, reward, facts):
+def fire_beams(lane: Lane, order: Ints, params: Record, reward: Floats, facts: Facts) -> None:
     """Let agents zap and plant that are ready to; the attempt of one that is not is a NOOP."""
     planted = np.full(params.agents, -1)  # the patch that each agent's beam hit in this frame
     for agent in order:
@@ -251,7 +252,7 @@ def fire_beams(lane, order, params, reward, facts):
 
 
 @rule
-def is_ready(wait, agent):
+def is_ready(wait: Any, agent: int) -> bool:
     """Return whether a beam was ready as the frame began; count the frame off if it was not."""
     if wait[agent] > 0:
         wait[agent] -= 1
@@ -260,7 +261,7 @@ def is_ready(wait, agent):
 
 
 @rule
-def zap(lane, agent, params, reward):
+def zap(lane: Lane, agent: int, params: Record, reward: Floats) -> None:
     """Send the beam ahead, and on either side from beside the agent, a cell shorter for each cell further out."""
     for side in (-1, 1):
         for out in range(1, params.zap_radius + 1):
@@ -270,7 +271,7 @@ def zap(lane, agent, params, reward):
 
 
 @rule
-def zap_along(lane, agent, first, length, right, params, reward):
+def zap_along(lane: Lane, agent: int, first: int, length: int, right: int, params: Record, reward: Floats) -> int:
     """Hit the first agent of so many cells in a line; return how many cells came before it, or -1 if there is none."""
     for k in range(length):
         x, y = cell_from(lane, agent, first + k, right, params)
@@ -281,7 +282,7 @@ def zap_along(lane, agent, first, length, right, params, reward):
 
 
 @rule
-def hit(lane, target, params, reward):
+def hit(lane: Lane, target: int, params: Record, reward: Floats) -> None:
     """Freeze and mark an unmarked agent; a marked one pays and is gone a frame later. Further hits miss it then."""
     if lane.doomed[target]:
         return
@@ -296,7 +297,7 @@ def hit(lane, target, params, reward):
 
 
 @rule
-def plant(lane, agent, colour, planted, params):
+def plant(lane: Lane, agent: int, colour: int, planted: Ints, params: Record) -> None:
     """Send the beam ahead to the first cell with a patch or an agent; a patch hit first in this frame may change."""
     for ahead in range(1, params.plant_length + 1):
         x, y = cell_from(lane, agent, ahead, 0, params)
@@ -311,7 +312,7 @@ def plant(lane, agent, colour, planted, params):
 
 
 @rule
-def change_colour(lane, agent, x, y, colour):
+def change_colour(lane: Lane, agent: int, x: int, y: int, colour: int) -> None:
     """Give an unripe patch of another colour this one; the agent then wears it too."""
     if lane.patch[x, y] <= RIPE and lane.patch[x, y] != colour:
         set_unripe(lane, x, y, colour)
@@ -322,7 +323,7 @@ def change_colour(lane, agent, x, y, colour):
 
 
 @rule
-def respawn(lane, agent, params):
+def respawn(lane: Lane, agent: int, params: Record) -> None:
     """Bring an agent back whose time is over, to a random free cell without a patch; it must wait until it may zap."""
     if is_present(lane, agent) or lane.away[agent] > 0:
         return
@@ -341,7 +342,7 @@ def respawn(lane, agent, params):
 
 
 @rule
-def count_patches(lane):
+def count_patches(lane: Lane) -> None:
     """Count the patches of each colour, ripe and unripe."""
     for k in range(BLUE):
         patches = 0
@@ -351,7 +352,7 @@ def count_patches(lane):
 
 
 @rule
-def ripen(lane, params):
+def ripen(lane: Lane, params: Record) -> None:
     """Let each patch that has waited ripen with the chance that the number of its colour sets."""
     chance_of = np.zeros(1 + BLUE)
     for colour in range(RED, BLUE + 1):
@@ -369,19 +370,19 @@ def ripen(lane, params):
 
 
 @rule
-def ripening_chance(count, params):
+def ripening_chance(count: int, params: Record) -> float:
     """Return the chance a frame that a patch ripens if there are so many of its colour."""
-    count = float(count)
+    many = float(count)
     if params.ripening == CUBIC_RIPENING:
-        return params.ripening_rate * count + params.ripening_rate * params.cubic_rate * count**3
-    return params.ripening_rate * count
+        return params.ripening_rate * many + params.ripening_rate * params.cubic_rate * many**3
+    return params.ripening_rate * many
 
 
 # -------------------------------------------------------------------------------------------- what is seen
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write what each agent knows of itself, and its window row by row from the farthest ahead, left to right."""
     count_patches(lane)
     codes = codes_of_cells(lane, params)
@@ -392,7 +393,7 @@ def observe(lane, params, observation):
 
 
 @rule
-def write_own(lane, agent, params, scaled, row):
+def write_own(lane: Lane, agent: int, params: Record, scaled: bool, row: Floats32) -> None:
     """Write what `OWN` names."""
     row[0] = lane.sensitive[agent]
     row[1] = lane.preference[agent] / (params.colours if scaled else 1)
@@ -402,7 +403,7 @@ def write_own(lane, agent, params, scaled, row):
 
 
 @rule
-def readiness(lane, agent, wait, cooldown):
+def readiness(lane: Lane, agent: int, wait: int, cooldown: int) -> float:
     """Return 1 if an agent may fire in the next frame, less the more of the cooldown is left; 0 out of the world."""
     if not is_present(lane, agent):
         return 0.0
@@ -410,7 +411,7 @@ def readiness(lane, agent, wait, cooldown):
 
 
 @rule
-def codes_of_cells(lane, params):
+def codes_of_cells(lane: Lane, params: Record) -> Floats32:
     """Return what each cell looks like, flattened; an agent covers the patch that it stands on."""
     unit = 1 / LARGEST_CODE if params.scaled else 1.0
     codes = np.empty((params.width, params.height), np.float32)
@@ -425,7 +426,7 @@ def codes_of_cells(lane, params):
 
 
 @rule
-def write_window(lane, agent, params, codes, window):
+def write_window(lane: Lane, agent: int, params: Record, codes: Floats32, window: Floats32) -> None:
     """Write the codes of the cells that the agent sees; all NOTHING_SEEN while it is out of the world."""
     if not is_present(lane, agent):
         window[:] = NOTHING_SEEN
@@ -443,14 +444,14 @@ def write_window(lane, agent, params, codes, window):
 
 
 @rule
-def place_from(lane, agent, ahead, right, params):
+def place_from(lane: Lane, agent: int, ahead: int, right: int, params: Record) -> int:
     """Return where in a flattened array of all cells the cell is that lies there from an agent."""
     x, y = cell_from(lane, agent, ahead, right, params)
     return x * params.height + y
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Record, facts: Facts) -> None:
     """Write who the agents are, and their features, all in [0, 1]."""
     patches = max(lane.count.sum(), 1)
     for agent in range(params.agents):
@@ -466,7 +467,7 @@ def describe(lane, params, facts):
 
 
 @rule
-def write_place(lane, agent, params, row):
+def write_place(lane: Lane, agent: int, params: Record, row: Floats32) -> None:
     """Write where the agent is, 0 if nowhere, whether it is marked, and whether it is in the world."""
     row[0] = max(lane.x[agent], 0) / max(params.width - 1, 1)
     row[1] = max(lane.y[agent], 0) / max(params.height - 1, 1)

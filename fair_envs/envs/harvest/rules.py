@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import integer, shuffle, uniform
 from fair_envs.core import Rules, rule
 from fair_envs.envs.harvest.params import (
@@ -62,7 +63,7 @@ EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, granted th
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Record) -> None:
     """Give the agents their attributes and place agents and bushes on shuffled cells."""
     assign_preferences(lane, params)
     assign_within_preference(lane, params.skilled_fraction, lane.skilled)
@@ -81,13 +82,13 @@ def start(lane, params):
 
 
 @rule
-def falls_on(k, share):
+def falls_on(k: int, share: float) -> bool:
     """Return whether the k-th of many is among the share that is spread evenly over them: floor(n * share) of n."""
     return int((k + 1) * share + ROUNDING) > int(k * share + ROUNDING)
 
 
 @rule
-def assign_preferences(lane, params):
+def assign_preferences(lane: Lane, params: Record) -> None:
     """Say which colour each agent prefers."""
     agents = params.agents
     reds = agents - int(agents * params.blue_fraction + ROUNDING)
@@ -97,7 +98,7 @@ def assign_preferences(lane, params):
 
 
 @rule
-def assign_within_preference(lane, share, attribute):
+def assign_within_preference(lane: Lane, share: float, attribute: Any) -> None:
     """Give the attribute to the share of the agents of each preference and skill."""
     seen = np.zeros(4, np.int64)
     for agent in range(attribute.shape[0]):
@@ -107,7 +108,7 @@ def assign_within_preference(lane, share, attribute):
 
 
 @rule
-def assign_shuffled(lane, params):
+def assign_shuffled(lane: Lane, params: Record) -> None:
     """Give the sensitive attribute to the share of all agents, whatever they prefer."""
     order = np.arange(params.agents)
     shuffle(order, lane.key, 0, ATTRIBUTES)
@@ -118,7 +119,7 @@ def assign_shuffled(lane, params):
 
 
 @rule
-def put_agent(lane, agent, x, y):
+def put_agent(lane: Lane, agent: int, x: int, y: int) -> None:
     """Let an agent stand in a cell."""
     lane.x[agent] = x
     lane.y[agent] = y
@@ -126,7 +127,7 @@ def put_agent(lane, agent, x, y):
 
 
 @rule
-def add_bush(lane, x, y, colour):
+def add_bush(lane: Lane, x: int, y: int, colour: int) -> None:
     """Add an unripe bush."""
     bush = lane.bushes
     lane.bush_x[bush] = x
@@ -143,7 +144,7 @@ def add_bush(lane, x, y, colour):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts) -> bool:
     """Let every agent have its turn, then let the bushes age, ripen and grow; return whether the episode terminates."""
     agents = params.agents
     if params.turn_order == RANDOM_ORDER:
@@ -162,7 +163,7 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def take_turn(lane, agent, action, params, reward, facts):
+def take_turn(lane: Lane, agent: int, action: int, params: Record, reward: Floats, facts: Facts) -> None:
     """Play one agent's turn; a freeze is absorbed before the handicap is looked at."""
     executed, earned = NO_TURN, 0.0
     if lane.frozen[agent] != 0:
@@ -184,13 +185,13 @@ def take_turn(lane, agent, action, params, reward, facts):
 
 
 @rule
-def is_granted(lane, agent, params):
+def is_granted(lane: Lane, agent: int, params: Record) -> bool:
     """Return whether the handicap leaves the agent this turn: carriers have every n-th, the first ones skipped."""
     return not lane.sensitive[agent] or (lane.time + 1) % params.handicap_period == 0
 
 
 @rule
-def attempt(lane, agent, action, params):
+def attempt(lane: Lane, agent: int, action: int, params: Record) -> tuple[bool, float]:
     """Take an action; return whether it was possible, and what it earned. An impossible one changes nothing."""
     if action == STAY:
         return True, 0.0
@@ -211,7 +212,7 @@ def attempt(lane, agent, action, params):
 
 
 @rule
-def act_or_resample(lane, agent, action, params):
+def act_or_resample(lane: Lane, agent: int, action: int, params: Record) -> tuple[int, float]:
     """Take the action or, where it is impossible, another one drawn from those not yet tried; as in the code C.
 
     A move that fails gives its place in the same try to its replacement, if that acts on a neighbour.
@@ -238,7 +239,7 @@ def act_or_resample(lane, agent, action, params):
 
 
 @rule
-def draw_untried(lane, agent, untried, drawn):
+def draw_untried(lane: Lane, agent: int, untried: Flags, drawn: int) -> int:
     """Return one of the actions that were not tried, each as likely."""
     left = integer(lane.key, lane.time, RETRY, agent * 2 * TRIES + drawn, untried.sum())
     for action in range(untried.shape[0]):
@@ -250,7 +251,7 @@ def draw_untried(lane, agent, untried, drawn):
 
 
 @rule
-def move(lane, agent, action, params):
+def move(lane: Lane, agent: int, action: int, params: Record) -> bool:
     """Move one cell if that cell is in the world and empty; return whether it was."""
     x, y = lane.x[agent], lane.y[agent]
     to_x = x + (action == RIGHT) - (action == LEFT)
@@ -263,7 +264,7 @@ def move(lane, agent, action, params):
 
 
 @rule
-def touch_first(lane, agent, params, may_eat, may_ripen):
+def touch_first(lane: Lane, agent: int, params: Record, may_eat: bool, may_ripen: bool) -> tuple[bool, float]:
     """Eat the first adjacent bush if it is ripe, else ripen it, as far as the action does either."""
     for dx, dy in NEIGHBOURS:
         bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
@@ -275,7 +276,7 @@ def touch_first(lane, agent, params, may_eat, may_ripen):
 
 
 @rule
-def touch_until_eaten(lane, agent, params):
+def touch_until_eaten(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
     """Ripen adjacent bush after bush until one is eaten; the last one's reward counts, as in the code C."""
     touched, earned = False, 0.0
     for dx, dy in NEIGHBOURS:
@@ -289,14 +290,14 @@ def touch_until_eaten(lane, agent, params):
 
 
 @rule
-def ripen(lane, agent, bush, params):
+def ripen(lane: Lane, agent: int, bush: int, params: Record) -> float:
     """Make a bush ripe and return what that earns."""
     lane.ripe[bush] = 1
     return params.ripen_preferred if lane.colour[bush] == lane.preference[agent] else params.ripen_other
 
 
 @rule
-def eat(lane, agent, bush, params):
+def eat(lane: Lane, agent: int, bush: int, params: Record) -> float:
     """Take the berry; the bush stays and is unripe again. A bush without a colour feeds nobody."""
     make_unripe(lane, bush)
     if lane.colour[bush] == NO_COLOUR:
@@ -305,14 +306,14 @@ def eat(lane, agent, bush, params):
 
 
 @rule
-def make_unripe(lane, bush):
+def make_unripe(lane: Lane, bush: int) -> None:
     """Make a bush unripe; its wait begins anew."""
     lane.ripe[bush] = 0
     lane.unripe_for[bush] = 0
 
 
 @rule
-def recolour(lane, agent, params):
+def recolour(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
     """Give the first adjacent bush of another colour the preferred one; it is unripe then. Its age stays."""
     beside_a_bush = False
     for dx, dy in NEIGHBOURS:
@@ -327,7 +328,7 @@ def recolour(lane, agent, params):
 
 
 @rule
-def obstruct(lane, agent, params):
+def obstruct(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
     """Freeze the first adjacent agent; a freeze is set anew, not added up."""
     for dx, dy in NEIGHBOURS:
         other = agent_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
@@ -344,19 +345,19 @@ def obstruct(lane, agent, params):
 
 
 @rule
-def inside(x, y, params):
+def inside(x: int, y: int, params: Record) -> bool:
     """Return whether a cell is in the world."""
     return 0 <= x < params.width and 0 <= y < params.height
 
 
 @rule
-def first_bush(lane):
+def first_bush(lane: Lane) -> int:
     """Return the code of bush 0: a cell holds 0 if empty, 1 + i for agent i, 1 + agents + k for bush k."""
     return 1 + lane.x.shape[0]
 
 
 @rule
-def bush_at(lane, x, y, params):
+def bush_at(lane: Lane, x: int, y: int, params: Record) -> int:
     """Return the bush in a cell, or -1."""
     if not inside(x, y, params):
         return -1
@@ -364,7 +365,7 @@ def bush_at(lane, x, y, params):
 
 
 @rule
-def agent_at(lane, x, y, params):
+def agent_at(lane: Lane, x: int, y: int, params: Record) -> int:
     """Return the agent in a cell, or -1."""
     if not inside(x, y, params) or lane.cell[x, y] >= first_bush(lane):
         return -1
@@ -375,7 +376,7 @@ def agent_at(lane, x, y, params):
 
 
 @rule
-def age_bushes(lane, params):
+def age_bushes(lane: Lane, params: Record) -> None:
     """Let every bush grow older by a step and remove those whose time has come."""
     if params.lifespan == 0:
         return
@@ -389,7 +390,7 @@ def age_bushes(lane, params):
 
 
 @rule
-def remove_bush(lane, bush):
+def remove_bush(lane: Lane, bush: int) -> None:
     """Remove a bush and put the last one in its place."""
     last = lane.bushes - 1
     lane.cell[lane.bush_x[bush], lane.bush_y[bush]] = 0
@@ -403,7 +404,7 @@ def remove_bush(lane, bush):
 
 
 @rule
-def ripen_by_themselves(lane, params):
+def ripen_by_themselves(lane: Lane, params: Record) -> None:
     """Ripen bushes that were unripe long enough: all of them, or each with a chance that its colour's count sets."""
     chance_of = np.zeros(3)
     for colour in range(3):
@@ -422,7 +423,7 @@ def ripen_by_themselves(lane, params):
 
 
 @rule
-def grow(lane, params):
+def grow(lane: Lane, params: Record) -> None:
     """Grow one bush every few steps: its colour by the colours' shares, its cell by chance among the empty ones."""
     if params.growth_interval == 0 or lane.time % params.growth_interval != 0:
         return
@@ -441,7 +442,7 @@ def grow(lane, params):
 
 
 @rule
-def share_of_red(reds, blues, params):
+def share_of_red(reds: int, blues: int, params: Record) -> float:
     """Return the chance that a new bush is red, or -1 if there is no bush of a colour to take after."""
     if reds + blues == 0:
         return -1.0
@@ -451,7 +452,7 @@ def share_of_red(reds, blues, params):
 
 
 @rule
-def bushes_of(lane, colour):
+def bushes_of(lane: Lane, colour: int) -> int:
     """Return how many bushes of a colour there are."""
     count = 0
     for bush in range(lane.bushes):
@@ -463,7 +464,7 @@ def bushes_of(lane, colour):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write each agent's observation: the ten numbers and, if extended, what surrounds it and the time."""
     lane.reds = bushes_of(lane, RED)
     lane.blues = bushes_of(lane, BLUE)
@@ -475,7 +476,7 @@ def observe(lane, params, observation):
 
 
 @rule
-def measure_distances(lane, params):
+def measure_distances(lane: Lane, params: Record) -> None:
     """Note the Manhattan distances to the nearest red bush, blue bush and other agent; width + height if none."""
     none = params.width + params.height
     for agent in range(params.agents):
@@ -494,7 +495,7 @@ def measure_distances(lane, params):
 
 
 @rule
-def write_ten(lane, params, scaled, out):
+def write_ten(lane: Lane, params: Record, scaled: bool, out: Any) -> None:
     """Write the ten numbers of the code C, raw or divided by `scale_of_ten`, for each agent."""
     scale = scale_of_ten(params, lane.colour.shape[0], largest_reward(params))
     if not scaled:
@@ -513,7 +514,7 @@ def write_ten(lane, params, scaled, out):
 
 
 @rule
-def scale_of_ten(params, population, largest):
+def scale_of_ten(params: Record, population: int, largest: float) -> Floats:
     """Return what the scaled ten numbers are divided by; ``population`` is the most bushes there can be."""
     scale = np.ones(10)
     scale[0] = max(params.width - 1, 1)
@@ -525,7 +526,7 @@ def scale_of_ten(params, population, largest):
 
 
 @rule
-def largest_reward(params):
+def largest_reward(params: Record) -> float:
     """Return the largest absolute reward of a turn, or 1 if no action pays."""
     largest = max(abs(params.ripen_preferred), abs(params.ripen_other), abs(params.eat_preferred))
     largest = max(largest, abs(params.eat_other), abs(params.recolour))
@@ -536,7 +537,7 @@ def largest_reward(params):
 
 
 @rule
-def write_surroundings(lane, agent, params, row):
+def write_surroundings(lane: Lane, agent: int, params: Record, row: Floats32) -> None:
     """Write the four neighbours in scan order as one-hot codes, own freeze, own turn, and the time gone."""
     first = 10
     row[first:] = 0
@@ -551,7 +552,7 @@ def write_surroundings(lane, agent, params, row):
 
 
 @rule
-def what_is_at(lane, agent, x, y, params):
+def what_is_at(lane: Lane, agent: int, x: int, y: int, params: Record) -> int:
     """Return the code of a neighbouring cell, or -1 for a bush without a colour."""
     if not inside(x, y, params):
         return OUT
@@ -567,7 +568,7 @@ def what_is_at(lane, agent, x, y, params):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Record, facts: Facts) -> None:
     """Write who the agents are; their features are the scaled ten numbers that they acted on."""
     write_ten(lane, params, True, facts.features)
     for agent in range(params.agents):

@@ -126,7 +126,7 @@ def find_bias(given: Any) -> Bias:
         ValueError: Neither.
     """
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     try:
         found = imported(given)
     except (AttributeError, ImportError, ValueError) as error:
@@ -134,4 +134,4 @@ def find_bias(given: Any) -> Bias:
         raise ValueError(f"{EXPECTED}, got {shown(given)}{why}") from error
     if not callable(found):
         raise ValueError(f"{EXPECTED}, got {given!r}, which is {found!r}")
-    return found  # type: ignore[no-any-return]
+    return found

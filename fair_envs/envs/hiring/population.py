@@ -78,7 +78,7 @@ DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
 
 
 @rule
-def most_experience(age, degree, extra):  # type: ignore[no-untyped-def]
+def most_experience(age: int, degree: int, extra: int) -> int:
     """Return the most years that somebody can have worked: those that age and studies leave."""
     return max(0, age - YOUNGEST - DEGREE_YEARS * degree - EXTRA_YEARS * extra)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs import feedback
-from fair_envs.aliases import Flags
+from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
 from fair_envs.chance import normal, uniform
 from fair_envs.compilation import kernel, readable
 from fair_envs.core import Rules, rule
@@ -69,14 +69,14 @@ GROUPS = tuple(f"{nationality} {gender}" for gender in GENDERS for nationality i
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Any) -> None:
     """Let the first applicant come to a company without employees."""
     lane.next_departure = NEVER
     meet(lane, params, 0)
 
 
 @rule
-def meet(lane, params, time):
+def meet(lane: Lane, params: Any, time: int) -> None:
     """Let the applicant of a time come to the door."""
     draw_traits(lane, params, time)
     draw_experience(lane, time)
@@ -87,7 +87,7 @@ def meet(lane, params, time):
 
 
 @rule
-def draw_traits(lane, params, time):
+def draw_traits(lane: Lane, params: Any, time: int) -> None:
     """Draw age, gender, education, nationality and marriage from the population; in a twin, flip the gender."""
     kind = position(params.tables, 0, params.kinds, uniform(lane.key, time, PERSON, 0))
     place = params.traits_from + len(TRAITS) * kind
@@ -98,7 +98,7 @@ def draw_traits(lane, params, time):
 
 
 @rule
-def position(tables, first, count, level):
+def position(tables: Floats, first: int, count: int, level: float) -> int:
     """Return which of ``count`` cumulative shares, from the place ``first`` on, is the first above the level."""
     low, high = 0, count - 1
     while low < high:
@@ -111,7 +111,7 @@ def position(tables, first, count, level):
 
 
 @rule
-def draw_experience(lane, time):
+def draw_experience(lane: Lane, time: int) -> None:
     """Draw the years worked, 0 to the most that age and studies leave: y years with a weight of y + 1.
 
     At most y years have the chance (y + 1)(y + 2) / ((most + 1)(most + 2)), which is inverted.
@@ -122,7 +122,7 @@ def draw_experience(lane, time):
 
 
 @rule
-def draw_languages(lane, params, time):
+def draw_languages(lane: Lane, params: Any, time: int) -> None:
     """Draw the set of languages, which depends on the education."""
     education = lane.applicant[DEGREE] + lane.applicant[EXTRA]
     first = params.languages_from + LANGUAGE_SETS * education
@@ -135,7 +135,7 @@ def draw_languages(lane, params, time):
 
 
 @rule
-def judge(lane, params):
+def judge(lane: Lane, params: Any) -> None:
     """Note the applicant's goodness, which decision is correct, and what hiring would earn."""
     lane.goodness = goodness_of(lane, params)
     lane.qualified = lane.goodness >= params.threshold
@@ -144,7 +144,7 @@ def judge(lane, params):
 
 
 @rule
-def goodness_of(lane, params):
+def goodness_of(lane: Lane, params: Any) -> float:
     """Return what the applicant would add to the team, between -1 and 1."""
     goodness = (1.0 - params.diversity_weight) * skill_of(lane, params)
     if params.diversity_weight > 0:
@@ -153,7 +153,7 @@ def goodness_of(lane, params):
 
 
 @rule
-def skill_of(lane, params):
+def skill_of(lane: Lane, params: Any) -> float:
     """Return the mean of five terms: potential, degree, extra degree, experience, languages of the team."""
     degree, extra, years = lane.applicant[DEGREE], lane.applicant[EXTRA], lane.applicant[EXPERIENCE]
     potential = (degree + extra + (years > 0)) / 3 + lane.candidate_noise - lane.team_noise
@@ -164,7 +164,7 @@ def skill_of(lane, params):
 
 
 @rule
-def diversity_of(lane, params):
+def diversity_of(lane: Lane, params: Any) -> float:
     """Return the mean of the entropies of gender and nationality in the team with the applicant."""
     weight = weight_of_team(params)
     total = weight * lane.employees + 1
@@ -174,13 +174,13 @@ def diversity_of(lane, params):
 
 
 @rule
-def weight_of_team(params):
+def weight_of_team(params: Any) -> int:
     """Return how often an employee counts beside a candidate; the code C lists the hired twice."""
     return 2 if params.company_counts == DOUBLE else 1
 
 
 @rule
-def language_entropy(lane, team, candidate):
+def language_entropy(lane: Lane, team: int, candidate: int) -> float:
     """Return the entropy of the languages spoken, 0 to 1; a language counts ``team`` times for each employee."""
     total, parts = 0, 0.0
     for k in range(DUTCH, GERMAN + 1):
@@ -191,19 +191,19 @@ def language_entropy(lane, team, candidate):
 
 
 @rule
-def binary_entropy(count, total):
+def binary_entropy(count: int, total: int) -> float:
     """Return the entropy of two kinds in bits, of which one has ``count`` of ``total``."""
     return max(0.0, math.log(total) - (count_log(count) + count_log(total - count)) / total) / math.log(2)
 
 
 @rule
-def count_log(count):
+def count_log(count: int) -> float:
     """Return the count times its logarithm, 0 for 0."""
     return count * math.log(count) if count > 0 else 0.0
 
 
 @rule
-def bias_of(lane, params):
+def bias_of(lane: Lane, params: Any) -> float:
     """Return the share of the bias that falls on the applicant."""
     place = params.bias_from
     for feature in range(len(FEATURES)):
@@ -215,7 +215,7 @@ def bias_of(lane, params):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: Ints, params: Any, reward: Floats, facts: Facts) -> bool:
     """Decide on the applicant, let employees leave, and let the next applicant come; return whether it terminates."""
     decide(lane, action[0], params, reward, facts)
     complete = lane.employees >= params.team_size
@@ -228,7 +228,7 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def decide(lane, action, params, reward, facts):
+def decide(lane: Lane, action: int, params: Any, reward: Floats, facts: Facts) -> None:
     """Hire or reject the applicant."""
     facts.action[0] = action
     facts.outcome[0] = action
@@ -243,7 +243,7 @@ def decide(lane, action, params, reward, facts):
 
 
 @rule
-def hire(lane, params):
+def hire(lane: Lane, params: Any) -> None:
     """Add the applicant to the team."""
     for feature in range(len(FEATURES)):
         lane.team[lane.employees, feature] = lane.applicant[feature]
@@ -256,7 +256,7 @@ def hire(lane, params):
 
 
 @rule
-def count_employee(lane, employee, sign):
+def count_employee(lane: Lane, employee: int, sign: int) -> None:
     """Add an employee to the sums over the team, or take one out."""
     for feature in range(len(FEATURES)):
         lane.sums[feature] += sign * lane.team[employee, feature]
@@ -265,7 +265,7 @@ def count_employee(lane, employee, sign):
 
 
 @rule
-def departure_of(lane, params):
+def departure_of(lane: Lane, params: Any) -> int:
     """Return the time at whose end the applicant, hired now, will leave.
 
     Whoever leaves at the end of each step with the same chance, for the first time in the step after the hiring, stays
@@ -281,7 +281,7 @@ def departure_of(lane, params):
 
 
 @rule
-def yearly_chance(age, params):
+def yearly_chance(age: int, params: Any) -> float:
     """Return the chance to leave within a year at this age."""
     if age < 25:
         return params.leave_18_24
@@ -295,7 +295,7 @@ def yearly_chance(age, params):
 
 
 @rule
-def leave(lane, params):
+def leave(lane: Lane, params: Any) -> None:
     """Take those whose time has come out of the team; note when the next one goes."""
     lane.next_departure = NEVER
     employee = 0
@@ -311,7 +311,7 @@ def leave(lane, params):
 
 
 @rule
-def remove(lane, employee):
+def remove(lane: Lane, employee: int) -> None:
     """Take an employee out of the team; the last one takes the place."""
     count_employee(lane, employee, -1)
     lane.employees -= 1
@@ -322,7 +322,7 @@ def remove(lane, employee):
 
 
 @rule
-def mistake_for_next(lane, params, facts):
+def mistake_for_next(lane: Lane, params: Any, facts: Facts) -> None:
     """Describe the next applicant, under the number of the one decided on, as the record of the code C does."""
     describe(lane, params, facts)
     feedback.reveal(lane, params, facts, lane.qualified)
@@ -332,14 +332,14 @@ def mistake_for_next(lane, params, facts):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Any, observation: Floats32) -> None:
     """Write the company, then the applicant."""
     write_company(lane, params, observation[0])
     write_applicant(lane, observation[0, len(COMPANY) :])
 
 
 @rule
-def write_company(lane, params, out):
+def write_company(lane: Lane, params: Any, out: Floats32) -> None:
     """Write the team's state: sums of skills by the complete team's size, and shares of the employees."""
     skilled = lane.sums[DEGREE] + lane.sums[EXTRA] + lane.experienced
     out[0] = (skilled / 3 + lane.team_noise) / params.team_size
@@ -356,14 +356,14 @@ def write_company(lane, params, out):
 
 
 @rule
-def write_shares(ones, size, out):
+def write_shares(ones: int, size: int, out: Floats32) -> None:
     """Write the shares of the codes 0 and 1 in the team; 0 without employees."""
     out[0] = (size - ones) / max(size, 1)
     out[1] = ones / max(size, 1)
 
 
 @rule
-def write_applicant(lane, out):
+def write_applicant(lane: Lane, out: Floats32) -> None:
     """Write the features, ages and years scaled to [0, 1]."""
     for feature in range(len(FEATURES)):
         out[feature] = lane.applicant[feature]
@@ -372,7 +372,7 @@ def write_applicant(lane, out):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Any, facts: Facts) -> None:
     """Write who the applicant is."""
     write_applicant(lane, facts.features[0])
     facts.individual[0] = lane.time
@@ -383,13 +383,13 @@ def describe(lane, params, facts):
 
 
 @rule
-def group_of(lane):
+def group_of(lane: Lane) -> int:
     """Return the applicant's place among GROUPS."""
     return len(NATIONALITIES) * lane.applicant[GENDER] + lane.applicant[NATIONALITY]
 
 
 @kernel
-def judge_all(params, lanes):
+def judge_all(params: Any, lanes: Records) -> None:
     """Judge the applicants of all lanes again."""
     for b in range(lanes.shape[0]):
         judge(lanes[b], params)

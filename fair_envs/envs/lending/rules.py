@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs import feedback
-from fair_envs.aliases import Flags, Floats
+from fair_envs.aliases import Facts, Flags, Floats, Floats32, Lane, Record
 from fair_envs.chance import share, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -43,7 +43,7 @@ POINTS = 96  # of the curve of the cash that the picture shows
 
 
 @rule
-def start(lane, bank):
+def start(lane: Lane, bank: Record) -> None:
     """Give the bank its cash and the groups their scores; let the first applicant come."""
     lane.cash = bank.starting_cash
     for group in range(lane.chances.shape[0]):
@@ -53,13 +53,13 @@ def start(lane, bank):
 
 
 @rule
-def meet(lane, bank, luck):
+def meet(lane: Lane, bank: Record, luck: tuple[int, int, int, int]) -> None:
     """Let the applicant come to whom these words of chance belong."""
     draw(lane, bank, share(luck[0]), share(luck[1]), share(luck[2]))
 
 
 @rule
-def draw(lane, bank, group_level, score_level, label_level):
+def draw(lane: Lane, bank: Record, group_level: float, score_level: float, label_level: float) -> None:
     """Draw group, score and whether the applicant will repay, in this order, each from a number in [0, 1)."""
     lane.group = (group_level >= bank.advantaged_share) ^ (lane.flipped[0] != 0)
     lane.score = score_at(lane.chances[lane.group], score_level)
@@ -67,7 +67,7 @@ def draw(lane, bank, group_level, score_level, label_level):
 
 
 @rule
-def score_at(chances, level):
+def score_at(chances: Floats, level: float) -> int:
     """Return the first score of a distribution at which its cumulative share is above the level."""
     score, reached = 0, chances[0]
     while reached <= level and score < chances.shape[0] - 1:
@@ -80,7 +80,7 @@ def score_at(chances, level):
 
 
 @rule
-def step(lane, action, bank, reward, facts):
+def step(lane: Lane, action: NDArray[Any], bank: Record, reward: Floats, facts: Facts) -> bool:
     """Decide on the applicant, shift the group's scores, let the next applicant come; return whether it terminates."""
     luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next one: here, the rest need not wait for it
     accepted = action[0] == ACCEPT
@@ -95,7 +95,7 @@ def step(lane, action, bank, reward, facts):
 
 
 @rule
-def pay(lane, bank):
+def pay(lane: Lane, bank: Record) -> float:
     """Lend to the applicant, and return what the bank earns."""
     earned = bank.loan_amount * bank.interest_rate if lane.repays else -bank.loan_amount
     lane.cash = min(lane.cash + earned, bank.max_cash)
@@ -103,7 +103,7 @@ def pay(lane, bank):
 
 
 @rule
-def shift(lane, bank):
+def shift(lane: Lane, bank: Record) -> int:
     """Move some of the group from the applicant's score to the next one, up or down; return how far it is."""
     chances, score = lane.chances[lane.group], np.int64(lane.score)
     moved_to = min(score + 1, chances.shape[0] - 1) if lane.repays else max(score - 1, 0)
@@ -117,7 +117,7 @@ def shift(lane, bank):
 
 
 @rule
-def remember(lane, bank, accepted):
+def remember(lane: Lane, bank: Record, accepted: bool) -> None:
     """Note the decision, forget the one that leaves the window, and note the cash for the picture."""
     lane.tally[lane.group, lane.repays, np.int64(accepted)] += 1
     place = lane.time % lane.window.shape[0]
@@ -131,13 +131,13 @@ def remember(lane, bank, accepted):
 
 
 @rule
-def packed(score, group, accepted, repays):
+def packed(score: int, group: int, accepted: bool, repays: int) -> int:
     """Return a decision as one number."""
     return 8 * np.int64(score) + 4 * np.int64(group) + 2 * np.int64(accepted) + np.int64(repays)
 
 
 @rule
-def count(lane, bank, decision, sign):
+def count(lane: Lane, bank: Record, decision: int, sign: int) -> None:
     """Add a decision to the sums over the window that are observed, or take it out."""
     score, group, accepted, repays = decision >> 3, decision >> 2 & 1, decision >> 1 & 1, decision & 1
     lane.members[group] += sign
@@ -154,7 +154,7 @@ def count(lane, bank, decision, sign):
 
 
 @rule
-def observe(lane, bank, observation):
+def observe(lane: Lane, bank: Record, observation: Floats32) -> None:
     """Write the applicant, and what the bank has seen of both groups."""
     out = observation[0]
     if bank.observation == GYM:
@@ -174,7 +174,7 @@ def observe(lane, bank, observation):
 
 
 @rule
-def write_applicant(lane, out, first):
+def write_applicant(lane: Lane, out: Floats32, first: int) -> None:
     """Write score and group from an entry on, each as a vector with one 1."""
     scores = lane.chances.shape[1]
     for k in range(scores + 2):
@@ -184,14 +184,14 @@ def write_applicant(lane, out, first):
 
 
 @rule
-def write_estimated_opportunity(lane, out, first):
+def write_estimated_opportunity(lane: Lane, out: Floats32, first: int) -> None:
     """Write each group's expected true positive rate in the window; 0 of nobody."""
     for group in range(2):
         out[first + group] = lane.granted[group] / max(lane.hoped[group], 1)
 
 
 @rule
-def write_known_opportunity(lane, out, first):
+def write_known_opportunity(lane: Lane, out: Floats32, first: int) -> None:
     """Write each group's true positive rate in the window, from hidden labels; 0 of nobody."""
     for group in range(2):
         accepted, rejected = lane.repaying[group, ACCEPT], lane.repaying[group, REJECT]
@@ -199,7 +199,7 @@ def write_known_opportunity(lane, out, first):
 
 
 @rule
-def write_seen(lane, group, whole, out, first):
+def write_seen(lane: Lane, group: int, whole: int, out: Floats32, first: int) -> None:
     """Write how many of a group in the window had each score, as shares of a whole; 0 of nobody."""
     scale = 1.0 / max(whole, 1)
     for score in range(lane.seen.shape[1]):
@@ -207,7 +207,7 @@ def write_seen(lane, group, whole, out, first):
 
 
 @rule
-def describe(lane, bank, facts):
+def describe(lane: Lane, bank: Record, facts: Facts) -> None:
     """Write who the applicant is."""
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.group

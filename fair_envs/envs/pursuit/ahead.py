@@ -8,6 +8,7 @@ import functools
 import math
 from typing import Any
 
+from fair_envs.aliases import Facts, Flags, Floats, Ints, Lane, Record, Records
 from fair_envs.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
 from fair_envs.compilation import Kernel, copyto, kernel, kernels_of, rule
 from fair_envs.envs.pursuit.rules import apart, squared_distance
@@ -19,7 +20,7 @@ PARTS = 3  # of the time ahead, in each of which an explored plan keeps to one h
 
 
 @rule
-def nearest_evader(lane, params, pursuer):  # type: ignore[no-untyped-def]
+def nearest_evader(lane: Lane, params: Record, pursuer: int) -> int:
     """Return the free evader that is nearest to a pursuer, the first of those as near; -1 if there is none."""
     found, nearest = -1, math.inf
     for evader in range(params.evaders):
@@ -31,20 +32,20 @@ def nearest_evader(lane, params, pursuer):  # type: ignore[no-untyped-def]
 
 
 @rule
-def copy_plan(out, plan):  # type: ignore[no-untyped-def]
+def copy_plan(out: Floats, plan: Floats) -> None:
     """Write a plan into another array, shape (pieces, n)."""
     for piece in range(plan.shape[0]):
         copyto(out[piece], plan[piece])
 
 
 @rule
-def angle_of(part, headings):  # type: ignore[no-untyped-def]
+def angle_of(part: float, headings: int) -> float:
     """Return the angle that a share of the circle stands for; of so many headings alone, unless these are 0."""
     return 2.0 * math.pi * (math.floor(part * headings) / headings if headings > 0 else part)
 
 
 @rule
-def explore(key, time, plan, sample, tried):  # type: ignore[no-untyped-def]
+def explore(key: int, time: int, plan: Record, sample: int, tried: Floats) -> None:
     """Draw plans, shape (pieces, pursuers): of each pursuer an angle for each part of the time."""
     pieces, pursuers = tried.shape
     for piece in range(pieces):
@@ -55,7 +56,7 @@ def explore(key, time, plan, sample, tried):  # type: ignore[no-untyped-def]
 
 
 @rule
-def refine(key, time, plan, sample, tried):  # type: ignore[no-untyped-def]
+def refine(key: int, time: int, plan: Record, sample: int, tried: Floats) -> None:
     """Draw another angle for one pursuer, from a piece that is drawn too for as many pieces as are drawn."""
     pieces, pursuers = tried.shape
     word_0, word_1, word_2, word_3 = words(key, time, REFINED, sample)
@@ -66,7 +67,7 @@ def refine(key, time, plan, sample, tried):  # type: ignore[no-untyped-def]
 
 
 @rule
-def approach(lane, params, closest):  # type: ignore[no-untyped-def]
+def approach(lane: Lane, params: Record, closest: Floats) -> float:
     """Note how close the pursuers come to each evader; return the sum of their distances to the nearest free one."""
     total = 0.0
     for pursuer in range(params.pursuers):
@@ -84,7 +85,7 @@ def approach(lane, params, closest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def point(code, lanes, out):  # type: ignore[no-untyped-def]
+def point(code: Records, lanes: Records, out: Floats) -> None:
     """Write the direction from each pursuer to the nearest free evader, shape (B, n, 2)."""
     params = code[0]
     for b in range(lanes.shape[0]):
@@ -102,7 +103,7 @@ def point(code, lanes, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def deal(seed, lanes, roles):  # type: ignore[no-untyped-def]
+def deal(seed: int, lanes: Records, roles: Ints) -> None:
     """Write a permutation of n roles for each lane's episode, shape (B, n)."""
     for b in range(lanes.shape[0]):
         for role in range(roles.shape[1]):
@@ -120,7 +121,16 @@ def shooting(rules: Any) -> Kernel:
     step = rules.step
 
     @rule
-    def score(lane, params, plan, tried, directions, closest, reward, fact):  # type: ignore[no-untyped-def]
+    def score(
+        lane: Lane,
+        params: Record,
+        plan: Record,
+        tried: Floats,
+        directions: Floats,
+        closest: Floats,
+        reward: Floats,
+        fact: Facts,
+    ) -> float:
         closest[:] = math.inf
         total = 0.0
         for k in range(plan.horizon):
@@ -135,7 +145,20 @@ def shooting(rules: Any) -> Kernel:
                 break
         return closest.sum() + plan.weight * total / (plan.horizon * tried.shape[1])
 
-    def shoot(code, plan, lanes, due, fresh, held, trial, tried, directions, closest, reward, facts):  # type: ignore[no-untyped-def]
+    def shoot(
+        code: Records,
+        plan: Records,
+        lanes: Records,
+        due: Flags,
+        fresh: Flags,
+        held: Floats,
+        trial: Records,
+        tried: Floats,
+        directions: Floats,
+        closest: Floats,
+        reward: Floats,
+        facts: Records,
+    ) -> None:
         params, plan = code[0], plan[0]
         for b in range(lanes.shape[0]):
             if not due[b]:

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import normal, uniform
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, inlined, rule
@@ -49,7 +49,7 @@ LARGEST_SPEED = 100.0
 
 
 @inlined
-def apart(side, here, there):
+def apart(side: float, here: float, there: float) -> float:
     """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
     way, half = there - here, 0.5 * side
     around = 1.0 * (way >= half) - 1.0 * (way < -half)  # branches on where agents are would be mispredicted
@@ -57,7 +57,7 @@ def apart(side, here, there):
 
 
 @inlined
-def wrapped(side, coordinate):
+def wrapped(side: float, coordinate: float) -> float:
     """Return a coordinate in [0, side)."""
     if 0.0 <= coordinate < side:  # as most are, for which a division would be in vain
         return coordinate
@@ -66,7 +66,7 @@ def wrapped(side, coordinate):
 
 
 @inlined
-def squared_distance(lane, params, one, other):
+def squared_distance(lane: Lane, params: Record, one: int, other: int) -> float:
     """Return the square of the distance of two agents on the torus."""
     x = apart(params.side, lane.position[one, 0], lane.position[other, 0])
     y = apart(params.side, lane.position[one, 1], lane.position[other, 1])
@@ -74,7 +74,7 @@ def squared_distance(lane, params, one, other):
 
 
 @rule
-def distance_on_map(lane, one, other):
+def distance_on_map(lane: Lane, one: int, other: int) -> float:
     """Return the distance of two agents if the edges were not joined."""
     x = lane.position[one, 0] - lane.position[other, 0]
     y = lane.position[one, 1] - lane.position[other, 1]
@@ -82,25 +82,25 @@ def distance_on_map(lane, one, other):
 
 
 @inlined
-def pursuers_of(lane):
+def pursuers_of(lane: Lane) -> Any:
     """Return the pursuers. How many there are is part of a lane's layout: the loop over them is compiled unrolled."""
     return range(lane.speed.shape[0])
 
 
 @inlined
-def evaders_of(lane):
+def evaders_of(lane: Lane) -> Any:
     """Return the evaders; see `pursuers_of`."""
     return range(lane.free.shape[0])
 
 
 @inlined
-def mates_of(lane):
+def mates_of(lane: Lane) -> Any:
     """Return places for a pursuer's team-mates; see `pursuers_of`."""
     return range(lane.speed.shape[0] - 1)
 
 
 @inlined
-def agent_of(lane, evader):
+def agent_of(lane: Lane, evader: int) -> int:
     """Return an evader's number as an agent: they come after the pursuers."""
     return lane.speed.shape[0] + evader
 
@@ -109,7 +109,7 @@ def agent_of(lane, evader):
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Record) -> None:
     """Put the first evader at the centre, the others and the pursuers anywhere, the pursuers not too close."""
     for pursuer in pursuers_of(lane):
         lane.speed[pursuer] = params.pursuer_speed * params.speeds[pursuer]
@@ -134,7 +134,7 @@ def start(lane, params):
 
 
 @inlined
-def nearest_squared(lane, params, pursuer):
+def nearest_squared(lane: Lane, params: Record, pursuer: int) -> float:
     """Return the square of the distance to the nearest free evader; 0 if there is none."""
     nearest = math.inf
     for evader in evaders_of(lane):
@@ -147,7 +147,7 @@ def nearest_squared(lane, params, pursuer):
 
 
 @inlined
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> bool:
     """Let all choose where to head, move at once, and see who is caught; it terminates when no evader is free."""
     for pursuer in pursuers_of(lane):
         steer(lane, action, params, pursuer)
@@ -168,7 +168,7 @@ def step(lane, action, params, reward, facts):
 
 
 @inlined
-def steer(lane, action, params, pursuer):
+def steer(lane: Lane, action: NDArray[Any], params: Record, pursuer: int) -> None:
     """Turn a pursuer to where its action points; no direction keeps the one before."""
     if params.action == DIRECTION:
         x, y = entry(action, pursuer, 0), entry(action, pursuer, 1)
@@ -182,7 +182,7 @@ def steer(lane, action, params, pursuer):
 
 
 @inlined
-def entry(action, pursuer, k):
+def entry(action: NDArray[Any], pursuer: int, k: int) -> float:
     """Return the k-th entry of a pursuer's action, which is a number where there are headings to choose from."""
     if action.ndim == 1:  # is decided when it is compiled
         return action[pursuer]
@@ -190,7 +190,7 @@ def entry(action, pursuer, k):
 
 
 @inlined
-def face(lane, agent, x, y):
+def face(lane: Lane, agent: int, x: float, y: float) -> None:
     """Turn an agent to a direction of any length, unless that is 0."""
     length = math.sqrt(x * x + y * y)
     if length > 0.0:
@@ -199,7 +199,7 @@ def face(lane, agent, x, y):
 
 
 @inlined
-def flee(lane, params, agent):
+def flee(lane: Lane, params: Record, agent: int) -> None:
     """Turn an evader away from the sum of ``(p - e) / |p - e|^2`` over the pursuers p (Eq. 7, its minimum)."""
     x, y = 0.0, 0.0
     for pursuer in pursuers_of(lane):
@@ -213,7 +213,7 @@ def flee(lane, params, agent):
 
 
 @inlined
-def move(lane, params):
+def move(lane: Lane, params: Record) -> None:
     """Move all agents but the caught by one step of their speed, or of their push where there are contacts."""
     for agent in range(lane.position.shape[0]):
         if not plays(lane, params, agent):
@@ -228,7 +228,7 @@ def move(lane, params):
 
 
 @rule
-def push(lane, params):
+def push(lane: Lane, params: Record) -> None:
     """Disturb the steering of who overlaps, as the published code does: a force adds to it before it is clipped.
 
     The control is 20 times the speed in the larger of its two entries; contacts are found without regard to the seam.
@@ -252,7 +252,7 @@ def push(lane, params):
 
 
 @rule
-def contact(lane, params, one, other):
+def contact(lane: Lane, params: Record, one: int, other: int) -> None:
     """Add the force with which two agents push each other: the softened depth of their overlap times the stiffness."""
     distance = distance_on_map(lane, one, other)
     depth = (radius_of(lane, params, one) + radius_of(lane, params, other) - distance) / SOFTNESS
@@ -266,25 +266,25 @@ def contact(lane, params, one, other):
 
 
 @inlined
-def plays(lane, params, agent):
+def plays(lane: Lane, params: Record, agent: int) -> bool:
     """Return whether an agent is no captured evader."""
     return agent < lane.speed.shape[0] or lane.free[agent - lane.speed.shape[0]] != 0
 
 
 @inlined
-def speed_of(lane, params, agent):
+def speed_of(lane: Lane, params: Record, agent: int) -> float:
     """Return an agent's speed."""
     return params.evader_speed if agent >= lane.speed.shape[0] else lane.speed[agent]
 
 
 @rule
-def radius_of(lane, params, agent):
+def radius_of(lane: Lane, params: Record, agent: int) -> float:
     """Return an agent's radius."""
     return params.evader_radius if agent >= lane.speed.shape[0] else params.pursuer_radius
 
 
 @inlined
-def catch(lane, params):
+def catch(lane: Lane, params: Record) -> int:
     """Let every pursuer that is close enough catch; return how many evaders are caught now."""
     for pursuer in pursuers_of(lane):
         lane.caught[pursuer] = 0
@@ -302,7 +302,7 @@ def catch(lane, params):
 
 
 @inlined
-def within(lane, params, one, other, reach):
+def within(lane: Lane, params: Record, one: int, other: int, reach: float) -> bool:
     """Return whether two agents are closer than that; the published code does not see across the seam."""
     if params.legacy_physics:
         return distance_on_map(lane, one, other) < reach
@@ -310,7 +310,7 @@ def within(lane, params, one, other, reach):
 
 
 @inlined
-def pay(lane, params, evaders, reward):
+def pay(lane: Lane, params: Record, evaders: int, reward: Floats) -> None:
     """Pay for captures: all pursuers for each evader, or for each captor, or each pursuer for its own."""
     captors = 0
     for pursuer in pursuers_of(lane):
@@ -325,7 +325,7 @@ def pay(lane, params, evaders, reward):
 
 
 @inlined
-def keep_trail(lane):
+def keep_trail(lane: Lane) -> None:
     """Keep where everybody is, for the picture, in place of the oldest."""
     place = lane.newest
     for agent in range(lane.position.shape[0]):
@@ -338,7 +338,7 @@ def keep_trail(lane):
 
 
 @inlined
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write what each pursuer sees."""
     if params.observation == TORUS:
         measure_angles(lane, params)
@@ -352,7 +352,7 @@ def observe(lane, params, observation):
 
 
 @rule
-def measure_angles(lane, params):
+def measure_angles(lane: Lane, params: Record) -> None:
     """Keep sine and cosine of each coordinate as an angle, the side being a whole turn."""
     for agent in range(lane.position.shape[0]):
         for axis in range(2):
@@ -362,7 +362,7 @@ def measure_angles(lane, params):
 
 
 @rule
-def write_positions(lane, params, pursuer, observation):
+def write_positions(lane: Lane, params: Record, pursuer: int, observation: Floats32) -> None:
     """Write where the pursuer is, then where the others are, in their order, as they are."""
     observation[pursuer, 0] = lane.position[pursuer, 0]
     observation[pursuer, 1] = lane.position[pursuer, 1]
@@ -381,7 +381,7 @@ def write_positions(lane, params, pursuer, observation):
 
 
 @inlined
-def write_ways(lane, params, pursuer, observation):
+def write_ways(lane: Lane, params: Record, pursuer: int, observation: Floats32) -> None:
     """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own numbers."""
     place = 0
     for evader in evaders_of(lane):
@@ -396,7 +396,7 @@ def write_ways(lane, params, pursuer, observation):
 
 
 @inlined
-def write_other(lane, params, pursuer, other, observation, place):
+def write_other(lane: Lane, params: Record, pursuer: int, other: int, observation: Floats32, place: int) -> int:
     """Write the way to another agent, and where it heads; return the next place."""
     if params.observation == TORUS:
         place = write_angles(lane, pursuer, other, observation, place)
@@ -413,7 +413,7 @@ def write_other(lane, params, pursuer, other, observation, place):
 
 
 @rule
-def write_angles(lane, pursuer, other, observation, place):
+def write_angles(lane: Lane, pursuer: int, other: int, observation: Floats32, place: int) -> int:
     """Write sine and cosine of the way to another agent as an angle, for both axes; return the next place."""
     for axis in range(2):
         sine, cosine = lane.angle[pursuer, axis, 0], lane.angle[pursuer, axis, 1]
@@ -425,7 +425,7 @@ def write_angles(lane, pursuer, other, observation, place):
 
 
 @inlined
-def write_own(lane, params, pursuer, observation, place):
+def write_own(lane: Lane, params: Record, pursuer: int, observation: Floats32, place: int) -> None:
     """Write where the pursuer heads and how fast it is, if that is observed."""
     if params.include_headings:
         observation[pursuer, place] = lane.facing[pursuer, 0]
@@ -436,7 +436,7 @@ def write_own(lane, params, pursuer, observation, place):
 
 
 @inlined
-def teammate(lane, params, pursuer, k):
+def teammate(lane: Lane, params: Record, pursuer: int, k: int) -> int:
     """Return the k-th team-mate in the order in which the pursuer sees them."""
     if params.teammates == SORTED:
         return lane.order[k]
@@ -447,7 +447,7 @@ def teammate(lane, params, pursuer, k):
 
 
 @rule
-def sort_by_distance(lane, params, pursuer):
+def sort_by_distance(lane: Lane, params: Record, pursuer: int) -> None:
     """Sort the team-mates by their distance to the pursuer, the nearest first."""
     for k in mates_of(lane):
         mate = k if k < pursuer else k + 1
@@ -461,7 +461,7 @@ def sort_by_distance(lane, params, pursuer):
 
 
 @inlined
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Record, facts: Facts) -> None:
     """Write who the pursuers are; their features are how far the nearest free evader is, and how fast they are."""
     for pursuer in pursuers_of(lane):
         facts.individual[pursuer] = pursuer

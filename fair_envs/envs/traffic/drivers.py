@@ -75,7 +75,7 @@ class ShortestPath(Driver):
 
     def cost(self, turns: Turns) -> NDArray[Any]:
         """Return how far it is."""
-        return turns["distance"]  # type: ignore[no-any-return]
+        return turns["distance"]
 
 
 class ShortestTime(Driver):
@@ -98,7 +98,7 @@ class ShortestTime(Driver):
         cost = turns["time"] + self.per_car * unit * params.cars * turns["announced"]
         if self.tolls and params.time_cost > 0:
             cost = cost + turns["toll"] / params.time_cost * unit
-        return cost  # type: ignore[no-any-return]
+        return cost
 
 
 DRIVERS = {"random-turns": RandomTurns, "shortest-path": ShortestPath, "shortest-time": ShortestTime}

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import integer, share, uniform, words
 from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
@@ -45,7 +45,7 @@ OF_TURN, EACH_TURN = len(SEEN), len(SEEN_OF_TURN)
 
 
 @rule
-def start(lane, params):
+def start(lane: Lane, params: Record) -> None:
     """Say who drives what, where roads are dug up, and put the cars on the roads, standing."""
     assign(lane, params, WHO, params.humans)
     assign(lane, params, FAST, params.fasts)
@@ -62,7 +62,7 @@ def start(lane, params):
 
 
 @rule
-def assign(lane, params, attribute, carriers):
+def assign(lane: Lane, params: Record, attribute: int, carriers: int) -> None:
     """Give an attribute to exactly so many cars, each set of them being as likely."""
     left = carriers
     for car in range(params.cars):
@@ -77,7 +77,7 @@ def assign(lane, params, attribute, carriers):
 
 
 @rule
-def dig(lane, params):
+def dig(lane: Lane, params: Record) -> None:
     """Choose the streets with road works, each set of as many being as likely."""
     left, streets = params.diggings, params.street.shape[0]
     for k in range(streets):
@@ -88,7 +88,7 @@ def dig(lane, params):
 
 
 @rule
-def place(lane, params, car):
+def place(lane: Lane, params: Record, car: int) -> None:
     """Put a car into a free cell of a street's first lane."""
     cells = 2 * params.street.shape[0] * params.street_length
     for attempt in range(ATTEMPTS):
@@ -100,7 +100,7 @@ def place(lane, params, car):
 
 
 @rule
-def put(lane, params, car, cell):
+def put(lane: Lane, params: Record, car: int, cell: int) -> bool:
     """Put a car into a cell, counted over all streets, and return whether it was free."""
     way, at = cell // params.street_length, cell % params.street_length
     street = params.street[way // 2, way % 2]
@@ -112,7 +112,7 @@ def put(lane, params, car, cell):
 
 
 @rule
-def elsewhere(lane, params, car):
+def elsewhere(lane: Lane, params: Record, car: int) -> int:
     """Return a crossroads that is not at the end of the car's street."""
     goal = integer(lane.key, 0, GOAL, car, params.crossroads_count - 1)
     return goal + (goal >= params.ahead[lane.street[car]])
@@ -122,7 +122,7 @@ def elsewhere(lane, params, car):
 
 
 @rule
-def step(lane, action, params, reward, facts):
+def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts) -> bool:
     """Let all see, choose and move at once; it terminates when all have arrived."""
     lane.asking = 0
     for car in range(params.cars):
@@ -145,7 +145,7 @@ def step(lane, action, params, reward, facts):
 
 
 @rule
-def decide(lane, params, car, action):
+def decide(lane: Lane, params: Record, car: int, action: int) -> None:
     """Turn a car's action into the cells it wants to drive and the turn it wants to take, and brake to what it sees."""
     lane.turn[car] = params.taken_turn[lane.street[car], action % 3]
     speed = lane.speed[car] + action // 3 - KEEP
@@ -164,19 +164,19 @@ def decide(lane, params, car, action):
 
 
 @rule
-def limit(lane, params, car, street):
+def limit(lane: Lane, params: Record, car: int, street: int) -> int:
     """Return how fast a car may go in a street."""
     return params.speeds[lane.fast[car], lane.dug[street]]
 
 
 @rule
-def moment(lane, params, car):
+def moment(lane: Lane, params: Record, car: int) -> int:
     """Return the time as of which a driver sees the road: people as long ago as their reaction takes."""
     return max(0, lane.time - params.reaction[lane.human[car]])
 
 
 @rule
-def green(lane, params, street, time):
+def green(lane: Lane, params: Record, street: int, time: int) -> bool:
     """Return whether the lights at the end of a street let its cars cross, now or some steps ago."""
     return (lane.lights[time % MOMENTS, params.ahead[street]] >> (street % 2)) & 1 == 1
 
@@ -185,7 +185,7 @@ def green(lane, params, street, time):
 
 
 @rule
-def serve(lane, params, asker):
+def serve(lane: Lane, params: Record, asker: int) -> None:
     """Let those cross who wait around a crossroads, unless that was done.
 
     Who turns left gives way to all; of the others, and of these, each gives way to who comes from the right. Where
@@ -210,7 +210,7 @@ def serve(lane, params, asker):
 
 
 @rule
-def first_heading(lane, params, end):
+def first_heading(lane: Lane, params: Record, end: int) -> int:
     """Return the heading of who has nobody on the right; who comes from there has the heading before, clockwise."""
     headings = 0  # with which somebody comes who waits, as bits
     for heading in range(4):
@@ -222,7 +222,7 @@ def first_heading(lane, params, end):
 
 
 @rule
-def anybody(lane, params, street):
+def anybody(lane: Lane, params: Record, street: int) -> int:
     """Return 1 if somebody waits at the end of a street, else 0, which is right too where there is none."""
     if street >= 0:
         for side in range(params.lanes):
@@ -232,7 +232,7 @@ def anybody(lane, params, street):
 
 
 @rule
-def cross(lane, params, car, granted):
+def cross(lane: Lane, params: Record, car: int, granted: int) -> int:
     """Let a car cross if nobody who was let is in its way, and there is room; return its movement as a bit, or 0."""
     street, turn = lane.street[car], lane.turn[car]
     left = params.street_length - 1 - lane.at[car]
@@ -255,7 +255,7 @@ def cross(lane, params, car, granted):
 
 
 @rule
-def best_side(lane, params, car, into, wanted):
+def best_side(lane: Lane, params: Record, car: int, into: int, wanted: int) -> tuple[int, int]:
     """Return the lane of a street with the most room for a car, and how many cells of it: 0 if it cannot go in.
 
     Of equal ones, the lane for human drivers is theirs; else the first.
@@ -272,7 +272,7 @@ def best_side(lane, params, car, into, wanted):
 
 
 @rule
-def room_at_start(lane, params, car, into, side, wanted):
+def room_at_start(lane: Lane, params: Record, car: int, into: int, side: int, wanted: int) -> int:
     """Return how many cells a car may drive into a lane; who drives safely keeps one free before another car."""
     for cell in range(min(wanted + lane.safety[car], params.street_length)):
         if lane.taken[into, side, cell]:
@@ -281,7 +281,7 @@ def room_at_start(lane, params, car, into, side, wanted):
 
 
 @rule
-def dawdle(lane, params):
+def dawdle(lane: Lane, params: Record) -> None:
     """Let each car drive a cell less by chance."""
     for first in range(0, params.cars, 4):
         drawn = words(lane.key, lane.time, DAWDLE, first)
@@ -291,7 +291,7 @@ def dawdle(lane, params):
 
 
 @rule
-def go(lane, params, car):
+def go(lane: Lane, params: Record, car: int) -> float:
     """Move a car and return what it earns."""
     length = params.street_length
     lane.speed[car] = lane.wish[car]
@@ -317,7 +317,7 @@ def go(lane, params, car):
 
 
 @rule
-def take_in(lane, params, time):
+def take_in(lane: Lane, params: Record, time: int) -> None:
     """Note what is to be seen at a time, for people see it later: lights and free cells."""
     for end in range(params.crossroads_count):
         lane.lights[time % MOMENTS, end] = lights(params, end, time)
@@ -327,7 +327,7 @@ def take_in(lane, params, time):
 
 
 @rule
-def lights(params, end, time):
+def lights(params: Record, end: int, time: int) -> int:
     """Return who may cross: 1 east and west, 2 north and south, 3 all."""
     if params.crossroads != SIGNALS:
         return 3
@@ -336,7 +336,7 @@ def lights(params, end, time):
 
 
 @rule
-def look(lane, params, car, time):
+def look(lane: Lane, params: Record, car: int, time: int) -> None:
     """Count the free cells to the car ahead, and keep how many the driver sees: up to that car or a red light."""
     street, side, at = lane.street[car], lane.side[car], lane.at[car]
     left = params.street_length - 1 - at
@@ -351,7 +351,7 @@ def look(lane, params, car, time):
 
 
 @rule
-def observe(lane, params, observation):
+def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write what each driver sees; who has arrived sees nothing."""
     survey(lane, params)
     for car in range(params.cars):
@@ -367,7 +367,7 @@ def observe(lane, params, observation):
 
 
 @rule
-def survey(lane, params):
+def survey(lane: Lane, params: Record) -> None:
     """Work out from where cars are how long each street takes now, and how many have announced to turn into it."""
     for street in range(params.ahead.shape[0]):
         lane.takes[street] = params.takes[lane.dug[street], street % 2]
@@ -382,20 +382,20 @@ def survey(lane, params):
 
 
 @rule
-def last(lane, params, car):
+def last(lane: Lane, params: Record, car: int) -> bool:
     """Return whether the car's goal is at the end of its street."""
     return params.ahead[lane.street[car]] == lane.goal[car]
 
 
 @rule
-def announces(lane, params, car):
+def announces(lane: Lane, params: Record, car: int) -> bool:
     """Return whether a car has told others where it will turn at the end of its street, if it goes on there."""
     knows_all = params.knows[lane.human[car]] == ALL
     return knows_all & (lane.turn[car] != UNSAID) & (not last(lane, params, car))
 
 
 @rule
-def write_own(lane, params, car, observation):
+def write_own(lane: Lane, params: Record, car: int, observation: Floats32) -> None:
     """Write what a driver sees of its car, the road ahead and the lights."""
     human, fast, safety = lane.human[car], lane.fast[car], lane.safety[car]
     then, length = moment(lane, params, car), params.street_length
@@ -413,7 +413,7 @@ def write_own(lane, params, car, observation):
 
 
 @rule
-def write_turns(lane, params, car, observation):
+def write_turns(lane: Lane, params: Record, car: int, observation: Floats32) -> None:
     """Write what a driver knows of each turn; who is told live times is put on the list for them.
 
     What is written might, for all that the compiler knows, be what is read: so all is read first. A turn without a
@@ -443,7 +443,7 @@ def write_turns(lane, params, car, observation):
 
 
 @rule
-def tell_times(lane, params, goal, observation):
+def tell_times(lane: Lane, params: Record, goal: int, observation: Floats32) -> None:
     """Write the times of ways to a goal for all who want to know, and strike them off."""
     find_ways(lane, params, goal)
     car = lane.seeker[goal] - 1
@@ -456,7 +456,7 @@ def tell_times(lane, params, goal, observation):
 
 
 @rule
-def find_ways(lane, params, goal):
+def find_ways(lane: Lane, params: Record, goal: int) -> None:
     """Work out how long it takes to a goal at least by turning into each street, as streets are now (Bellman and Ford).
 
     The streets come in the order of how far it is by them, so that few rounds are enough.
@@ -480,7 +480,7 @@ def find_ways(lane, params, goal):
 
 
 @rule
-def describe(lane, params, facts):
+def describe(lane: Lane, params: Record, facts: Facts) -> None:
     """Write who is on the road; nobody is there any more who has arrived."""
     for car in range(params.cars):
         human, fast, safety = lane.human[car], lane.fast[car], lane.safety[car]
