@@ -21,6 +21,7 @@ from fair_envs.metrics.gaps import decision_notion
 from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
 from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked
+from fair_envs.progress import progress_bar
 from fair_envs.registration import find, make_rules
 from fair_envs.seeds import TEST_SEEDS
 from fair_envs.stopping import stoppable
@@ -222,10 +223,8 @@ def test(
     model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None, progress: bool = False
 ) -> CoverageSet:
     """Return the coverage set of a trained model as its settings say."""
-    from tqdm import tqdm
-
     commands = model.commands()
-    with tqdm(total=len(commands), desc="testing", unit=" commands", disable=not progress) as bar:
+    with progress_bar("testing", total=len(commands), unit="commands", shown=progress) as advance:
         return coverage.cover(
             model,
             names=config.names,
@@ -233,27 +232,20 @@ def test(
             episodes=episodes or config.test_episodes,
             seed=TEST_SEEDS if seed is None else seed,
             deterministic=config.test_actions == "likeliest",
-            each=bar.update,
+            each=advance,
         )
 
 
 def _learn(model: PCN, config: PCNTraining, *, progress: bool, callbacks: Sequence[Callback | None]) -> PCN:
-    from tqdm import tqdm
-
-    with tqdm(
-        total=config.steps,
-        initial=min(model.num_timesteps, config.steps),
-        desc=config.algorithm,
-        unit=" steps",
-        unit_scale=True,
-        disable=not progress,
-    ) as bar:
+    done = min(model.num_timesteps, config.steps)
+    with progress_bar(config.algorithm, total=config.steps, done=done, unit="steps", shown=progress) as advance:
         while model.num_timesteps < config.steps:
+            before = model.num_timesteps
             episodes = model.iterate()
             for callback in callbacks:
                 if callback is not None:
                     callback(model, episodes)
-            bar.update(min(model.num_timesteps, config.steps) - bar.n)
+            advance(model.num_timesteps - before)
     return model
 
 

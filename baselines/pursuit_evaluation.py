@@ -17,6 +17,7 @@ from fair_envs.metrics.intervals import Estimate, Undefined, mean_interval, shar
 from fair_envs.metrics.intervals import paired_difference as difference_of
 from fair_envs.metrics.team import TeamFairness, captor_sets, identity_mutual_information, over_seeds, team_fairness
 from fair_envs.parameters import checked
+from fair_envs.progress import progress_bar
 
 LISTED = 10  # pursuers, all of whose sets are listed at most
 
@@ -154,11 +155,11 @@ def play_team(
     pursuit_of(rules)
     changed: list[Amendment] = [SetSpeed(speed), *amendments]
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
-    if progress:
-        from tqdm import tqdm
-
-        parts = tqdm(parts, desc="playing", unit=" batches")
-    played = [_play(team, rules, seeds, amendments=changed) for seeds in parts]
+    played = []
+    with progress_bar("playing", total=episodes, unit="episodes", shown=progress) as advance:
+        for seeds in parts:
+            played.append(_play(team, rules, seeds, amendments=changed))
+            advance(len(seeds))
     return TeamPlay(
         captured=np.concatenate([part.captured for part in played]),
         captors=np.concatenate([part.captors for part in played]),

@@ -17,8 +17,9 @@ from torch import nn
 
 from fair_envs.aliases import Floats
 from fair_envs.baselines.rollouts import Agent
-from fair_envs.baselines.training import Bar, own_chance, plain_parameters
+from fair_envs.baselines.training import Progress, own_chance, plain_parameters
 from fair_envs.parameters import NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
+from fair_envs.progress import progress_bar
 from fair_envs.registration import find, make_sb3
 from fair_envs.seeds import LANES_EACH, SINGLE_SEEDS
 
@@ -137,8 +138,8 @@ def train_single(config: SingleTraining, *, progress: bool = False) -> BaseAlgor
     """Train and return the model; equal settings give equal networks on one machine."""
     with own_chance(config.threads):
         model = make_single(config)
-        callback = Bar(config.steps, name=config.algorithm) if progress else None
-        model.learn(config.steps, callback=callback)
+        with progress_bar(config.algorithm, total=config.steps, unit="steps", shown=progress) as advance:
+            model.learn(config.steps, callback=Progress(advance, left=config.steps))
     return model
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
+from fair_envs.aliases import OnProgress
 from fair_envs.baselines.pursuit import Learned, Team
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
 from fair_envs.core import Lanes, Rules, Step
@@ -46,7 +47,7 @@ def play_levels(
     episodes: int,
     seed: int,
     made: Callable[[Team], Team] = lambda team: team,
-    each: Callable[[], Any] = lambda: None,
+    each: OnProgress = lambda: None,
 ) -> Plays:
     """Return what comes of the same starts at each speed, with the policy kept there and with the last one.
 

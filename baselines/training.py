@@ -24,6 +24,7 @@ from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked
+from fair_envs.progress import Advance, progress_bar
 from fair_envs.registration import find, make_sb3
 from fair_envs.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.stopping import stoppable
@@ -278,19 +279,17 @@ def _learn(
     of_agents = isinstance(batch(model.env), AgentsVecEnv)
     if log_interval is not None:
         callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
-    if progress:
-        unit = "agent steps" if of_agents else "steps"
-        callbacks.append(Bar(config.steps, name=config.algorithm, unit=unit))
-    callbacks.extend(callbacks_of(callback))
-    left = config.steps - model.num_timesteps
+    done, left = model.num_timesteps, config.steps - model.num_timesteps
+    unit = "agent steps" if of_agents else "steps"
     if left > 0:
         fresh = model._last_obs is None  # else its first episodes have begun, and have to go on
-        model.learn(
-            left,
-            callback=CallbackList(callbacks),
-            log_interval=log_interval,  # type: ignore[arg-type]  # it takes None
-            reset_num_timesteps=fresh,
-        )
+        with progress_bar(config.algorithm, total=config.steps, done=done, unit=unit, shown=progress) as advance:
+            model.learn(
+                left,
+                callback=CallbackList([*callbacks, Progress(advance, left=left), *callbacks_of(callback)]),
+                log_interval=log_interval,  # type: ignore[arg-type]  # it takes None
+                reset_num_timesteps=fresh,
+            )
     return model
 
 
@@ -431,28 +430,20 @@ class LearningCurve(BaseCallback):
         self.rows.append([self.num_timesteps, *rewards])
 
 
-class Bar(BaseCallback):
-    """A bar of agent steps with the time left.
+class Progress(BaseCallback):
+    """Moves a progress bar on by the steps of all rows.
 
     Args:
-        steps: When the training ends.
-        name: What stands before the bar.
-        unit: What is counted.
+        advance: What moves it on.
+        left: Steps until the bar is full.
     """
 
-    def __init__(self, steps: int, *, name: str, unit: str = "agent steps") -> None:
+    def __init__(self, advance: Advance, *, left: int) -> None:
         super().__init__()
-        self._steps, self._name, self._unit = steps, name, unit
-
-    def _on_training_start(self) -> None:
-        from tqdm import tqdm
-
-        done = self.model.num_timesteps
-        self._bar = tqdm(total=self._steps, initial=done, desc=self._name, unit=f" {self._unit}", unit_scale=True)
+        self._advance, self._left = advance, left
 
     def _on_step(self) -> bool:
-        self._bar.update(min(self.training_env.num_envs, self._steps - self._bar.n))
+        parts = min(self.training_env.num_envs, self._left)
+        self._left -= parts
+        self._advance(parts)
         return True
-
-    def _on_training_end(self) -> None:
-        self._bar.close()

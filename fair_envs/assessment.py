@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import fair_envs
-from fair_envs.aliases import Ints
+from fair_envs.aliases import Ints, OnProgress
 from fair_envs.baselines.evaluation import SENSITIVE, Counterfactual, Played, counterfactual, play
 from fair_envs.core import Rules
 from fair_envs.metrics import Estimate, Returns, fairness_report
@@ -51,7 +51,7 @@ def batches(episodes: int) -> list[int]:
 
 
 def assess(
-    model: Any, rules: Rules, *, episodes: int, seed: int, level: float = 0.95, each: Callable[[], None] = lambda: None
+    model: Any, rules: Rules, *, episodes: int, seed: int, level: float = 0.95, each: OnProgress = lambda: None
 ) -> Assessment:
     """Play test episodes, once as they are and again in counterfactual worlds, and measure every notion.
 

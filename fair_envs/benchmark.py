@@ -29,7 +29,7 @@ from rich.table import Table
 
 import fair_envs
 from fair_envs import loads
-from fair_envs.aliases import Ints
+from fair_envs.aliases import Ints, OnProgress
 from fair_envs.core import Lanes
 from fair_envs.engines import THREAD_COUNTS
 from fair_envs.loads import Load
@@ -724,7 +724,7 @@ def find_row(name: str) -> Row:
     raise ValueError(f"row must be one of {', '.join(row.name for row in ROWS)}, got {name!r}")
 
 
-def run_row(row: Row, effort: Effort, *, each: Callable[[], None] = lambda: None) -> Result:
+def run_row(row: Row, effort: Effort, *, each: OnProgress = lambda: None) -> Result:
     """Measure a row in a process of its own.
 
     Args:

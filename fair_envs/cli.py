@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
 from fair_envs.imports import Permissions, paths_in, permissions, permit, typed_in
 from fair_envs.parameters import meant, value_of
+from fair_envs.progress import progress_bar
 from fair_envs.seeds import TEST_SEEDS
 from fair_envs.stopping import StoppedError, stoppable
 
@@ -40,7 +40,6 @@ EXTRAS: Mapping[str, str] = {
     "stable_baselines3": "baselines",
     "tensorboard": "baselines",
     "torch": "baselines",
-    "tqdm": "baselines",
 }
 """The extra that brings each library that a plain installation lacks."""
 
@@ -186,17 +185,6 @@ def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = R
     if path.exists():
         raise ValueError(f"out must be a new path, got {str(path)!r}, which exists")
     return path
-
-
-@contextmanager
-def progress_bar(what: str, *, total: int, shown: bool = True) -> Iterator[Callable[[], None]]:
-    """Show how much is done and the time left, on standard error; yield what is called after each part."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not shown, transient=True
-    ) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
 
 
 def terminal() -> Console:

@@ -28,6 +28,7 @@ from fair_envs.aliases import OnProgress
 from fair_envs.cells import Job, is_done, run_cell
 from fair_envs.files import appearing
 from fair_envs.imports import Permissions, permissions, permit
+from fair_envs.progress import progress_bar
 from fair_envs.stopping import SIGNALS, disregard, stoppable
 
 EngineName = Literal["processes", "ray"]
@@ -427,7 +428,7 @@ def run_cells(
     by_key = {cell.key: cell for cell in cells}
     waiting = [cell for cell in by_key.values() if not is_done(cell, folder)]
     failures: list[str] = []
-    with bar(total=len(by_key), shown=progress) as advanced:
+    with progress_bar("running", total=len(by_key), unit="cells", shown=progress) as advanced:
         for _ in range(len(by_key) - len(waiting)):
             advanced()
             each()
@@ -441,18 +442,6 @@ def run_cells(
             f"{len(failures)} of {len(by_key)} cells failed; run again for these:\n" + "\n".join(failures)
         )
     return {key: folder / key for key in by_key}
-
-
-@contextmanager
-def bar(*, total: int, shown: bool) -> Iterator[OnProgress]:
-    """Show how many cells are done and the time left; yield what is called after each."""
-    if not shown:
-        yield lambda: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit="cell") as shown_bar:
-        yield shown_bar.update
 
 
 @contextmanager

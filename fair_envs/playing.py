@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats
+from fair_envs.aliases import Floats, OnProgress
 from fair_envs.core import Lanes, Rules, Step, draws
 from fair_envs.envs.harvest import melting_pot
 from fair_envs.envs.harvest import rules as harvest
@@ -150,7 +150,7 @@ def next_step(lanes: Lanes, actions: NDArray[Any]) -> Step:
 
 
 def pictures(
-    rules: Rules, act: Act, *, seed: int, count: int, each: Callable[[], None] = lambda: None
+    rules: Rules, act: Act, *, seed: int, count: int, each: OnProgress = lambda: None
 ) -> Iterator[NDArray[np.uint8]]:
     """Yield a picture of each of so many steps, shape (height, width, 3); call ``each`` after it."""
     lanes, renderer = Lanes(rules, 1), rules.renderer()

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from fair_envs import TABLE
 from fair_envs.baselines.runs import read_weights
 from fair_envs.imports import imported
+from fair_envs.progress import progress_bar
 from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer
 from fair_envs.testing.players import OF_LANES, PLAYERS, World, interfaces, rules_of
@@ -154,11 +154,14 @@ def measured(parameters: Mapping[str, list[dict[str, Any]]], *, only: str) -> di
         for interface in interfaces(ruled=True)
     }
     found: dict[str, str] = {}
-    for name in tqdm([name for name in (*games, *TRAININGS) if only in name], disable=not sys.stderr.isatty()):
-        try:
-            found[name] = game(games[name]) if name in games else training(TRAININGS[name])
-        except ValueError as error:  # an interface that is not for this environment says so
-            found[name] = f"refused: {error}"
+    names = [name for name in (*games, *TRAININGS) if only in name]
+    with progress_bar("playing", total=len(names)) as advance:
+        for name in names:
+            try:
+                found[name] = game(games[name]) if name in games else training(TRAININGS[name])
+            except ValueError as error:  # an interface that is not for this environment says so
+                found[name] = f"refused: {error}"
+            advance()
     return found
 
 

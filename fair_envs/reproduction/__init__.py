@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-for _library in ("stable_baselines3", "torch", "tqdm", "matplotlib", "pandas"):
+for _library in ("stable_baselines3", "torch", "matplotlib", "pandas"):
     if find_spec(_library) is None:
         raise ImportError(
             f"fair_envs.reproduction needs {_library}; install it with: pip install 'fair-envs[baselines]'"

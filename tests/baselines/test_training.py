@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pickle
 import random
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from fair_envs.baselines.runs import Run
 from fair_envs.baselines.training import Training, load, make_env, make_model, train
 from tests.baselines.interruptions import Interrupt, Stop
 from tests.baselines.small import HARVEST, policy_weights, weights
-from tests.helpers import CLOCK, LITTLE
+from tests.helpers import CLOCK, LITTLE, plain
 
 ROLLOUT = 5 * 4 * 8  # agent steps: 5 steps of 4 lanes of 8 agents; episodes have 12 steps
 
@@ -246,10 +247,24 @@ def test_bad_parameters_of_the_environment_leave_nothing_behind(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_bar_tells_agent_steps_and_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bar_tells_agent_steps_and_the_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
+    monkeypatch.setenv("COLUMNS", "100")
     train(config(), progress=True)
-    shown = capsys.readouterr().err
-    assert "ppo: 100%" in shown and "960/960" in shown and "agent steps/s" in shown and "<" in shown
+    shown = plain(capsys.readouterr().err)
+    assert "ppo" in shown and "960/960 agent steps" in shown and "0:00:0" in shown
+
+
+def test_no_bar_stays_behind_where_a_training_is_stopped() -> None:
+    def stop(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        train(config(), progress=True, callback=stop)
+    assert threading.active_count() == before
 
 
 # ------------------------------------------------------------------------------------------------ the settings
