@@ -131,10 +131,18 @@ class _Kernel(CPUDispatcher):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super().compile(sig)
+            compiled = super().compile(sig)
         finally:
             if collecting:
                 gc.enable()
+        self._set_environments()
+        return compiled
+
+    def _set_environments(self) -> None:
+        """Give the rules in the machine code what they print and raise with, for which parts have no address."""
+        for result in self.overloads.values():
+            for environment in result._find_referenced_environments():
+                result.library.codegen.set_env(environment.env_name, environment)
 
 
 def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

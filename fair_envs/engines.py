@@ -29,7 +29,7 @@ from fair_envs.cells import Job, is_done, run_cell
 from fair_envs.files import appearing
 from fair_envs.imports import Permissions, permissions, permit
 from fair_envs.progress import progress_bar
-from fair_envs.stopping import SIGNALS, disregard, stoppable
+from fair_envs.stopping import SIGNALS, disregard, raise_pending, stoppable
 
 EngineName = Literal["processes", "ray"]
 
@@ -437,6 +437,7 @@ def run_cells(
                 failures.append(f"{cell.key}: {error}")
             advanced()
             each()
+            raise_pending()
     if failures:
         raise FailedCellsError(
             f"{len(failures)} of {len(by_key)} cells failed; run again for these:\n" + "\n".join(failures)

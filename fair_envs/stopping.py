@@ -28,23 +28,26 @@ def disregard(number: int, frame: Any) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `StoppedError`, a KeyboardInterrupt, when SIGTERM or SIGHUP arrives; more of them do not stop its handling.
+    """Raise `StoppedError`, a KeyboardInterrupt, when SIGTERM or SIGHUP arrives.
 
-    A cluster sends SIGTERM before it kills a job, a closed terminal SIGHUP. A signal that is ignored (``nohup``) or has
-    a handler already stays as it is, and nothing changes outside the main thread. Ctrl-C does what it always does, but
-    for `undisturbed`.
+    A cluster sends SIGTERM before it kills a job, a closed terminal SIGHUP. More of them do not interrupt the
+    ``except`` and ``finally`` blocks that the error passes. A signal that is ignored (``nohup``) or has a handler
+    already stays as it is, and nothing changes outside the main thread. Ctrl-C does what it always does, but for
+    `undisturbed`.
     """
     usual = {number: signal.SIG_DFL for number in SIGNALS} | {signal.SIGINT: signal.default_int_handler}
     ours = {number: kept for number, kept in usual.items() if _here() and signal.getsignal(number) is kept}
-    for number in ours:
-        signal.signal(number, _stop)
+    if ours:
+        _forget()
     try:
+        for number in ours:
+            signal.signal(number, _stop)
         yield
     finally:
         for number, kept in ours.items():
             signal.signal(number, kept)
         if ours:
-            _came.clear()
+            _forget()
 
 
 @contextmanager
@@ -66,9 +69,17 @@ def undisturbed() -> Iterator[None]:
         _raise()
 
 
+def raise_pending() -> None:
+    """Raise again a signal whose exception was dropped, between two parts of long work."""
+    if _here():
+        _raise()
+
+
 _undisturbed: list[bool] = []
 _came: list[int] = []
 """Signals of which no exception has ended what is stoppable."""
+_raised: list[StoppedError] = []
+"""The exceptions that were raised for them."""
 
 
 def _stop(number: int, frame: Any) -> None:
@@ -82,19 +93,29 @@ def _raise() -> None:
     """Raise what came, unless that has to wait, or cleaning up and writing the last state would be broken off."""
     if _undisturbed or not _came:
         return
-    if _came[0] == signal.SIGINT:
-        _came.clear()
+    interrupted = signal.SIGINT in _came
+    _came[:] = [number for number in _came if number != signal.SIGINT]
+    if _came and not _is_handled():
+        _raised.append(StoppedError(_came[0]))
+        raise _raised[-1]
+    if interrupted:
         raise KeyboardInterrupt
-    if not _is_handled():
-        raise StoppedError(_came[0])
 
 
 def _is_handled() -> bool:
-    """Return whether a `StoppedError` is being handled further up."""
-    error = sys.exc_info()[1]
-    while error is not None and not isinstance(error, StoppedError):
+    """Return whether an exception for a signal of this `stoppable` is being handled further up."""
+    error, seen = sys.exc_info()[1], set()
+    while error is not None and id(error) not in seen:
+        if any(error is own for own in _raised):
+            return True
+        seen.add(id(error))
         error = error.__context__
-    return error is not None
+    return False
+
+
+def _forget() -> None:
+    _came.clear()
+    _raised.clear()
 
 
 def _here() -> bool:

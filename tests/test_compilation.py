@@ -235,6 +235,40 @@ print(*(play(faster(factor)()) for factor in map(int, sys.argv[1:])))
     assert run("import programs", "7", "5") == "14 10"
 
 
+SAYS = """
+import sys
+import numpy as np
+from fair_envs.compilation import kernel, rule
+
+@rule
+def says(x):
+    print("x is", x)
+    if x > 1.0:
+        raise ValueError("x must be small", x)
+    return x
+
+@kernel
+def loop(numbers):
+    total = 0.0
+    for k in range(numbers.shape[0]):
+        total += says(numbers[k])
+    return total
+
+loop(np.array([0.5]))
+try:
+    loop(np.array([2.5]))
+except ValueError as error:
+    print(error.args)
+sys.stdout.flush()
+"""
+
+
+def test_a_rule_can_print_and_raise_numbers_when_it_is_compiled_and_when_it_is_loaded(world: Path, run: Run) -> None:
+    (world / "says.py").write_text(SAYS)
+    for _ in range(2):
+        assert run("import says\n").splitlines() == ["x is 0.5", "x is 2.5", "('x must be small', 2.5)"]
+
+
 def test_rules_without_a_file_work(run: Run) -> None:
     """As in a notebook."""
     program = PLAY + "class Here(Walk):\n    pass\nprint(play(Here()))"

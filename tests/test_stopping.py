@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fair_envs.stopping import SIGNALS, StoppedError, stoppable, undisturbed
+from fair_envs.stopping import SIGNALS, StoppedError, raise_pending, stoppable, undisturbed
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +87,11 @@ def test_a_signal_whose_exception_was_dropped_is_raised_again() -> None:
             pass
         pytest.fail("it went on")
     with pytest.raises(StoppedError, match="SIGTERM"), stoppable():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        raise_pending()
+        pytest.fail("it went on")
+    with pytest.raises(StoppedError, match="SIGTERM"), stoppable():
         for number in SIGNALS:
             with suppress(KeyboardInterrupt):
                 signal.raise_signal(number)
@@ -106,3 +111,20 @@ def test_nothing_is_raised_again_while_a_signal_is_handled() -> None:
                     signal.raise_signal(signal.SIGTERM)
             with undisturbed():
                 signal.raise_signal(signal.SIGHUP)
+
+
+def test_work_that_is_begun_while_an_earlier_signal_is_handled_can_be_stopped() -> None:
+    try:
+        with stoppable():
+            signal.raise_signal(signal.SIGTERM)
+    except StoppedError as first:
+        with pytest.raises(StoppedError) as second, stoppable():
+            signal.raise_signal(signal.SIGTERM)
+            pytest.fail("it went on")
+        assert second.value is not first
+
+
+def test_ctrl_c_does_not_hide_a_signal_that_came_with_it() -> None:
+    with pytest.raises(StoppedError, match="SIGTERM"), stoppable(), undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
