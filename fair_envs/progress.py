@@ -17,7 +17,7 @@ class Advance(Protocol):
 
 @contextmanager
 def progress_bar(what: str, *, total: int, done: int = 0, unit: str = "", shown: bool = True) -> Iterator[Advance]:
-    """Show how much is done and the time left, if standard error is a terminal or a notebook; yield what moves it on.
+    """Show how much is done and the time left, in a file only the last state, and yield what moves the bar on.
 
     Args:
         what: Is being done.
@@ -34,7 +34,7 @@ def progress_bar(what: str, *, total: int, done: int = 0, unit: str = "", shown:
 
     count = TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}")
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total, completed=done, unit=unit)
         waiting, shown_at = 0, 0.0
 
