@@ -140,7 +140,8 @@ class _Kernel(CPUDispatcher):
 
     def _set_environments(self) -> None:
         """Give the rules in the machine code what they print and raise with, for which parts have no address."""
-        for result in self.overloads.values():
+        overloads: Any = self.overloads
+        for result in overloads.values():
             for environment in result._find_referenced_environments():
                 result.library.codegen.set_env(environment.env_name, environment)
 
