@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pursuit import Greedy, Learned, Planner, ShuffledRoles, Team, greedy_directions
     from fair_envs.baselines.pursuit_evaluation import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
     from fair_envs.baselines.regularised import APPO, FPPO, Regularised
-    from fair_envs.baselines.rollouts import Agent, collect
+    from fair_envs.baselines.rollouts import collect
     from fair_envs.baselines.single import SingleTraining, train_single
     from fair_envs.baselines.studies import STUDIES, Study
     from fair_envs.baselines.team_training import TeamTraining, load_team, team_settings, train_team
@@ -47,7 +47,6 @@ __all__ = [
     "PCN",
     "PPO",
     "STUDIES",
-    "Agent",
     "Counterfactual",
     "CoverageSet",
     "FairE",
@@ -115,7 +114,7 @@ _MODULES = {
     "pursuit": ("Greedy", "Learned", "Planner", "ShuffledRoles", "Team", "greedy_directions"),
     "pursuit_evaluation": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
     "regularised": ("APPO", "FPPO", "Regularised"),
-    "rollouts": ("Agent", "collect"),
+    "rollouts": ("collect",),
     "single": ("SingleTraining", "train_single"),
     "studies": ("STUDIES", "Study"),
     "team_training": ("TeamTraining", "load_team", "team_settings", "train_team"),

@@ -1,9 +1,8 @@
-"""Agents for FairAttention that are written down, and its massager.
+"""Scripted policies for FairAttention, and its massager.
 
-The agents give the probabilities of each unit's location, shape (B, units, locations), and play with
-`rollouts.collect`. Those that know the true rates ask ``env.unwrapped.oracle()``: they are bounds, no policies that
-anybody could use. The others see what the observation tells. After ml-fairness-gym (D'Amour et al., 2020), whose greedy
-agent is that of Elzayn et al. (2019).
+They give the probabilities of each unit's location, shape (B, units, locations). Those that use the true rates are
+bounds, no policies that anybody could use. The others see what the observation shows. After ml-fairness-gym (D'Amour et
+al., 2020), whose greedy agent is that of Elzayn et al. (2019).
 """
 
 import math
@@ -17,9 +16,9 @@ from scipy.special import gammaln, pdtrc
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.massaging import DIGITS, PolicyOutput
-from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
+from fair_envs.evaluation import DecisionMaker, World
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import NonNegativeInt, UnitInterval, checked
 
@@ -30,22 +29,22 @@ ALPHA_STEP = 0.05  # by which the constraint gives way where nothing meets it
 SMALLEST_SHARE = 0.005  # of the softmax that is left to a location; the published code's
 
 
-class Allocator(Agent):
+class Allocator(DecisionMaker):
     """Sends units to locations.
 
     Args:
-        env: B lanes of FairAttention whose units choose locations.
+        env: FairAttention whose units choose locations, of any interface, or its rules.
 
     Raises:
         ValueError: Another environment, or logits.
     """
 
-    def __init__(self, env: VectorEnv) -> None:
-        rules = getattr(getattr(getattr(env, "unwrapped", None), "lanes", None), "rules", None)
+    def __init__(self, env: Any) -> None:
+        lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+        rules = env if isinstance(env, Attention) else getattr(lanes, "rules", None)
         if not isinstance(rules, Attention) or rules.params.action != "units":
             raise ValueError(f"env must be FairAttention with action='units', got {env}")
-        self.env, self.params = env, rules.params
-        self.lanes, self.units, self.locations = env.num_envs, rules.params.units, rules.params.locations
+        self.params, self.units, self.locations = rules.params, rules.params.units, rules.params.locations
 
     def of_shares(self, weights: Floats) -> Floats:
         """Return that each unit is sent in proportion to weights of shape (B, K); equally if all are 0."""
@@ -65,17 +64,17 @@ class Allocator(Agent):
 class Uniform(Allocator):
     """Sends each unit anywhere, all locations equally often."""
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities."""
-        return self.of_shares(np.zeros((self.lanes, self.locations)))
+        return self.of_shares(np.zeros((len(observation), self.locations)))
 
 
 class RoundRobin(Allocator):
     """Sends the same number of units everywhere; what is left over goes round."""
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the turn of the step."""
-        time = self.env.unwrapped.lanes.records["time"][:, np.newaxis]
+        time = self.lanes.records["time"][:, np.newaxis]
         over = self.units % self.locations
         turn = (time * over + np.arange(over)) % self.locations  # (B, over)
         extra = (turn[:, :, np.newaxis] == np.arange(self.locations)).sum(axis=1)
@@ -85,9 +84,9 @@ class RoundRobin(Allocator):
 class Proportional(Allocator):
     """Sends each unit in proportion to the true rates, which it is told."""
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the rates' shares."""
-        return self.of_shares(self.env.unwrapped.oracle()["rate"])
+        return self.of_shares(self.oracle()["rate"])
 
 
 class Greedy(Allocator):
@@ -96,10 +95,10 @@ class Greedy(Allocator):
     It discovers the most in this step; what becomes of the rates does not count.
     """
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the best allocation for certain."""
-        rates = self.env.unwrapped.oracle()["rate"] * self.params.discoverable_weight
-        none = np.zeros((self.lanes, self.locations), np.int64)
+        rates = self.oracle()["rate"] * self.params.discoverable_weight
+        none = np.zeros(rates.shape, np.int64)
         return self.of_counts(added_greedily(rates, none, np.full_like(none, self.units), self.units))
 
 
@@ -153,16 +152,20 @@ class Believer(Allocator):
         beliefs: Shape (B, K).
     """
 
-    def __init__(self, env: VectorEnv, *, seed: int = 0) -> None:
+    def __init__(self, env: Any, *, seed: int = 0) -> None:
         super().__init__(env)
-        self.beliefs: Floats = np.zeros((self.lanes, self.locations))
         self.chance = np.random.default_rng(seed)
 
-    def begin(self, lanes: Ints, episodes: Ints) -> None:
-        """Forget the rates of these lanes."""
-        self.beliefs[lanes] = 0
+    def start(self, world: World) -> None:
+        """Make room for each lane's beliefs."""
+        super().start(world)
+        self.beliefs: Floats = np.zeros((world.count, self.locations))
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def begin(self, mask: Flags, episodes: Ints) -> None:
+        """Forget the rates of these lanes."""
+        self.beliefs[mask] = 0
+
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Learn from the last step, then decide."""
         self.learn(self.told(observation))
         return self.decided()
@@ -170,9 +173,9 @@ class Believer(Allocator):
     def told(self, observation: NDArray[Any]) -> Told:
         """Return what the newest row of the observation says."""
         columns, params = columns_of(self.params), self.params
-        newest = observation.reshape(self.lanes, params.history, len(columns), self.locations)[:, -1]
+        newest = observation.reshape(len(observation), params.history, len(columns), self.locations)[:, -1]
         shown = {name: newest[:, k].astype(np.float64) for k, name in enumerate(columns)}
-        nothing, records = np.zeros_like(self.beliefs), self.env.unwrapped.lanes.records
+        nothing, records = np.zeros_like(self.beliefs), self.lanes.records
         return Told(
             seen=self._counted(shown["discovered"]),
             sent=np.rint(shown["units"] * (1 if params.observation == "authors" else self.units)).astype(np.int64),
@@ -206,15 +209,14 @@ class NaiveMatching(Believer):
         seed: Of the agent's own luck.
     """
 
-    def __init__(self, env: VectorEnv, *, decay: float = 0.01, prior: int = 0, seed: int = 0) -> None:
+    def __init__(self, env: Any, *, decay: float = 0.01, prior: int = 0, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
         self.decay = checked("decay", decay, UnitInterval)
         self.prior = checked("prior", prior, NonNegativeInt)
-        self.beliefs[:] = self.prior
 
-    def begin(self, lanes: Ints, episodes: Ints) -> None:
+    def begin(self, mask: Flags, episodes: Ints) -> None:
         """Go back to the prior in these lanes."""
-        self.beliefs[lanes] = self.prior
+        self.beliefs[mask] = self.prior
 
     def learn(self, told: Told) -> None:
         """Forget some, and count what was seen and reported."""
@@ -238,7 +240,7 @@ class Matching(Believer):
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Any,
         *,
         interval: int = 10,
         burn_in: int = 25,
@@ -252,17 +254,21 @@ class Matching(Believer):
         if window is not None:
             check_count("window", window)
         self.interval, self.burn_in, self.epsilon = interval, burn_in, checked("epsilon", epsilon, UnitInterval)
-        kept = min(window or self.params.horizon, self.params.horizon)
-        self._seen, self._sent = (np.zeros((kept, self.lanes, self.locations), np.int64) for _ in range(2))
+        self._kept = min(window or self.params.horizon, self.params.horizon)
 
-    def begin(self, lanes: Ints, episodes: Ints) -> None:
+    def start(self, world: World) -> None:
+        """Make room for what each lane sees."""
+        super().start(world)
+        self._seen, self._sent = (np.zeros((self._kept, world.count, self.locations), np.int64) for _ in range(2))
+
+    def begin(self, mask: Flags, episodes: Ints) -> None:
         """Forget what these lanes have seen."""
-        super().begin(lanes, episodes)
-        self._seen[:, lanes] = self._sent[:, lanes] = 0
+        super().begin(mask, episodes)
+        self._seen[:, mask] = self._sent[:, mask] = 0
 
     def learn(self, told: Told) -> None:
         """Note the step; at every so many steps, estimate the rates anew."""
-        time = self.env.unwrapped.lanes.records["time"]
+        time = self.lanes.records["time"]
         known = np.flatnonzero(told.known)
         place = (time[known] - 1) % len(self._seen)
         self._seen[place, known], self._sent[place, known] = told.seen[known], told.sent[known]
@@ -273,7 +279,7 @@ class Matching(Believer):
 
     def decided(self) -> Floats:
         """Return the estimates' shares; equal ones in the lanes whose coin says so."""
-        anywhere = self.chance.random((self.lanes, 1, 1)) < self.epsilon
+        anywhere = self.chance.random((len(self.beliefs), 1, 1)) < self.epsilon
         return np.where(anywhere, 1.0 / self.locations, self.planned())
 
     def planned(self) -> Floats:
@@ -298,7 +304,7 @@ class FairGreedy(Matching):
         Elzayn et al., "Fair algorithms for learning in allocation problems", FAT* 2019.
     """
 
-    def __init__(self, env: VectorEnv, *, alpha: float = 1.0, **settings: Any) -> None:
+    def __init__(self, env: Any, *, alpha: float = 1.0, **settings: Any) -> None:
         super().__init__(env, **settings)
         self.alpha = checked("alpha", alpha, UnitInterval)
         self._believed: Floats | None = None  # what the plan is made for

@@ -1,21 +1,25 @@
-"""Juries that are written down instead of learnt, for FairCollege: fixed, naive and robust, after ml-fairness-gym.
+"""Scripted juries for FairCollege: fixed, naive and robust, after ml-fairness-gym.
 
 They see what a jury is told (`info`), no hidden truth; the robust one also knows what points cost. Each lane of a batch
 has a jury of its own.
 """
 
+import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.rollouts import VectorEnv
+from fair_envs.aliases import Columns, Floats, Ints
 from fair_envs.core import check_count
+from fair_envs.envs.college.rules import College
+from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, World, rollout
 from fair_envs.metrics import burden, social_burden, stratified_accuracy
 from fair_envs.parameters import UnitInterval, checked
+from fair_envs.wrappers.twin import rules_of
 
 BURN_IN = 10  # rounds; of the published experiment
 
@@ -57,11 +61,11 @@ def best_threshold(scores: ArrayLike, qualified: ArrayLike, *, worth: Worth = BY
     return float(own[np.argmax(np.where(lowest_of_its_score, total, -np.inf))])
 
 
-class Jury:
+class Jury(Policy):
     """Publishes a threshold in each of B lanes: always the same; subclasses learn.
 
     Args:
-        env: B lanes of FairCollege.
+        env: FairCollege, of any interface, or its rules.
         threshold: What is published at first.
         epsilon: Chance to be admitted whatever the score, where it is part of the action.
         decay: What this chance is multiplied by after each round; the published code's is ``0.02 ** (1 / 20)``.
@@ -74,16 +78,20 @@ class Jury:
         ValueError: Another environment, a number out of range, or a chance that cannot be published.
     """
 
-    def __init__(self, env: VectorEnv, threshold: float = 0.5, *, epsilon: float = 0.0, decay: float = 1.0) -> None:
-        rules = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
-        if getattr(rules, "name", None) != "college":
+    def __init__(self, env: Any, threshold: float = 0.5, *, epsilon: float = 0.0, decay: float = 1.0) -> None:
+        rules = rules_of(env)
+        if not isinstance(rules, College):
             raise ValueError(f"env must be FairCollege, got {env}")
-        self.params: Any = env.unwrapped.params
-        self.thresholds: Floats = np.full(env.num_envs, checked("threshold", threshold, UnitInterval))
+        self.params: Any = rules.params
+        self._threshold = checked("threshold", threshold, UnitInterval)
         self._first, self._decay = checked("epsilon", epsilon, UnitInterval), checked("decay", decay, UnitInterval)
         if self._first and self.params.action != "threshold_epsilon":
             raise ValueError(f"epsilon must be 0 where it is not part of the action, got {epsilon}")
-        self._space = env.single_action_space
+        self._space = rules.action_space(rules.params)
+
+    def start(self, world: World) -> None:
+        """Publish the first thresholds."""
+        self.thresholds: Floats = np.full(world.count, self._threshold)
         self.rounds = 0
 
     @property
@@ -93,8 +101,11 @@ class Jury:
             return float(self.params.epsilon)
         return float(self._first * self._decay**self.rounds)
 
-    def act(self) -> NDArray[Any]:
-        """Return the actions, shape (B, 1), (B, 2), or (B,) where thresholds are chosen from levels."""
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
+        """Return the actions, shape (B, 1, 1), (B, 1, 2), or (B, 1) where thresholds are chosen from levels."""
+        return self._published()[:, np.newaxis]
+
+    def _published(self) -> NDArray[Any]:
         if isinstance(self._space, gym.spaces.Discrete):
             return np.asarray(np.rint(self.thresholds * (self._space.n - 1)), np.int64)
         if self.params.action == "threshold":
@@ -102,8 +113,12 @@ class Jury:
         numbers = np.stack([self.thresholds, np.full_like(self.thresholds, self.epsilon)], axis=1)
         return numbers.astype(np.float32)
 
-    def learn(self, info: dict[str, Any]) -> None:
-        """Take note of a round."""
+    def observe_step(self, step: Transition) -> None:
+        """Learn from a round."""
+        self.learn(step.columns)
+
+    def learn(self, info: Columns) -> None:
+        """Learn from what a round's `info` reports."""
         self.rounds += 1
 
 
@@ -114,7 +129,7 @@ class NaiveJury(Jury):
     less can then best afford what it publishes.
 
     Args:
-        env: B lanes of FairCollege.
+        env: FairCollege, of any interface, or its rules.
         burn_in: Rounds before it publishes what it has learnt.
         retrain: Whether it goes on learning from what is presented afterwards, which is raised: the published
             ``continuous`` jury. Of those whom it rejects it learns nothing if feedback is on the admitted.
@@ -124,7 +139,7 @@ class NaiveJury(Jury):
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Any,
         *,
         burn_in: int = BURN_IN,
         retrain: bool = False,
@@ -135,10 +150,14 @@ class NaiveJury(Jury):
         check_count("burn_in", burn_in)
         self.burn_in, self.retrain = burn_in, retrain
         self._worth = Worth(*(getattr(self.params, name) for name in Worth._fields))
+
+    def start(self, world: World) -> None:
+        """Forget what was presented."""
+        super().start(world)
         self._scores: list[Floats] = []
         self._feedback: list[Ints] = []
 
-    def learn(self, info: dict[str, Any]) -> None:
+    def learn(self, info: Columns) -> None:
         """Take note of a round, and choose the next thresholds if it is time to."""
         if self.rounds < self.burn_in or self.retrain:
             self._scores.append(self.expected(info))
@@ -147,7 +166,7 @@ class NaiveJury(Jury):
         if self.rounds == self.burn_in or (self.retrain and self.rounds > self.burn_in):
             self._choose()
 
-    def expected(self, info: dict[str, Any]) -> Floats:
+    def expected(self, info: Columns) -> Floats:
         """Return the scores with which the people of a round are expected to come, shape (B, M)."""
         return np.array(info["fair_features"][..., 0], np.float64)
 
@@ -165,7 +184,7 @@ class RobustJury(NaiveJury):
     It knows costs, subsidy and limits. What it gains in accuracy the qualified pay for (Milli et al., 2019).
 
     Args:
-        env: B lanes of FairCollege.
+        env: FairCollege, of any interface, or its rules.
         burn_in: Rounds at threshold 0 before it publishes what it has learnt.
         epsilon: See `Jury`.
         decay: See `Jury`.
@@ -174,12 +193,12 @@ class RobustJury(NaiveJury):
         Hardt, Megiddo, Papadimitriou and Wootters, "Strategic classification", ITCS 2016, algorithm 1.
     """
 
-    def __init__(self, env: VectorEnv, *, burn_in: int = BURN_IN, epsilon: float = 0.0, decay: float = 1.0) -> None:
+    def __init__(self, env: Any, *, burn_in: int = BURN_IN, epsilon: float = 0.0, decay: float = 1.0) -> None:
         super().__init__(env, burn_in=burn_in, epsilon=epsilon, decay=decay)
         shared = self.params.subsidy_beta if self.params.subsidy else 1.0
         self._costs = np.array([self.params.advantaged_cost, shared * self.params.disadvantaged_cost])
 
-    def expected(self, info: dict[str, Any]) -> Floats:
+    def expected(self, info: Columns) -> Floats:
         """Return the scores raised by as much as the admission is worth, at most to 1, shape (B, M)."""
         if not self.params.manipulation:
             return super().expected(info)
@@ -240,20 +259,19 @@ def admissions(env: VectorEnv, jury: Jury, *, rounds: int, seed: int = 0) -> Adm
     check_count("rounds", rounds)
     if rounds > jury.params.horizon:
         raise ValueError(f"rounds must be at most the horizon, {jury.params.horizon}, got {rounds}")
-    env.reset(seed=seed)
+    world = VectorWorld(env, seed=seed)
     told: dict[str, list[NDArray[Any]]] = {name: [] for name in Admissions.__dataclass_fields__}
-    for _ in range(rounds):
-        hidden = env.unwrapped.oracle()
-        _, reward, _, _, info = env.step(jury.act())
-        jury.learn(info)
-        thresholds = np.array(env.unwrapped.lanes.records["threshold"])
+    hidden = env.unwrapped.oracle()
+    for step in islice(rollout(world, jury, episodes=math.inf), rounds):
+        info, thresholds = step.columns, np.array(env.unwrapped.lanes.records["threshold"])
         told["thresholds"].append(thresholds)
-        told["rewards"].append(np.array(reward))
+        told["rewards"].append(step.reward[:, 0])
         told["groups"].append(info["fair_group"])
         told["admitted"].append(info["fair_action"])
         told["qualified"].append(hidden["feedback"])
         told["burdens"].append(burden(hidden["score"], thresholds[:, np.newaxis], hidden["cost"]))
         told["outcomes"].append(info["fair_outcome"])
+        hidden = env.unwrapped.oracle()
     return Admissions(**{name: np.array(columns) for name, columns in told.items()})
 
 

@@ -15,8 +15,9 @@ from rich.table import Table
 
 from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.pcn import PCN, Command, Commanded
-from fair_envs.baselines.rollouts import VectorEnv, collect
+from fair_envs.baselines.rollouts import collect
 from fair_envs.core import check_count
+from fair_envs.evaluation import VectorEnv
 from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.metrics.pareto import (
     cardinality,

@@ -36,11 +36,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.aliases import Floats
 from fair_envs.baselines.ppo import lanes_of, source_of
-from fair_envs.baselines.pursuit import Team
 from fair_envs.baselines.team_networks import Sets, Stack, stack, unit
-from fair_envs.core import Lanes, Rules
+from fair_envs.core import Rules, draws
 from fair_envs.envs.pursuit.rules import Pursuit, parts_of
-from fair_envs.faces.sb3 import LanesVecEnv
+from fair_envs.evaluation import Policy
 from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
 
 REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
@@ -363,7 +362,7 @@ class DDPG(OffPolicyAlgorithm):
         policy_delay: int = 1,
         target_policy_noise: float = 0.0,
         target_noise_clip: float = 0.5,
-        guide: Team | None = None,
+        guide: Policy | None = None,
         exploration_fraction: float = 0.12,
         exploration_initial_eps: float = 0.95,
         exploration_final_eps: float = 0.05,
@@ -419,8 +418,8 @@ class DDPG(OffPolicyAlgorithm):
             ),
             theta=checked("noise_theta", noise_theta, UnitInterval),
         )
-        if guide is not None and not isinstance(guide, Team):
-            raise ValueError(f"guide must be a Team such as Greedy(), or None, got {guide!r}")
+        if guide is not None and not isinstance(guide, Policy):
+            raise ValueError(f"guide must be a Policy such as Greedy(), or None, got {guide!r}")
         if reserved := set(policy_kwargs or {}) & set(OURS):
             raise ValueError(f"policy_kwargs must leave {', '.join(sorted(reserved))} to the learner's own arguments")
         self.guide = guide
@@ -492,10 +491,11 @@ class DDPG(OffPolicyAlgorithm):
         if sigma:
             actions = self.policy.allowed(th.as_tensor(actions + noise)).numpy()
         if self.guide is not None:
-            lanes = cast(LanesVecEnv, lanes_of(cast(VecEnv, self.env))).lanes
+            source: Any = lanes_of(cast(VecEnv, self.env))
+            lanes = source.lanes
             seen = cast(NDArray[Any], self._last_obs).reshape(lanes.count, lanes.agents, -1)
             guided = np.random.random(n_envs) < eps
-            shown = self.guide(cast(Lanes, lanes), seen).reshape(actions.shape)
+            shown = self.guide.act(seen, draws(lanes)).reshape(actions.shape)
             actions = np.where(guided[:, np.newaxis], shown, actions)
         actions = actions.astype(np.float32)
         return actions, actions
@@ -508,6 +508,8 @@ class DDPG(OffPolicyAlgorithm):
         """Begin to learn; what was played before is another episode if the environment is reset now."""
         if reset_num_timesteps or self._last_obs is None:
             cast(TeamReplay, self.replay_buffer).cut()
+        if self.guide is not None:
+            self.guide.start(cast(Any, lanes_of(cast(VecEnv, self.env))))
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args)
 
     def learn(

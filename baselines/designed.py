@@ -1,45 +1,48 @@
-"""Agents that are written down instead of learnt, to compare learnt ones with; they play with `rollouts.collect`.
+"""Scripted policies for environments with one decision-maker and two decisions, to compare learned ones with.
 
-They are for environments with one decision-maker and two decisions. Those that know the correct decision or the score
-ask ``env.unwrapped.oracle()``: they are bounds, no policies that anybody could use.
+Those that use the ground truth or a hidden score are bounds, no policies that anybody could use.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats
-from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
-from fair_envs.core import check_count
+from fair_envs.baselines.rollouts import Random
+from fair_envs.core import Rules, check_count
+from fair_envs.evaluation import DecisionMaker, VectorEnv, VectorWorld, rollout
 from fair_envs.parameters import UnitInterval, checked
+from fair_envs.wrappers.twin import rules_of
 
 RIDGE = 1e-3  # of the logistic regression, on standardised columns; keeps separable data finite
 
 
-class Decider(Agent):
+class Decider(DecisionMaker):
     """Decides for or against a person for certain; subclasses say for whom.
 
     Args:
-        env: B lanes with one person in each and two decisions.
+        env: The environment, of any interface, or its rules: one person a step, and two decisions.
 
     Raises:
         ValueError: The environment has others.
     """
 
-    def __init__(self, env: VectorEnv) -> None:
-        spec = getattr(env.unwrapped, "fair_spec", None)
-        if spec is None or not spec.one_person or spec.actions != 2:
+    def __init__(self, env: Any) -> None:
+        self.rules = rules_of(env)
+        self.spec = self.rules.spec
+        if self.rules.multi_agent or not self.spec.one_person or self.spec.actions != 2:
             raise ValueError(f"env must decide on one person in each step, with two decisions, got {env}")
-        self.env, self.spec = env, spec
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return in which lanes the favourable decision is taken, shape (B,)."""
         raise NotImplementedError
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return probabilities 0 and 1, shape (B, 2)."""
         favourable = self.spec.favourable_action
         action = np.where(self.chosen(observation), favourable, 1 - favourable)
@@ -52,7 +55,7 @@ class Always(Decider):
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return True."""
-        return np.ones(self.env.num_envs, bool)
+        return np.ones(len(observation), bool)
 
 
 class Never(Decider):
@@ -60,25 +63,25 @@ class Never(Decider):
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return False."""
-        return np.zeros(self.env.num_envs, bool)
+        return np.zeros(len(observation), bool)
 
 
 class Correct(Decider):
-    """Takes the correct decision, which it is told.
+    """Takes the decision that the ground truth says is correct.
 
     It need not earn the most: what a decision leads to later does not count.
 
     Raises:
-        ValueError: The environment does not know the correct decision.
+        ValueError: The environment has no ground truth.
     """
 
-    def __init__(self, env: VectorEnv) -> None:
+    def __init__(self, env: Any) -> None:
         super().__init__(env)
-        _check_oracle(env, "feedback")
+        _check_oracle(self.rules, "feedback")
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return where the favourable decision is correct."""
-        found: Flags = self.env.unwrapped.oracle()["feedback"][:, 0] == self.spec.favourable_action
+        found: Flags = self.oracle()["feedback"][:, 0] == self.spec.favourable_action
         return found
 
 
@@ -86,27 +89,26 @@ class Threshold(Decider):
     """Takes the favourable decision about those whose hidden score reaches a threshold.
 
     Args:
-        env: The environment.
+        env: The environment, of any interface, or its rules.
         threshold: In units of the score.
-        score: Its name in ``env.unwrapped.oracle()``.
+        score: Its name in `Rules.oracle`.
 
     Raises:
         ValueError: The environment has no such score.
     """
 
-    def __init__(self, env: VectorEnv, threshold: float, *, score: str = "score") -> None:
+    def __init__(self, env: Any, threshold: float, *, score: str = "score") -> None:
         super().__init__(env)
-        _check_oracle(env, score)
+        _check_oracle(self.rules, score)
         self.threshold, self.score = checked("threshold", threshold, float), score
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return whose score is high enough."""
-        found: Flags = self.env.unwrapped.oracle()[self.score][:, 0] >= self.threshold
+        found: Flags = self.oracle()[self.score][:, 0] >= self.threshold
         return found
 
 
-def _check_oracle(env: VectorEnv, name: str) -> None:
-    rules = env.unwrapped.lanes.rules
+def _check_oracle(rules: Rules, name: str) -> None:
     known = rules.oracle(np.zeros(1, rules.dtype).view(np.recarray))
     if name not in known:
         raise ValueError(f"env must know {name!r} of those to be decided on, it knows {', '.join(known) or 'nothing'}")
@@ -140,19 +142,14 @@ def gather(env: VectorEnv, *, steps: int = 1000, seed: int = 0) -> Past:
         ValueError: No feedback came at once.
     """
     check_count("steps", steps)
-    chance, favourable = np.random.default_rng(seed), env.unwrapped.fair_spec.favourable_action
-    report = getattr(env.unwrapped, "report_action_probs", None)
-    uniform = Random(env)
-    observation, _ = env.reset(seed=seed)
+    favourable = env.unwrapped.fair_spec.favourable_action
+    world = VectorWorld(env, seed=seed, random=np.random.default_rng(seed))
     seen, correct = [], []
-    for _ in range(steps):
-        if report is not None:
-            report(uniform(observation))
-        following, *_, info = env.step(chance.integers(2, size=env.num_envs))
-        known = (info["fair_decided"] == 1) & (info["fair_feedback"] >= 0)
-        seen.append(observation[known])
-        correct.append(info["fair_feedback"][known] == favourable)
-        observation = following
+    for step in islice(rollout(world, Random(env), episodes=math.inf), steps):
+        feedback = step.columns["fair_feedback"]
+        known = step.active & (feedback >= 0)
+        seen.append(step.observation[known, 0])
+        correct.append(feedback[known] == favourable)
     past = Past(observations=np.concatenate(seen).astype(np.float64), favourable=np.concatenate(correct))
     if not len(past.favourable):
         raise ValueError("env must tell the correct decision at once (feedback 'full' or 'accepted'), none was told")
@@ -218,9 +215,9 @@ class EqualOpportunity(Decider):
         Hardt, Price and Srebro, "Equality of opportunity in supervised learning", NeurIPS 2016.
     """
 
-    def __init__(self, env: VectorEnv, past: Past, *, group: str | None = None, share: float | None = None) -> None:
+    def __init__(self, env: Any, past: Past, *, group: str | None = None, share: float | None = None) -> None:
         super().__init__(env)
-        self.column = column_of(env, group)
+        self.column = column_of(self.rules, group)
         self._model = Logistic(past.observations, past.favourable)
         score, values = self.score(past.observations), past.observations[:, self.column]
         correct = score[past.favourable]
@@ -241,17 +238,14 @@ class EqualOpportunity(Decider):
         return self.score(observation) >= limits
 
 
-def column_of(env: VectorEnv, name: str | None) -> int:
+def column_of(rules: Rules, name: str | None) -> int:
     """Return the place of the entry of that name in an observation; None: of that which tells the group.
 
     Raises:
         ValueError: There is none.
     """
-    rules = env.unwrapped.lanes.rules
     names = rules.observed_features(rules.params)
-    wanted = (
-        [*env.unwrapped.fair_spec.sensitive, *env.unwrapped.fair_spec.sensitive_features] if name is None else [name]
-    )
+    wanted = [*rules.spec.sensitive, *rules.spec.sensitive_features] if name is None else [name]
     for candidate in wanted:
         if candidate in names:
             return int(names.index(candidate))

@@ -1,4 +1,4 @@
-"""Agents of FairEpidemic that are written down, and what makes vaccinations fairer in the short term.
+"""Scripted policies for FairEpidemic, and what makes vaccinations fairer in the short term.
 
 They know the network, which is public, and read health from the observation; they ask for nothing that is hidden.
 """
@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.massaging import DIGITS, PolicyOutput
-from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
 from fair_envs.envs.epidemic.networks import Network
 from fair_envs.envs.epidemic.rules import INFECTED, SUSCEPTIBLE, Epidemic
+from fair_envs.evaluation import DecisionMaker
 from fair_envs.metrics.long_term import Measure
 
 NOBODY = -1  # in place of a person's community
 
 
-class Vaccinator(Agent):
+class Vaccinator(DecisionMaker):
     """Vaccinates the susceptible person of the highest score; the first among equals.
 
     Subclasses say the score.
 
     Args:
-        env: B lanes of FairEpidemic with one vaccine a step.
+        env: FairEpidemic with one vaccine a step, of any interface, or its rules.
         otherwise: Who is vaccinated when nobody is susceptible: ``"nobody"``, or the ``"hub"``, the person with the
             most neighbours, as in the published code of Hu, Lear and Zhang (2024), where it has no effect.
 
@@ -32,7 +32,7 @@ class Vaccinator(Agent):
         ValueError: Another environment, or several vaccines.
     """
 
-    def __init__(self, env: VectorEnv, *, otherwise: Literal["nobody", "hub"] = "nobody") -> None:
+    def __init__(self, env: Any, *, otherwise: Literal["nobody", "hub"] = "nobody") -> None:
         network = network_of(env)
         if otherwise not in ("nobody", "hub"):
             raise ValueError(f"otherwise must be 'nobody' or 'hub', got {otherwise!r}")
@@ -53,7 +53,7 @@ class Vaccinator(Agent):
         """Return who may be vaccinated, shape (B, people): the susceptible."""
         return np.asarray(seen[..., SUSCEPTIBLE] == 1)
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return probabilities 0 and 1, shape (B, people + 1)."""
         seen = by_person(observation, self.people)
         candidates = self.candidates(seen)
@@ -83,14 +83,14 @@ class Central(Vaccinator):
     """Vaccinates the person of the highest eigenvector centrality.
 
     Args:
-        env: B lanes of FairEpidemic with one vaccine a step.
+        env: FairEpidemic with one vaccine a step, of any interface, or its rules.
         otherwise: See `Vaccinator`.
         susceptible_only: Whether the infected are passed over. ml-fairness-gym's agent vaccinates them too, without
             effect: only the immune are passed over.
     """
 
     def __init__(
-        self, env: VectorEnv, *, otherwise: Literal["nobody", "hub"] = "nobody", susceptible_only: bool = True
+        self, env: Any, *, otherwise: Literal["nobody", "hub"] = "nobody", susceptible_only: bool = True
     ) -> None:
         super().__init__(env, otherwise=otherwise)
         self._last = SUSCEPTIBLE if susceptible_only else INFECTED
@@ -108,7 +108,7 @@ class Central(Vaccinator):
 class RandomSusceptible(Vaccinator):
     """Vaccinates a susceptible person, each with the same probability."""
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities of the susceptible, shape (B, people + 1)."""
         candidates = self.candidates(by_person(observation, self.people))
         probabilities = np.zeros((len(candidates), self.people + 1))
@@ -269,7 +269,6 @@ __all__ = [
     "MostInfectedNeighbours",
     "MostNeighbours",
     "Nobody",
-    "Random",
     "RandomSusceptible",
     "Vaccinator",
     "eigenvector_centrality",

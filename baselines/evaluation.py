@@ -14,10 +14,11 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 
 from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.policies import GroupedPolicy
-from fair_envs.core import Lanes, Rules, Step, check_count, check_seeds, draws
+from fair_envs.core import Rules, check_count, check_seeds
+from fair_envs.evaluation import LanesWorld, Stochastic, begun, rollout
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.returns import Returns
-from fair_envs.wrappers.twin import Twins, choose
+from fair_envs.wrappers.twin import Twins
 
 SENSITIVE = "sensitive"  # what the sensitive attribute is called among the attributes of returns
 
@@ -63,8 +64,8 @@ class Counterfactual:
     same: Returns
 
 
-class Player:
-    """A trained policy that plays lanes; its actions are a function of what an agent sees and of the lane's luck.
+class Player(Stochastic):
+    """A trained policy of agents with discrete actions, for observations that end with the agent's group.
 
     The probabilities are computed in double precision: in single precision they depend, in their last bits, on how many
     lanes are played at once.
@@ -98,21 +99,18 @@ class Player:
         self._entries = wanted[0] - grouped  # of an observation, that the networks see
         self._networks = [_double(policy) for policy in policies]
 
-    def __call__(self, lanes: Lanes, step: Step) -> Ints:
-        """Return the agents' actions, shape (B, agents)."""
-        group = step.facts["group"][..., np.newaxis].astype(step.observation.dtype)
-        return self.act(np.concatenate([step.observation, group], axis=-1), draws(lanes))
+    append_group = True
 
-    def act(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
-        """Return actions, shape (B, agents), of observations that end with the group; a policy for `Twins`."""
+    def probabilities(self, observation: NDArray[Any]) -> Floats:
+        """Return the action probabilities, shape (B, agents, A), of observations that end with the group."""
         rows = observation.reshape(-1, observation.shape[-1])
         group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
         probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # what lanes that are over do is no matter
         for g, network in enumerate(self._networks):
             own = group == g
             probabilities[own] = network(th.as_tensor(rows[own, : self._entries]))
-        probabilities = probabilities.reshape(*uniforms.shape, self.actions)
-        return probabilities.argmax(axis=-1) if self.deterministic else choose(probabilities, uniforms)
+        shaped = probabilities.reshape(*observation.shape[:2], self.actions)
+        return np.eye(self.actions)[shaped.argmax(axis=-1)] if self.deterministic else shaped
 
 
 def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], Floats]:
@@ -168,22 +166,17 @@ def play(
 
 def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> Played:
     """Play one episode of each seed, all at once."""
-    lanes = Lanes(rules, len(seeds), threads=threads)
-    lanes.seed(seeds)
-    step = lanes.restart()
-    attributes = _named(rules.spec, step.facts["sensitive"], step.facts["legitimate"])
+    lanes = begun(rules, seeds, threads=threads)
+    start = lanes.show().facts
+    attributes = _named(rules.spec, start["sensitive"], start["legitimate"])
     returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count, np.int64)
     counts = np.zeros((2, len(rules.spec.groups), player.actions), np.int64)  # selected, executed
-    going = np.ones(lanes.count, bool)
-    while going.any():
-        chosen = player(lanes, step)
-        step = lanes.advance(chosen, mask=going)
+    for step in rollout(LanesWorld(lanes, append_group=True), player):
         returns += step.reward
-        steps += going
-        group, taken = step.facts["group"][going], step.facts["action"][going]
-        for count, actions in zip(counts, (chosen[going], taken), strict=True):
+        steps += step.active
+        group, taken = (step.facts[name][step.active] for name in ("group", "action"))
+        for count, actions in zip(counts, (step.action[step.active], taken), strict=True):
             count += _counted(group, actions, shape=count.shape)
-        going &= ~(step.terminated | step.truncated)
     return Played(returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps)
 
 
@@ -221,7 +214,7 @@ def counterfactual(
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
     player = Player(model, rules, deterministic=deterministic)
     twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
-    run = partial(twins.run, player.act, episodes=episodes, seed=seed)
+    run = partial(twins.run, player, episodes=episodes, seed=seed)
     games, own, same = run(flip="all_none"), run(flip="carriers"), run(flip="carriers", keep_group=True)
     return Counterfactual(
         none=_renamed(games.counterfactual, rules.spec),

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.designed import Logistic
 from fair_envs.baselines.massaging import ROUNDING, PolicyOutput
-from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.compilation import kernel, rule
 from fair_envs.core import check_count
 from fair_envs.envs.lending.params import GROUPS, checked_repayment
 from fair_envs.envs.lending.rules import ACCEPT, Lending
+from fair_envs.evaluation import DecisionMaker, Transition, World
 from fair_envs.metrics.long_term import Measure, column_names
 from fair_envs.metrics.populations import wasserstein
 from fair_envs.parameters import NonNegative, checked
@@ -205,31 +205,30 @@ def solve(
 # Agents ---------------------------------------------------------------------------------------------------------------
 
 
-class Lender(Agent):
+class Lender(DecisionMaker):
     """Gives loans by group and score; subclasses say how often.
 
     Args:
-        env: B lanes of FairLending.
+        env: FairLending, of any interface, or its rules.
 
     Raises:
         ValueError: Another environment.
     """
 
-    def __init__(self, env: VectorEnv) -> None:
-        self.env, self.rules = env, rules_of(env)
+    def __init__(self, env: Any) -> None:
+        self.rules = rules_of(env)
         self.interest = self.rules.params.interest_rate
         self._applicant = ApplicantReader(self.rules)
-        self._lanes = np.arange(env.num_envs)
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
         """Return the chance of a loan, of shape (B, groups, scores) or one that fits it."""
         raise NotImplementedError
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the probabilities of rejecting and accepting, shape (B, 2)."""
         group, score = self._applicant(observation)
         everybody = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
-        chance = everybody[self._lanes, group, score]
+        chance = everybody[np.arange(len(group)), group, score]
         return np.stack([1 - chance, chance], axis=1)
 
 
@@ -248,7 +247,7 @@ class EqualOpportunityLender(Lender):
     estimated. Before somebody of each group was seen it lends where a loan is expected to pay.
 
     Args:
-        env: B lanes.
+        env: FairLending, of any interface, or its rules.
         distributions: The groups' scores: ``"true"``, of each lane at each step, which nobody knows; ``"initial"``;
             ``"window"``, as observed.
 
@@ -256,7 +255,7 @@ class EqualOpportunityLender(Lender):
         ValueError: Another environment, or ``"window"`` and an observation that does not tell it.
     """
 
-    def __init__(self, env: VectorEnv, *, distributions: Source = "true") -> None:
+    def __init__(self, env: Any, *, distributions: Source = "true") -> None:
         super().__init__(env)
         self._source = checked("distributions", distributions, Source)
         self._first_share = place_of(self.rules, "share_0_advantaged") if distributions == "window" else 0
@@ -271,7 +270,7 @@ class EqualOpportunityLender(Lender):
         if self._source == "initial":
             return self.rules.distributions
         if self._source == "true":
-            return np.asarray(self.env.unwrapped.oracle()["distribution"])
+            return np.asarray(self.oracle()["distribution"])
         return shares_in(observation, self._first_share, scores=len(self.rules.repayment))
 
     def _acceptance(self, distributions: Floats, repayment: Floats) -> Floats:
@@ -291,7 +290,7 @@ class ClosingLender(Lender):
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
         """Return 1 where the expected distance falls, shape (B, groups, scores)."""
-        shares = np.asarray(self.env.unwrapped.oracle()["distribution"])
+        shares = np.asarray(self.oracle()["distribution"])
         before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
         after = [self._distance_after(shares, step) for step in (-1, 1)]
         chance = self.rules.repayment
@@ -316,7 +315,7 @@ class LogisticLender(EqualOpportunityLender):
     repay: at scores that it stops lending at it learns nothing more.
 
     Args:
-        env: B lanes; the interest rate is above 0.
+        env: FairLending, of any interface, or its rules; the interest rate is above 0.
         goal: ``"reward"``, as `MaxReward`, or ``"equal_opportunity"`` on the observed window.
         burn_in: Decisions in which everybody is accepted.
         refit: Decisions between two regressions.
@@ -330,7 +329,7 @@ class LogisticLender(EqualOpportunityLender):
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Any,
         *,
         goal: Literal["reward", "equal_opportunity"] = "reward",
         burn_in: int = 200,
@@ -343,15 +342,19 @@ class LogisticLender(EqualOpportunityLender):
         check_count("burn_in", burn_in)
         check_count("refit", refit)
         self._fair, self._burn_in, self._refit = fair, burn_in, refit
-        scores = len(self.rules.repayment)
-        self.repayment: Floats = np.full((env.num_envs, scores), np.nan)
-        self._loans = np.zeros((env.num_envs, scores, 2), np.int64)  # lost, repaid
-        self._decisions = np.zeros(env.num_envs, np.int64)
-        self._score: Ints = np.zeros(env.num_envs, np.int64)
 
-    def begin(self, lanes: Ints, episodes: Ints) -> None:
+    def start(self, world: World) -> None:
+        """Make room for what is learnt in each lane."""
+        super().start(world)
+        lanes, scores = world.count, len(self.rules.repayment)
+        self.repayment: Floats = np.full((lanes, scores), np.nan)
+        self._loans = np.zeros((lanes, scores, 2), np.int64)  # lost, repaid
+        self._decisions = np.zeros(lanes, np.int64)
+        self._score: Ints = np.zeros(lanes, np.int64)
+
+    def begin(self, mask: Flags, episodes: Ints) -> None:
         """Forget what was learnt in these lanes."""
-        self.repayment[lanes], self._loans[lanes], self._decisions[lanes] = np.nan, 0, 0
+        self.repayment[mask], self._loans[mask], self._decisions[mask] = np.nan, 0, 0
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
         """Return what the learnt chances say; 1 during the burn-in."""
@@ -364,10 +367,11 @@ class LogisticLender(EqualOpportunityLender):
             decided = profitable(repayment, interest=self.interest)[:, np.newaxis].astype(np.float64)
         return np.where(learning[..., np.newaxis], 1.0, decided)
 
-    def rewarded(self, rewards: Floats, playing: Flags) -> None:
+    def observe_step(self, step: Transition) -> None:
         """Learn from what the loans earned."""
-        lent = playing & (rewards[:, 0] != 0)
-        np.add.at(self._loans, (self._lanes[lent], self._score[lent], (rewards[lent, 0] > 0).astype(np.int64)), 1)
+        playing, earned = step.active, step.reward.reshape(len(step.active), -1)[:, 0]
+        lent = np.flatnonzero(playing & (earned != 0))
+        np.add.at(self._loans, (lent, self._score[lent], (earned[lent] > 0).astype(np.int64)), 1)
         self._decisions += playing
         late = self._decisions - self._burn_in
         for lane in np.flatnonzero(playing & (late >= 0) & (late % self._refit == 0)):

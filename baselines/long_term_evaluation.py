@@ -9,15 +9,15 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.following import FollowMeasures
 from fair_envs.baselines.long_term_training import LongTermTraining
-from fair_envs.baselines.massaging import Massager, ShieldActions, drawn, policy_output, speaker_of
+from fair_envs.baselines.massaging import Massager, PolicyOutput, ShieldActions, drawn, policy_output, speaker_of
 from fair_envs.baselines.regularised import Regularised
-from fair_envs.baselines.rollouts import MOST_STEPS
 from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
-from fair_envs.core import Lanes, Rules, Step, draws
+from fair_envs.core import Rules
+from fair_envs.evaluation import Policy, Transition, World, rollout
 from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.registration import make_sb3
 
@@ -54,8 +54,8 @@ class LongTermEpisodes:
         return {name: mean_interval(values, undefined="omit") for name, values in told.items()}
 
 
-class LongTermPlayer:
-    """What was trained for long-term fairness, as who plays lanes; its luck is that of the first lane.
+class LongTermPlayer(Policy):
+    """What was trained for long-term fairness, by itself; each lane's actions are drawn with its random number.
 
     Args:
         model: What was trained.
@@ -74,10 +74,56 @@ class LongTermPlayer:
             )
         self._space, self._speak = acted, speaker_of(model.policy)
 
-    def __call__(self, lanes: Lanes, step: Step) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return actions, shape (B, 1, ...)."""
-        chance = np.random.default_rng(int(draws(lanes)[0, 0] * 2**53))
-        return drawn(policy_output(self._speak(step.observation[:, 0])), self._space, chance)[:, np.newaxis]
+        said = policy_output(self._speak(observation[:, 0]))
+        return np.stack([self._of_lane(said, lane, number) for lane, number in enumerate(uniforms[:, 0])])
+
+    def _of_lane(self, said: PolicyOutput, lane: int, uniform: float) -> NDArray[Any]:
+        own = PolicyOutput(*(part if part is None else part[lane : lane + 1] for part in said))
+        return drawn(own, self._space, np.random.default_rng(int(uniform * 2**53)))
+
+
+class RowsWorld(World):
+    """The rows of a Stable-Baselines3 environment, which restarts its episodes itself.
+
+    Args:
+        env: It is reset.
+    """
+
+    def __init__(self, env: VecEnv) -> None:
+        self.env, self.count = env, env.num_envs
+        self.observation: NDArray[Any] = env.reset()[:, np.newaxis]  # type: ignore[call-overload, index]
+
+    def uniforms(self) -> Floats:
+        """Return nothing of use: what Stable-Baselines3 trains draws actions itself."""
+        return np.zeros((self.count, 1))
+
+    def step(self, action: NDArray[Any], active: Flags, episode: Ints) -> Transition:
+        """Play one step of all rows."""
+        before = self.observation
+        observation, reward, done, _ = self.env.step(action[:, 0])
+        self.observation = observation[:, np.newaxis]  # type: ignore[call-overload, index]
+        return Transition(
+            observation=before,
+            action=action,
+            reward=np.asarray(reward, np.float64)[:, np.newaxis],
+            active=active,
+            ended=active & done.astype(bool),
+            episode=episode,
+        )
+
+
+class Predicting(Policy):
+    """Acts as a Stable-Baselines3 model predicts for each row."""
+
+    def __init__(self, model: Any, *, deterministic: bool) -> None:
+        self._model, self._deterministic = model, deterministic
+
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
+        """Return the model's actions, shape (rows, 1, ...)."""
+        actions: NDArray[Any] = self._model.predict(observation[:, 0], deterministic=self._deterministic)[0]
+        return actions[:, np.newaxis]
 
 
 def shielded(model: Regularised, env: VecEnv, *, massager: Massager | None = None) -> ShieldActions:
@@ -130,24 +176,20 @@ def play_long_term(
 
 
 def _played(model: Regularised, env: FollowMeasures, *, deterministic: bool) -> LongTermEpisodes:
-    rows, observation = env.num_envs, env.reset()
-    going, steps, rewards, massaged = np.ones(rows, bool), np.zeros(rows, np.int64), np.zeros(rows), np.zeros(rows)
+    rows = env.num_envs
+    steps, rewards, massaged = np.zeros(rows, np.int64), np.zeros(rows), np.zeros(rows)
     sums, counts, last = np.zeros((2, rows)), np.zeros((2, rows)), np.full((2, rows), np.nan)
-    while going.any():
-        if steps.max() > MOST_STEPS:
-            raise ValueError(f"env must have episodes of at most {MOST_STEPS} steps, got a longer one")
-        observation, reward, done, _ = env.step(model.predict(observation, deterministic=deterministic)[0])
-        steps += going
-        rewards += np.where(going, reward, 0)
+    for step in rollout(RowsWorld(env), Predicting(model, deterministic=deterministic)):
+        steps += step.active
+        rewards += np.where(step.active, step.reward[:, 0], 0)
         if isinstance(env, ShieldActions):
-            massaged += going & env.altered
+            massaged += step.active & env.altered
         for k, measure in enumerate(env.measures):
             value = env.of_rows(measure.value)
-            known = going & ~np.isnan(value)
+            known = step.active & ~np.isnan(value)
             sums[k, known] += value[known]
             counts[k] += known
-            last[k, going] = value[going]
-        going &= ~done.astype(bool)
+            last[k, step.active] = value[step.active]
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     return LongTermEpisodes(
         steps=steps, rewards=rewards, short=means[0], long=means[1], last_long=last[1], massaged=massaged / steps

@@ -23,10 +23,10 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.following import FollowMeasures, MeasureOf
+from fair_envs.evaluation import choose
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import NonNegative, Positive, checked
-from fair_envs.wrappers.twin import choose
 
 DIGITS = 12  # in which a short-term measure has to differ
 ROUNDING = 10.0**-DIGITS  # a smaller difference is none

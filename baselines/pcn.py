@@ -22,22 +22,20 @@ from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.gradients import Tape, flatten_parameters
 from fair_envs.baselines.pcn_buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
 from fair_envs.baselines.rollouts import (
-    Agent,
     Episode,
     Random,
-    VectorEnv,
     actions_of,
     choices_of,
     collect,
     objectives_of,
 )
 from fair_envs.baselines.runs import read_weights, serialized
+from fair_envs.evaluation import DecisionMaker, Stochastic, Transition, VectorEnv, choose
 from fair_envs.files import replace_file
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, checked
 from fair_envs.seeds import EPISODES_EACH, TRAINING_SEEDS
 from fair_envs.wrappers.adapters import transforms
-from fair_envs.wrappers.twin import choose
 
 StateLayers = Literal["one", "two", "relu"]
 """How a state is embedded: by one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid ("densebig")."""
@@ -175,7 +173,7 @@ class Command(NamedTuple):
     horizon: float  # in so many steps
 
 
-class Commanded(Agent):
+class Commanded(DecisionMaker):
     """Plays each episode after its command: what has been earned is subtracted from what is still desired."""
 
     def __init__(self, model: "PCN", commands: Sequence[Command], *, lanes: int) -> None:
@@ -183,20 +181,20 @@ class Commanded(Agent):
         self._returns = np.zeros((lanes, len(model.requested)))
         self._horizons = np.ones(lanes)
 
-    def begin(self, lanes: Ints, episodes: Ints) -> None:
+    def begin(self, mask: Flags, episodes: Ints) -> None:
         """Ask for what the episodes' commands say."""
-        for lane, episode in zip(lanes, episodes, strict=True):
-            self._returns[lane], self._horizons[lane] = self._commands[episode % len(self._commands)]
+        for lane in np.flatnonzero(mask):
+            self._returns[lane], self._horizons[lane] = self._commands[episodes[lane] % len(self._commands)]
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the probabilities of the actions."""
         return self._model._probabilities(observation, self._returns, self._horizons)
 
-    def rewarded(self, rewards: Floats, playing: Flags) -> None:
+    def observe_step(self, step: Transition) -> None:
         """Ask for what is left."""
-        left = np.minimum(self._returns - rewards[:, self._model.requested], self._model.max_return)
-        self._returns = np.where(playing[:, np.newaxis], left, self._returns)
-        self._horizons = np.where(playing, np.maximum(self._horizons - 1, 1), self._horizons)
+        left = np.minimum(self._returns - step.reward[:, 0, self._model.requested], self._model.max_return)
+        self._returns = np.where(step.active[:, np.newaxis], left, self._returns)
+        self._horizons = np.where(step.active, np.maximum(self._horizons - 1, 1), self._horizons)
 
 
 # The learner ----------------------------------------------------------------------------------------------------------
@@ -318,12 +316,12 @@ class PCN:
         returns = np.array(self.settings.return_unit or np.where(spread > 0, spread, left))
         return np.append(returns, self.settings.horizon_unit or left)
 
-    def _play(self, agent: Agent, count: int) -> list[Episode]:
+    def _play(self, agent: Stochastic, count: int) -> list[Episode]:
         episodes = self._collect(agent, count)
         self._take(episodes)
         return episodes
 
-    def _collect(self, agent: Agent, count: int) -> list[Episode]:
+    def _collect(self, agent: Stochastic, count: int) -> list[Episode]:
         seed = TRAINING_SEEDS + EPISODES_EACH * self.seed + self.buffer.played
         for memory in memories(self.env):
             memory.restore(memory.snapshot())  # as after a resumption: sums are made anew, not rounded step by step

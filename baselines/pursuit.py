@@ -1,4 +1,4 @@
-"""Teams that are written down or wrapped: who plays all pursuers of FairPursuit, to compare learnt ones with.
+"""Policies for all pursuers of FairPursuit: scripted, learned, and wrapped ones.
 
 `pursuit_evaluation.play_team` plays their episodes.
 """
@@ -14,6 +14,7 @@ from fair_envs.core import Lanes, Rules, check_seeds
 from fair_envs.envs.pursuit.ahead import deal, point, shooting
 from fair_envs.envs.pursuit.params import DIRECTION
 from fair_envs.envs.pursuit.rules import Pursuit
+from fair_envs.evaluation import LanesWorld, Policy
 from fair_envs.interactions import blank_facts
 from fair_envs.parameters import NonNegative, PositiveInt, Range, checked
 
@@ -21,20 +22,18 @@ OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captu
 """The fields of a lane with a row for each pursuer, which come first; the trail, a picture's, stays as it is."""
 
 
-class Team:
-    """Plays all pursuers of a batch of lanes."""
+class Team(Policy):
+    """Plays all pursuers of a batch of lanes, which it may look into but does not change; override `act`.
 
-    def begin(self, lanes: Lanes, mask: Flags) -> None:
-        """Take note that these lanes begin an episode."""
+    Attributes:
+        lanes: What is played, from `start` on.
+    """
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
-        """Return actions of the rules' action space, shape (B, n, ...).
+    lanes: Lanes
 
-        Args:
-            lanes: What is played, by rules of FairPursuit; they stay as they are.
-            observation: What the pursuers see, shape (B, n, d).
-        """
-        raise NotImplementedError
+    def start(self, world: Any) -> None:
+        """Keep the lanes; ``world`` is what has them: a `World`, or an environment without its wrappers."""
+        self.lanes = world.lanes
 
 
 def pursuit_of(rules: Rules) -> Pursuit:
@@ -80,9 +79,9 @@ class Greedy(Team):
     It captures whenever pursuers are faster than the evader, and at equal speed or less never.
     """
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the ways to the evader as actions."""
-        return actions_of(lanes.rules, greedy_directions(lanes))
+        return actions_of(self.lanes.rules, greedy_directions(self.lanes))
 
 
 class Learned(Team):
@@ -99,13 +98,13 @@ class Learned(Team):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return what the model predicts for each row.
 
         Raises:
             ValueError: The model takes other observations, or has other actions.
         """
-        rows = self._rows(observation)
+        rows, lanes = self._rows(observation), self.lanes
         actions, _ = self.model.predict(rows, deterministic=True)
         space = lanes.rules.action_space(lanes.rules.params)
         shape = (lanes.count * lanes.agents, *(space.shape or ()))
@@ -126,38 +125,43 @@ class Learned(Team):
 
 
 class Remembering(Team):
-    """A team that keeps something for each episode; it begins by itself where nobody told it that an episode did.
+    """A team with state for each episode, which it resets by itself when an episode with another key is played.
 
-    The same episode again, from its start, has to be told.
+    To play the same episode again from its start, call `begin`.
     """
 
     _rules: Rules | None = None
     _keys: NDArray[np.uint64]  # (B,), of the episodes begun
 
     def prepare(self, lanes: Lanes) -> None:
-        """Make room for so many lanes of these rules."""
+        """Allocate the state of so many lanes of these rules."""
 
-    def start(self, lanes: Lanes, mask: Flags) -> None:
-        """Forget what was kept for these lanes."""
+    def forget(self, lanes: Lanes, mask: Flags) -> None:
+        """Reset the state of these lanes."""
 
-    def begin(self, lanes: Lanes, mask: Flags) -> None:
-        """Forget what was kept for these lanes; for all of them if they are of another batch."""
-        if self._is_new(lanes):
+    def begin(self, mask: Flags, episodes: Ints) -> None:
+        """Reset the state of these lanes; of all of them if they are of another batch."""
+        self._begin(mask)
+
+    def _begin(self, mask: Flags) -> None:
+        lanes = self.lanes
+        if self._is_new():
             self.prepare(lanes)
             self._rules, self._keys = lanes.rules, np.zeros(lanes.count, np.uint64)
             mask = np.ones(lanes.count, bool)
         self._keys[mask] = lanes.records["key"][mask]
-        self.start(lanes, mask)
+        self.forget(lanes, mask)
 
-    def attend(self, lanes: Lanes) -> None:
+    def attend(self) -> None:
         """Begin in lanes whose episode is a new one."""
-        new = np.ones(lanes.count, bool) if self._is_new(lanes) else lanes.records["key"] != self._keys
+        lanes = self.lanes
+        new = np.ones(lanes.count, bool) if self._is_new() else lanes.records["key"] != self._keys
         if new.any():
-            self.begin(lanes, new)
+            self._begin(new)
 
-    def _is_new(self, lanes: Lanes) -> bool:
+    def _is_new(self) -> bool:
         """Return whether another batch was played before, or none."""
-        return self._rules is not lanes.rules or len(self._keys) != lanes.count
+        return self._rules is not self.lanes.rules or len(self._keys) != self.lanes.count
 
 
 class Planner(Remembering):
@@ -229,13 +233,14 @@ class Planner(Remembering):
             readable(facts.view(one_layout(facts.dtype))),
         )
 
-    def start(self, lanes: Lanes, mask: Flags) -> None:
+    def forget(self, lanes: Lanes, mask: Flags) -> None:
         """Forget the plans of these lanes."""
         self._fresh[mask] = True
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the first headings of the best plans."""
-        self.attend(lanes)
+        self.attend()
+        lanes = self.lanes
         time, over = lanes.records["time"], lanes.records["over"] != 0
         due = (self._fresh | (time >= self._due_at)) & ~over
         if due.any():
@@ -266,7 +271,7 @@ class ShuffledRoles(Remembering):
         ValueError: At the begin of an episode, if pursuers differ in speed: then bodies cannot take any role.
     """
 
-    def __init__(self, team: Team, *, seed: int = 0) -> None:
+    def __init__(self, team: Policy, *, seed: int = 0) -> None:
         self.team = team
         self.seed = check_seeds(seed, 1)[0]
 
@@ -274,9 +279,11 @@ class ShuffledRoles(Remembering):
         """Make room for the roles' view of so many lanes."""
         pursuit_of(lanes.rules)
         self._shadow = Lanes(lanes.rules, lanes.count, threads=lanes.threads)
+        self._shadow.records[:] = lanes.records
+        self.team.start(LanesWorld(self._shadow))
         self.roles: Ints = np.zeros((lanes.count, lanes.agents), np.int64)  # of each body
 
-    def start(self, lanes: Lanes, mask: Flags) -> None:
+    def forget(self, lanes: Lanes, mask: Flags) -> None:
         """Deal the roles of these lanes."""
         speed = lanes.records["speed"][mask]
         if (speed != speed[:, :1]).any():
@@ -284,13 +291,14 @@ class ShuffledRoles(Remembering):
             raise ValueError(f"lanes must have pursuers of one speed to exchange their roles, got {uneven}")
         self.roles[mask] = dealt(lanes, seed=self.seed)[mask]
         self._show(lanes)
-        self.team.begin(self._shadow, mask)
+        self.team.begin(mask, np.arange(lanes.count))
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return what each body does in its role."""
-        self.attend(lanes)
+        self.attend()
+        lanes = self.lanes
         self._show(lanes)
-        actions = self.team(self._shadow, self._shadow.observe())
+        actions = self.team.act(self._shadow.observe(), uniforms)
         return actions[np.arange(lanes.count)[:, np.newaxis], self.roles]
 
     def _show(self, lanes: Lanes) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.pursuit import Team, pursuit_of
-from fair_envs.core import Amendment, Lanes, Rules, check_count, check_seeds
+from fair_envs.baselines.pursuit import pursuit_of
+from fair_envs.core import Amendment, Rules, check_count, check_seeds
 from fair_envs.envs.pursuit.params import Speed
+from fair_envs.evaluation import LanesWorld, Policy, begun, rollout
 from fair_envs.metrics.intervals import Estimate, Undefined, mean_interval, share_interval
 from fair_envs.metrics.intervals import paired_difference as difference_of
 from fair_envs.metrics.team import TeamFairness, captor_sets, identity_mutual_information, over_seeds, team_fairness
@@ -125,7 +126,7 @@ class TeamPlay:
 
 
 def play_team(
-    team: Team,
+    team: Policy,
     rules: Rules,
     *,
     episodes: int,
@@ -138,7 +139,7 @@ def play_team(
     """Play test episodes; episode k is the first one of the environment seeded ``seed + k``, for every team.
 
     Args:
-        team: Who plays.
+        team: Who plays all pursuers.
         rules: The environment, of FairPursuit.
         episodes: How many, at least 1.
         seed: Of the first episode.
@@ -169,19 +170,12 @@ def play_team(
     )
 
 
-def _play(team: Team, rules: Rules, seeds: NDArray[np.uint64], *, amendments: Sequence[Amendment]) -> TeamPlay:
+def _play(team: Policy, rules: Rules, seeds: NDArray[np.uint64], *, amendments: Sequence[Amendment]) -> TeamPlay:
     """Play one episode of each seed, all at once."""
-    lanes = Lanes(rules, len(seeds))
-    lanes.amendments += amendments
-    lanes.seed(seeds)
-    observation = lanes.restart().observation
-    returns, going = np.zeros((lanes.count, lanes.agents)), np.ones(lanes.count, bool)
-    team.begin(lanes, going.copy())
-    while going.any():
-        step = lanes.advance(team(lanes, observation), mask=going)
+    lanes = begun(rules, seeds, amendments=amendments)
+    returns = np.zeros((lanes.count, lanes.agents))
+    for step in rollout(LanesWorld(lanes), team):
         returns += step.reward
-        observation[going] = step.observation[going]  # the others' are not written
-        going &= ~(step.terminated | step.truncated)
     records = lanes.records
     return TeamPlay(
         captured=records["left"] == 0,  # not `terminated`, which a time limit may be too
@@ -193,7 +187,7 @@ def _play(team: Team, rules: Rules, seeds: NDArray[np.uint64], *, amendments: Se
 
 
 def evaluate_speeds(
-    team: Team,
+    team: Policy,
     rules: Rules,
     *,
     speeds: Iterable[float],
@@ -206,7 +200,7 @@ def evaluate_speeds(
     """Return what comes of the same starts at each speed of the pursuers.
 
     Args:
-        team: Who plays.
+        team: Who plays all pursuers.
         rules: The environment.
         speeds: At least one, each once.
         episodes: At each speed.

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Floats32, Ints
-from fair_envs.wrappers.twin import choose
-
-MOST_STEPS = 1_000_000  # of an episode; one that goes on longer has no end
+from fair_envs.aliases import Floats, Floats32, Ints
+from fair_envs.evaluation import MostLikely, Stochastic, Transition, VectorEnv, VectorWorld, rollout
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,49 +43,16 @@ class Episode:
         return total
 
 
-class Agent:
-    """Who decides: gives the probabilities of the actions; what it does at an episode's begin and end is nothing."""
+class Random(Stochastic):
+    """Takes all discrete actions equally often, and says so to an environment that records probabilities."""
 
-    def begin(self, lanes: Ints, episodes: Ints) -> None:
-        """Take note that these lanes begin these episodes."""
-
-    def __call__(self, observation: NDArray[Any]) -> Floats:
-        """Return the probabilities of the actions, shape (B, actions) or (B, N, actions), for observations (B, ...)."""
-        raise NotImplementedError
-
-    def rewarded(self, rewards: Floats, playing: Flags) -> None:
-        """Take note of what the playing lanes earned, shape (B, objectives)."""
-
-
-class Random(Agent):
-    """Takes all actions equally often."""
-
-    def __init__(self, env: "VectorEnv") -> None:
-        shape = (env.num_envs, *choices_of(env), actions_of(env))
+    def __init__(self, env: VectorEnv) -> None:
+        shape = (env.num_envs, 1, *choices_of(env), actions_of(env))
         self._probabilities = np.full(shape, 1 / shape[-1])
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities."""
         return self._probabilities
-
-
-class VectorEnv(Protocol):
-    """What is asked of an environment: a `gymnasium.vector.VectorEnv`; wrappers of it are no subclasses."""
-
-    num_envs: int
-    metadata: dict[str, Any]
-    single_observation_space: gym.Space[Any]
-    single_action_space: gym.Space[Any]
-
-    @property
-    def unwrapped(self) -> Any:
-        """The environment under the wrappers."""
-
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes."""
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Play one step."""
 
 
 def actions_of(env: VectorEnv) -> int:
@@ -126,21 +90,9 @@ def objectives_of(env: VectorEnv) -> gym.spaces.Box:
     return space
 
 
-def restarts_late(env: VectorEnv) -> bool:
-    """Return whether an ended episode is followed by a step that only restarts it (mode NextStep).
-
-    Raises:
-        ValueError: Ended episodes are not restarted.
-    """
-    mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-    if mode is AutoresetMode.DISABLED:
-        raise ValueError("env must restart ended episodes: autoreset_mode NextStep or SameStep, got Disabled")
-    return mode is AutoresetMode.NEXT_STEP
-
-
 def collect(
     env: VectorEnv,
-    agent: Agent,
+    policy: Stochastic,
     *,
     episodes: int,
     chance: np.random.Generator,
@@ -150,60 +102,28 @@ def collect(
     """Play so many episodes and return them; the k-th is played in lane k modulo B.
 
     Every lane plays a fixed number of episodes, so that short ones are not preferred. Probabilities are reported to
-    environments that take note of them and decide on one person a step; those of a deterministic agent are 0 and 1.
+    environments that take note of them and decide on one person a step; those of a deterministic policy are 0 and 1.
 
     Args:
         env: B lanes.
-        agent: Who decides.
+        policy: Who decides.
         episodes: How many.
         chance: What actions are drawn with.
         seed: Of the environment's reset; lane b gets ``seed + b``. None: it goes on with its own luck.
         deterministic: Whether the likeliest action is taken instead of a drawn one.
     """
-    lanes = env.num_envs
-    late = restarts_late(env)
-    report, hold = (getattr(env.unwrapped, name, None) for name in ("report_action_probs", "hold"))
-    spec = getattr(env.unwrapped, "fair_spec", None)
-    if spec is not None and not spec.one_person:
-        report = None  # actions are not what falls on each person
-    observation, _ = env.reset(seed=seed)
-    episode = np.arange(lanes)  # that each lane is in
-    begun = np.flatnonzero(episode < episodes)
-    agent.begin(begun, episode[begun])
-    restarting = np.zeros(lanes, bool)
-    steps: list[tuple[Any, ...]] = []
-    while (live := episode < episodes).any():
-        playing = live & ~restarting
-        probabilities = agent(observation)
-        if deterministic:
-            probabilities = np.eye(probabilities.shape[-1])[probabilities.argmax(axis=-1)]
-        if report is not None:
-            report(probabilities)
-        if hold is not None and not live.all():
-            hold(~live)  # what they would go on to do would enter the history
-        actions = choose(probabilities, chance.random(probabilities.shape[:-1]))
-        following, earned, terminated, truncated, _ = env.step(actions)
-        rewards = np.reshape(earned, (lanes, -1))
-        steps.append((np.where(playing, episode, -1), observation, actions, rewards))
-        agent.rewarded(rewards, playing)
-        ended = terminated | truncated
-        over = playing & ended
-        if over.any():
-            episode = episode + lanes * over
-            begun = np.flatnonzero(over & (episode < episodes))
-            agent.begin(begun, episode[begun])
-        restarting = ended & late
-        observation = following
-        if len(steps) > MOST_STEPS:
-            raise RuntimeError(f"episodes must end, got one of more than {MOST_STEPS} steps")
-    return _episodes(steps, episodes)
+    world = VectorWorld(env, seed=seed, random=chance)
+    return _episodes(list(rollout(world, MostLikely(policy) if deterministic else policy, episodes=episodes)), episodes)
 
 
-def _episodes(steps: Sequence[tuple[Any, ...]], count: int) -> list[Episode]:
+def _episodes(steps: Sequence[Transition], count: int) -> list[Episode]:
     """Return the episodes from what all lanes did, step by step."""
-    numbers, observations, actions, rewards = (np.stack(column) for column in zip(*steps, strict=True))
-    lanes = numbers.shape[1]
-    found = []
+    numbers = np.stack([np.where(step.active, step.episode, -1) for step in steps])
+    observations, actions, rewards = (
+        np.stack([getattr(step, name)[:, 0] for step in steps]) for name in ("observation", "action", "reward")
+    )
+    rewards = rewards.reshape(*numbers.shape, -1)
+    lanes, found = numbers.shape[1], []
     for number in range(count):
         rows, lane = numbers[:, number % lanes] == number, number % lanes
         found.append(

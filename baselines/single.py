@@ -16,8 +16,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
 from fair_envs.aliases import Floats
-from fair_envs.baselines.rollouts import Agent
 from fair_envs.baselines.training import Progress, own_chance, plain_parameters
+from fair_envs.evaluation import DecisionMaker
 from fair_envs.parameters import NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
 from fair_envs.progress import progress_bar
 from fair_envs.registration import find, make_sb3
@@ -143,8 +143,8 @@ def train_single(config: SingleTraining, *, progress: bool = False) -> BaseAlgor
     return model
 
 
-class Learnt(Agent):
-    """What a Stable-Baselines3 model has learnt, as an agent: DQN's best action, or an actor's probabilities.
+class Learnt(DecisionMaker):
+    """What a Stable-Baselines3 model has learnt, as a policy: DQN's best action, or an actor's probabilities.
 
     Args:
         model: A model with discrete actions on rows of lanes.
@@ -153,7 +153,7 @@ class Learnt(Agent):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def __call__(self, observation: NDArray[Any]) -> Floats:
+    def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the probabilities of the actions, shape (B, actions)."""
         policy = self.model.policy
         if isinstance(policy, ActorCriticPolicy):

@@ -6,36 +6,20 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch as th
-from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
 from fair_envs.aliases import OnProgress
-from fair_envs.baselines.pursuit import Learned, Team
+from fair_envs.baselines.pursuit import Learned
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
-from fair_envs.core import Lanes, Rules, Step
+from fair_envs.core import Rules
+from fair_envs.evaluation import Policy
 
 Kept = Literal["of the speed", "last"]
 """Which policy is tested at a speed: the one that was kept there, or the last one."""
 
 Plays = Mapping[str, Mapping[float, TeamPlay]]
 """What came of each policy of `Kept` at each speed."""
-
-
-class TeamPlayer:
-    """A trained team, as who plays lanes of any batch.
-
-    Args:
-        model: What was trained.
-        rules: The environment that is played, of FairPursuit.
-    """
-
-    def __init__(self, model: Any, rules: Rules) -> None:
-        self._team = Learned(model)
-
-    def __call__(self, lanes: Lanes, step: Step) -> NDArray[Any]:
-        """Return actions, shape (B, agents, ...)."""
-        return self._team(lanes, step.observation)
 
 
 def play_levels(
@@ -46,7 +30,7 @@ def play_levels(
     speeds: Sequence[float],
     episodes: int,
     seed: int,
-    made: Callable[[Team], Team] = lambda team: team,
+    made: Callable[[Policy], Policy] = lambda team: team,
     each: OnProgress = lambda: None,
 ) -> Plays:
     """Return what comes of the same starts at each speed, with the policy kept there and with the last one.

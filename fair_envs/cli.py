@@ -237,36 +237,34 @@ def play(
     """Play an environment in a window, with one agent on the keyboard, or save a film of it."""
     from fair_envs import playing
 
-    rules, act = world_and_policy(env_id, param, policy=policy)
+    rules, player = world_and_policy(env_id, param, policy=policy)
     if gif is None:
         index = playing.agent_index(rules, agent)
         if index is not None:
             keys = ", ".join(f"{key}: {action}" for key, action in playing.described_keys(rules).items())
             typer.echo(f"{agent} is yours. {keys}; escape: leave")
-        playing.play_in_window(rules, act, seed=seed, agent=index, steps=frames)
+        playing.play_in_window(rules, player, seed=seed, agent=index, steps=frames)
         return
     path, count = new_path(gif, stem="film"), frames or 200
     with progress_bar("drawing", total=count) as drawn:
-        shown = playing.pictures(rules, act, seed=seed, count=count, each=drawn)
+        shown = playing.pictures(rules, player, seed=seed, count=count, each=drawn)
         playing.save_film(shown, path, fps=rules.fps)
     typer.echo(f"saved {path}")
 
 
 def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
     """Return the rules and who plays: somebody by name, or a run in its own world but for the given parameters."""
-    from fair_envs import playing
-    from fair_envs.players import is_run, loaded_player, player_tried
+    from fair_envs.players import is_run, loaded, policy_of, policy_tried
     from fair_envs.registration import make_rules
 
     if not is_run(policy):
         rules = make_rules(env_id, **environment_parameters(env_id, param))
-        act, _ = player_tried(policy, rules)
-        return rules, playing.with_luck(act)
-    model, config, player = loaded_player(Path(policy))
+        return rules, policy_tried(policy, rules)
+    model, config = loaded(Path(policy))
     if config.env_id != env_id:
         raise ValueError(f"id must be that of the run, {config.env_id}, got {env_id!r}")
     rules = make_rules(env_id, **environment_parameters(env_id, param, base=config.parameters))
-    return rules, player(model, rules)
+    return rules, policy_of(model, config, rules)
 
 
 # ---------------------------------------------------------------------------------------------------- train
@@ -594,7 +592,7 @@ def check_system(
 ) -> None:
     """Raise ValueError for what cannot be measured of a system, before anything is played."""
     from fair_envs import systems
-    from fair_envs.players import player_tried
+    from fair_envs.players import policy_tried
 
     if not rules.multi_agent:
         refuse({"form": form, "flip": flip}, of="a decision-maker")
@@ -603,7 +601,7 @@ def check_system(
     systems.check_measure(rules.spec, attributes=attributes, form=form or "difference", flip=flip or "carriers")
     systems.check_once("policy", policies)
     for name in policies:
-        player_tried(name, rules)
+        policy_tried(name, rules)
 
 
 def play_systems(
@@ -867,7 +865,7 @@ def search_of(
     given: Mapping[str, Any],
 ) -> Any:
     """Return a new search: what is given, then what a file says."""
-    from fair_envs.players import player_tried
+    from fair_envs.players import policy_tried
     from fair_envs.search.settings import Search, read_toml
 
     told = read_toml(config) if config is not None else {}
@@ -878,7 +876,7 @@ def search_of(
     told["parameters"] = environment_parameters(chosen, param, base=told.get("parameters"))
     told["ranges"] = {**told.get("ranges", {}), **assigned(ranges or (), what="range")}
     search = Search(**told)
-    player_tried(search.policy, search.rules())
+    policy_tried(search.policy, search.rules())
     return search
 
 

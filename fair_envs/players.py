@@ -7,9 +7,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from fair_envs.core import Rules
+from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, as_policy, begun, rollout
+from fair_envs.evaluation.policy import Act
 from fair_envs.imports import imported, source_hash
 from fair_envs.parameters import meant
-from fair_envs.wrappers.twin import Policy
 
 TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
 
@@ -17,29 +19,23 @@ TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
 # Policies of episodes -------------------------------------------------------------------------------------------------
 
 
-def player_named(name: str, rules: Any) -> tuple[Policy, bool]:
-    """Return a policy for `fair_envs.systems.play_system`, and whether it is shown groups.
+def policy_named(name: str, rules: Rules) -> Policy:
+    """Return a policy for rules.
 
     Args:
-        name: ``"random"``, a driver of FairTraffic, the folder of a run, or ``"module:function"``: observations (B,
-            agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...).
+        name: ``"random"``, a scripted policy of the environment, the folder of a run, or ``"module:function"``:
+            observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...).
         rules: What is played.
 
     Raises:
         ValueError: Nobody is called that, or it is the run of another environment.
     """
     if name == "random":
-        return playing_at_random(rules), False
+        return RandomPolicy(rules)
     if ":" in name:
-        return function_named(name), False
+        return as_policy(function_named(name))
     if is_run(name):
-        from fair_envs.baselines.evaluation import Player
-
-        model, config, player = loaded_player(Path(name))
-        found = player(model, rules)
-        if not isinstance(found, Player):
-            raise ValueError(f"policy must be a run of agents with discrete actions, got one of {config.algorithm}")
-        return found.act, True
+        return policy_of(*loaded(Path(name)), rules)
     drivers = drivers_of(rules)
     if name not in drivers:
         known = ", ".join(repr(known) for known in ("random", *drivers))
@@ -47,7 +43,7 @@ def player_named(name: str, rules: Any) -> tuple[Policy, bool]:
             f"policy must be {known}, a run's folder or module:function, "
             f"got {name!r}{meant(name, ('random', *drivers))}"
         )
-    return drivers[name](rules), False
+    return drivers[name](rules)
 
 
 def is_run(name: str) -> bool:
@@ -63,55 +59,33 @@ def drivers_of(rules: Any) -> Mapping[str, Callable[[Any], Policy]]:
     return DRIVERS if isinstance(rules, Traffic) else {}
 
 
-def function_named(name: str) -> Policy:
+def function_named(name: str) -> Act:
     """Return the function that ``"module:function"`` names, or raise ValueError."""
     try:
-        found: Policy = imported(name)
+        found: Act = imported(name)
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(f"policy must be the import path of a function, got {name!r}: {error}") from error
     return found
 
 
-def player_tried(name: str, rules: Any) -> tuple[Policy, bool]:
-    """Return what `player_named` does, a function of one's own after it has chosen the first actions of one lane.
+def policy_tried(name: str, rules: Rules) -> Policy:
+    """Return what `policy_named` does, a function of one's own after it has chosen the first actions of one lane.
 
     Raises:
         ValueError: Nobody is called that, or the function does not take observations and uniform numbers and return
             actions.
     """
-    policy, append_group = player_named(name, rules)
+    if ":" not in name:
+        return policy_named(name, rules)
+    function = function_named(name)
     try:
-        if ":" in name:
-            try_out(policy, rules)
+        policy = as_policy(function)
+        next(rollout(LanesWorld(begun(rules, np.zeros(1, np.uint64))), policy))
     except Exception as error:  # whatever it does not understand
         takes = "must take observations (B, agents, ...) and uniform numbers (B, agents)"
         returns = "return actions (B, agents, ...) of the environment"
         raise ValueError(f"policy {takes} and {returns}, got {name!r}: {error or type(error).__name__}") from error
-    return policy, append_group
-
-
-def try_out(policy: Policy, rules: Any) -> None:
-    """Let a policy choose the first actions of one lane; raise what it or the environment raises."""
-    from fair_envs.core import Lanes, draws
-    from fair_envs.faces.common import ActionCheck
-
-    lanes, check = Lanes(rules, 1), ActionCheck(rules)
-    lanes.seed(0)
-    start = lanes.restart()
-    check(policy(start.observation, draws(lanes)), shape=(1, lanes.agents, *check.shape))
-
-
-def playing_at_random(rules: Any) -> Policy:
-    """Return the policy that chooses every action with the same chance."""
-    from fair_envs.faces.single import RandomPartners
-
-    choose = RandomPartners(rules)
-
-    def act(observation: Any, uniforms: Any) -> Any:
-        chosen = choose(observation, uniforms.ravel())
-        return np.reshape(chosen, (*uniforms.shape, *chosen.shape[1:]))
-
-    return act
+    return policy
 
 
 def contents(name: str) -> str:
@@ -128,8 +102,27 @@ def contents(name: str) -> str:
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
-def loaded_player(run: Path) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
-    """Return a run's model and settings, and what makes a player of the model.
+def policy_of(model: Any, config: Any, rules: Rules) -> Policy:
+    """Return the policy of a run's model and settings, see `loaded`.
+
+    Raises:
+        ValueError: The model takes other observations or actions than the environment has.
+    """
+    if kind_of([config.algorithm, config.env_id]) == "long-term":
+        from fair_envs.baselines.long_term_evaluation import LongTermPlayer
+
+        return LongTermPlayer(model, rules)
+    if heads(rules):  # actions that are directions are taken without noise
+        from fair_envs.baselines.pursuit import Learned
+
+        return Learned(model)
+    from fair_envs.baselines.evaluation import Player
+
+    return Player(model, rules)
+
+
+def loaded(run: Path) -> tuple[Any, Any]:
+    """Return a run's model and settings.
 
     Raises:
         FileNotFoundError: There is no run.
@@ -142,26 +135,16 @@ def loaded_player(run: Path) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
             f"Networks; measure it with: fair-envs evaluate {run}"
         )
     if kind == "team":
-        from fair_envs.baselines.team_evaluation import TeamPlayer
         from fair_envs.baselines.team_training import load_team
 
-        return *load_team(run), TeamPlayer
+        return load_team(run)
     if kind == "long-term":
-        from fair_envs.baselines.long_term_evaluation import LongTermPlayer
         from fair_envs.baselines.long_term_training import load_long_term
 
-        return *load_long_term(run), LongTermPlayer
+        return load_long_term(run)
     from fair_envs.baselines.training import load
 
-    return *load(run), player_of_agents
-
-
-def player_of_agents(model: Any, rules: Any) -> Any:
-    """Return what plays agents; actions that are directions are taken without noise."""
-    from fair_envs.baselines.evaluation import Player
-    from fair_envs.baselines.team_evaluation import TeamPlayer
-
-    return TeamPlayer(model, rules) if heads(rules) else Player(model, rules)
+    return load(run)
 
 
 def heads(rules: Any) -> bool:

@@ -1,7 +1,8 @@
 """Plays an environment for people: in a window, with one agent on the keyboard, or into a film."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, OnProgress
-from fair_envs.core import Lanes, Rules, Step, draws
+from fair_envs.aliases import Flags, Floats, Ints, OnProgress
+from fair_envs.core import Rules
 from fair_envs.envs.harvest import melting_pot
 from fair_envs.envs.harvest import rules as harvest
+from fair_envs.evaluation import Policy, World, scenes
 from fair_envs.faces.window import Window, import_pygame
-
-Act = Callable[[Lanes, Step], NDArray[Any]]
-"""A policy: the batch and what it shows to actions (B, agents, ...)."""
 
 KEYS: Mapping[str, Mapping[str, int]] = {
     "harvest": {
@@ -46,11 +45,6 @@ KEYS: Mapping[str, Mapping[str, int]] = {
 
 MARK = (230, 0, 180)  # colour of the box around the agent on the keyboard
 MARK_WIDTH = 3  # pixels
-
-
-def with_luck(policy: Callable[[NDArray[Any], Floats], NDArray[Any]]) -> Act:
-    """Return what plays lanes as a policy does: observations (B, agents, ...) and the lanes' luck (B, agents)."""
-    return lambda lanes, step: policy(step.observation, draws(lanes))
 
 
 def keys_of(rules: Rules) -> dict[str, int]:
@@ -117,48 +111,67 @@ def agent_index(rules: Rules, agent: str) -> int | None:
     return names.index(agent)
 
 
-def play_in_window(rules: Rules, act: Act, *, seed: int, agent: int | None = None, steps: int | None = None) -> None:
+class OnKeyboard(Policy):
+    """A policy with one agent on the keyboard.
+
+    Args:
+        policy: How the others play.
+        keyboard: Where the agent's actions come from; it is read in every step.
+        agent: Its index; None: the policy plays all agents.
+    """
+
+    def __init__(self, policy: Policy, keyboard: Keyboard, agent: int | None) -> None:
+        self._policy, self._keyboard, self._agent = policy, keyboard, agent
+        self.append_group = policy.append_group
+
+    def start(self, world: World) -> None:
+        """Prepare the policy."""
+        self._policy.start(world)
+
+    def begin(self, mask: Flags, episodes: Ints) -> None:
+        """Prepare the policy for new episodes."""
+        self._policy.begin(mask, episodes)
+
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
+        """Return the policy's actions and the agent's own."""
+        actions = np.array(self._policy.act(observation, uniforms))
+        own = self._keyboard.action()
+        if self._agent is not None:
+            actions[0, self._agent] = own
+        return actions
+
+
+def play_in_window(
+    rules: Rules, policy: Policy, *, seed: int, agent: int | None = None, steps: int | None = None
+) -> None:
     """Show episodes in a window until it is closed.
 
     Args:
         rules: The environment.
-        act: How the agents play.
+        policy: How the agents play.
         seed: Of the first episode.
         agent: Index of the agent on the keyboard, or None.
         steps: Steps after which it ends by itself, or None.
     """
     window = Window(title=f"fair-envs: {rules.name}", fps=rules.fps)
     keyboard = Keyboard(None if agent is None else rules)
-    lanes, renderer = Lanes(rules, 1), rules.renderer()
-    lanes.seed(seed)
-    step, played = lanes.restart(), 0
+    renderer = rules.renderer()
     try:
-        while not keyboard.left and played != steps:
-            window.show(marked(renderer.frame(lanes.records[0]), renderer, lanes.records[0], agent))
-            actions, own = act(lanes, step), keyboard.action()
-            if agent is not None:
-                actions[0, agent] = own
-            step, played = next_step(lanes, actions), played + 1
+        for lane in islice(scenes(rules, OnKeyboard(policy, keyboard, agent), seed=seed), steps):
+            if keyboard.left:
+                break
+            window.show(marked(renderer.frame(lane), renderer, lane, agent))
     finally:
         window.close()
 
 
-def next_step(lanes: Lanes, actions: NDArray[Any]) -> Step:
-    """Play a step; where an episode ends return the start of the next."""
-    step = lanes.advance(actions)
-    return lanes.restart() if step.terminated[0] or step.truncated[0] else step
-
-
 def pictures(
-    rules: Rules, act: Act, *, seed: int, count: int, each: OnProgress = lambda: None
+    rules: Rules, policy: Policy, *, seed: int, count: int, each: OnProgress = lambda: None
 ) -> Iterator[NDArray[np.uint8]]:
     """Yield a picture of each of so many steps, shape (height, width, 3); call ``each`` after it."""
-    lanes, renderer = Lanes(rules, 1), rules.renderer()
-    lanes.seed(seed)
-    step = lanes.restart()
-    for _ in range(count):
-        yield renderer.frame(lanes.records[0])
-        step = next_step(lanes, act(lanes, step))
+    renderer = rules.renderer()
+    for lane in islice(scenes(rules, policy, seed=seed), count):
+        yield renderer.frame(lane)
         each()
 
 

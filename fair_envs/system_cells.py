@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fair_envs.cells import Job, read_cell, read_returns, returns_arrays
-from fair_envs.players import contents, is_run, player_named
+from fair_envs.players import contents, is_run, policy_named
 from fair_envs.registration import make_rules
 from fair_envs.systems import Episodes, Flip, play_system
 
@@ -23,7 +23,7 @@ class SystemCell(Job):
     Attributes:
         env_id: The environment.
         parameters: Its own.
-        policy: See `fair_envs.players.player_named`.
+        policy: See `fair_envs.players.policy_named`.
         contents: What the policy consists of besides this package, see `fair_envs.players.contents`.
         seed: Of the first episode; the next one has the next seed.
         episodes: How many; they are played at once.
@@ -43,14 +43,12 @@ class SystemCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the episodes' arrays."""
         rules = make_rules(self.env_id, **self.parameters)
-        act, append_group = player_named(self.policy, rules)
         played = play_system(
             rules,
-            act,
+            policy_named(self.policy, rules),
             episodes=self.episodes,
             seed=self.seed,
             lanes=self.episodes,
-            append_group=append_group,
             counterfactual=self.counterfactual,
             flip=self.flip,
         )
@@ -93,7 +91,7 @@ def system_cells(
     Args:
         env_id: The environment.
         parameters: Its own.
-        policy: See `fair_envs.players.player_named`.
+        policy: See `fair_envs.players.policy_named`.
         episodes: How many in all.
         seed: Of the first.
         each: How many a cell has at most.
@@ -103,7 +101,7 @@ def system_cells(
     shared: dict[str, Any] = {
         "env_id": env_id,
         "parameters": plain(parameters),
-        "policy": policy_named(policy),
+        "policy": full_name(policy),
         "contents": contents(policy),
         "counterfactual": counterfactual,
         "flip": flip,
@@ -114,7 +112,7 @@ def system_cells(
     ]
 
 
-def policy_named(name: str) -> str:
+def full_name(name: str) -> str:
     """Return a policy's name as every worker understands it: a run's folder in full."""
     return str(Path(name).resolve()) if is_run(name) else name
 

@@ -28,6 +28,8 @@ from pettingzoo import ParallelEnv
 import fair_envs
 from fair_envs.aliases import Floats, OnProgress
 from fair_envs.core import Rules, check_count, check_seeds
+from fair_envs.evaluation import ParallelWorld, Policy, as_policy, rollout
+from fair_envs.evaluation.policy import Act
 from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics import report
@@ -44,7 +46,7 @@ from fair_envs.metrics.returns import (
     sensitive_returns,
 )
 from fair_envs.wrappers.decisions import play_decisions
-from fair_envs.wrappers.twin import Plays, Policy, Twins, batches, rules_of
+from fair_envs.wrappers.twin import Plays, Twins, batches, rules_of
 
 Flip = Literal["carriers", "each"]
 FLIPS: tuple[Flip, ...] = get_args(Flip)
@@ -141,12 +143,12 @@ class Measured(NamedTuple):
 
 def play_system(
     env: Any,
-    policy: Policy,
+    policy: Policy | Act,
     *,
     episodes: int,
     seed: int = 0,
     lanes: int = 64,
-    append_group: bool = False,
+    append_group: bool | None = None,
     counterfactual: bool = True,
     flip: Flip = "carriers",
     threads: int = 1,
@@ -163,7 +165,7 @@ def play_system(
         episodes: How many.
         seed: Of the first; the next one has the next seed.
         lanes: How many are played at once; the results do not depend on it.
-        append_group: Whether observations end with the agent's group.
+        append_group: Whether observations end with the agent's group; None: as the policy says.
         counterfactual: Whether to play them again, if the environment's agents have an attribute that can be flipped.
         flip: Who loses it: ``"carriers"``, all who have it, at once, in one more world; or ``"each"``, each agent alone
             in a world of its own, as the definition has it, which costs as many more worlds as there are agents.
@@ -177,8 +179,9 @@ def play_system(
     """
     check_count("episodes", episodes)
     check_choice(flip, "flip", FLIPS)
-    rules = rules_of(env)
+    rules, policy = rules_of(env), as_policy(policy)
     seeds = check_seeds(seed, episodes)
+    append_group = policy.append_group if append_group is None else append_group
     if not rules.multi_agent:
         if append_group:
             raise ValueError("append_group must be False for a decision-maker, who belongs to no group, got True")
@@ -312,17 +315,25 @@ def play_parallel(
 
 def _play_episode(env: Any, agents: Sequence[str], policy: Callable[[str, Any, float], Any], *, seed: int) -> Floats:
     """Return what each agent earns in the first episode of a seed."""
-    place = {agent: k for k, agent in enumerate(agents)}
-    earned, time = np.zeros(len(agents)), 0
-    observations, _ = env.reset(seed=seed)
-    while env.agents:
-        luck = np.random.default_rng([seed, time]).random(len(agents))
-        actions = {agent: policy(agent, observations[agent], luck[place[agent]]) for agent in env.agents}
-        observations, rewards, *_ = env.step(actions)
-        for agent, reward in rewards.items():
-            earned[place[agent]] += reward
-        time += 1
+    earned = np.zeros(len(agents))
+    for step in rollout(ParallelWorld(env, seed=seed), OfEachAgent(env, agents, policy)):
+        earned += step.reward[0]
     return earned
+
+
+class OfEachAgent(Policy):
+    """Asks a function for the action of each agent that is there: ``function(agent, observation, uniform)``."""
+
+    def __init__(self, env: Any, agents: Sequence[str], function: Callable[[str, Any, float], Any]) -> None:
+        self._env, self._function = env, function
+        self._place = {agent: k for k, agent in enumerate(agents)}
+
+    def act(self, observation: Any, uniforms: Floats) -> Any:
+        """Return the actions by agent."""
+        return {
+            agent: self._function(agent, observation[agent], uniforms[0, self._place[agent]])
+            for agent in self._env.agents
+        }
 
 
 def _checked_parallel(name: str, env: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hashes of games and of short trainings, to show that a change of the code's structure alters no number.
+"""Hashes of games, short trainings and evaluations, to show that a change of the code's structure alters no number.
 
 ``python -m tests.hashes`` plays and trains again and compares with ``tests/hashes.json``; ``--write`` makes that file
 anew. Hashes depend on the processor and on the versions of NumPy, Numba and PyTorch, so compare on one machine: write
@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer
 from fair_envs.testing.players import OF_LANES, PLAYERS, World, interfaces, rules_of
 from tests.baselines.kills import ALGORITHMS, HARVEST, LENDING, PURSUIT, Training
+from tests.evaluations import EVALUATIONS
 from tests.helpers import CLOCK
 
 FILE = Path(__file__).with_suffix(".json")
@@ -135,11 +136,23 @@ def hash_of(thing: Any) -> str:
     return found.hexdigest()
 
 
+# ---------------------------------------------------------------------------------------------------- evaluations
+
+
+def evaluation(one: Callable[[Path], Iterator[Any]]) -> str:
+    """Return the hash of what an evaluation finds."""
+    found = sha256()
+    with tempfile.TemporaryDirectory() as folder:
+        for part in one(Path(folder)):
+            absorb(found, part)
+    return found.hexdigest()[:16]
+
+
 # ----------------------------------------------------------------------------------------------------- the command
 
 
 def measured(parameters: Mapping[str, list[dict[str, Any]]], *, only: str) -> dict[str, str]:
-    """Return the hash of every game and training whose name contains a text."""
+    """Return the hash of every game, training and evaluation whose name contains a text."""
     games = {
         f"{env_id} {interface} {number}": Case(
             env_id=env_id,
@@ -154,11 +167,14 @@ def measured(parameters: Mapping[str, list[dict[str, Any]]], *, only: str) -> di
         for interface in interfaces(ruled=True)
     }
     found: dict[str, str] = {}
-    names = [name for name in (*games, *TRAININGS) if only in name]
+    names = [name for name in (*games, *TRAININGS, *EVALUATIONS) if only in name]
     with progress_bar("playing", total=len(names)) as advance:
         for name in names:
             try:
-                found[name] = game(games[name]) if name in games else training(TRAININGS[name])
+                if name in EVALUATIONS:
+                    found[name] = evaluation(EVALUATIONS[name])
+                else:
+                    found[name] = game(games[name]) if name in games else training(TRAININGS[name])
             except ValueError as error:  # an interface that is not for this environment says so
                 found[name] = f"refused: {error}"
             advance()

@@ -4,17 +4,19 @@ import importlib
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import TABLE
 from fair_envs.aliases import Floats, Pixels
 from fair_envs.compilation import COMPILED
-from fair_envs.core import Lanes, Rules
+from fair_envs.core import Lanes, Rules, draws
 from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
+from fair_envs.evaluation import Policy, Transition, World
 from fair_envs.testing.checks import arrays_in, assert_same
 
 
@@ -188,3 +190,33 @@ def place(batch: Lanes, agent: int = 0) -> tuple[int, int]:
 
 __all__ = ["BLUE", "CLOCK", "LITTLE", "NARROW", "RED", "STILL", "Agent", "Bush", "Kind", "act", "arrange", "arrays_in"]
 __all__ += ["assert_same", "begun", "bush_state", "digest", "grey", "kinds", "place", "plain", "play_single", "scene"]
+
+
+P = TypeVar("P", bound=Policy)
+
+
+def playing(policy: P, env: Any) -> P:
+    """Return a policy that has been started in an environment, or with its lanes."""
+    world = World()
+    world.lanes = env if isinstance(env, Lanes) else env.unwrapped.lanes
+    world.count = world.lanes.count
+    policy.start(world)
+    return policy
+
+
+def actions(policy: Policy, lanes: Lanes) -> NDArray[Any]:
+    """Return what a policy does in lanes, shape (B, agents, ...)."""
+    return playing(policy, lanes).act(lanes.observe(), draws(lanes))
+
+
+def earned(rewards: ArrayLike, active: ArrayLike) -> Transition:
+    """Return a step of a decision-maker with these rewards, shape (B, objectives), in which these lanes played."""
+    given, played = np.asarray(rewards, float), np.asarray(active, bool)
+    return Transition(
+        observation=None,
+        action=None,
+        reward=given[:, np.newaxis],
+        active=played,
+        ended=np.zeros_like(played),
+        episode=np.arange(len(played)),
+    )

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from fair_envs import TABLE, cli, make_rules, playing
 from fair_envs.cli import app
+from fair_envs.evaluation import RandomPolicy
 from fair_envs.pages import field_comments
-from fair_envs.players import playing_at_random
 from fair_envs.systems import MEANINGS, gaps, play_system
 from tests.helpers import LITTLE
 
@@ -256,14 +256,13 @@ class TestTheKeyboard:
 
 
 def test_random_play_is_a_function_of_the_seed() -> None:
-    from fair_envs.core import Lanes
+    from fair_envs.evaluation import LanesWorld, begun, rollout
 
     rules = make_rules(ENV_ID, **LITTLE)
-    act, actions = playing.with_luck(playing_at_random(rules)), []
-    for seed in (3, 3, 4):
-        lanes = Lanes(rules, 1)
-        lanes.seed(seed)
-        actions.append(act(lanes, lanes.restart()))
+    actions = [
+        next(rollout(LanesWorld(begun(rules, np.array([seed], np.uint64))), RandomPolicy(rules))).action
+        for seed in (3, 3, 4)
+    ]
     assert actions[0].shape == (1, 8)
     assert (actions[0] == actions[1]).all()
     assert (actions[0] != actions[2]).any()
@@ -492,7 +491,7 @@ def report_of(*arguments: Any, out: str = "found") -> tuple[str, dict[tuple[str,
 def test_an_environment_is_evaluated_policy_by_policy() -> None:
     said, found = report_of(*CITY, "--policy", "shortest-time", "--policy", "random")
     rules = make_rules("FairTraffic-v0", horizon=20)
-    played = play_system(rules, playing_at_random(rules), episodes=3, seed=5)
+    played = play_system(rules, RandomPolicy(rules), episodes=3, seed=5)
     expected = {("random", one.notion, one.attribute, one.within): one.values.mean() for one in gaps(played)}
     assert len(expected) == 6 and all(found[key] == pytest.approx(value) for key, value in expected.items())
     assert found["random", "total_return", "", ""] != found["shortest-time", "total_return", "", ""]
@@ -506,7 +505,7 @@ def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone
     assert "Positive: those with the attribute are better off" in said and "without the attribute are" not in said
     assert "each agent alone" in said
     rules = make_rules(ENV_ID, **LITTLE)
-    played = play_system(rules, playing_at_random(rules), episodes=3, seed=5, flip="each")
+    played = play_system(rules, RandomPolicy(rules), episodes=3, seed=5, flip="each")
     for one in gaps(played, form="sum"):
         assert found["random", one.notion, one.attribute, one.within] == pytest.approx(np.nanmean(one.values))
 
@@ -582,7 +581,7 @@ def test_what_cannot_be_measured_is_told_before_anything_is_played(
     [
         ("without_luck", "takes 1 positional argument but 2 were given"),
         ("Sitting", "action must have shape"),
-        ("BRIEFLY", "not callable"),
+        ("BRIEFLY", "policy must be a Policy or callable"),
     ],
 )
 def test_what_is_no_policy_is_tried_out_and_told(name: str, reason: str) -> None:

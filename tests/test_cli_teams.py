@@ -210,7 +210,7 @@ def test_a_trained_team_plays_in_the_world_of_its_run(run: Path, empty_folder: P
 def test_a_team_is_not_played_where_it_does_not_fit(run: Path, empty_folder: Path) -> None:
     film = ("--run", run, "--gif", "film.gif", "--frames", "3")
     assert "id must be that of the run, FairPursuit-v0" in mistake("play", "FairHarvest-v0", *film)
-    for param, line in {"pursuers=4": "take these rules' observations", "action=discrete": "return actions of"}.items():
+    for param, line in {"pursuers=4": "take these rules' observations", "action=discrete": "choose among the"}.items():
         said = Said("play", PURSUIT, *film, "-p", param)
         assert said.code == 2
         assert f"fair-envs: model must {line}" in said.flat

@@ -4,14 +4,14 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fair_envs import make_rules, players
-from fair_envs.players import contents, player_named, player_tried, playing_at_random
+from fair_envs import make_rules
+from fair_envs.evaluation import RandomPolicy
+from fair_envs.players import contents, policy_named, policy_tried
 from tests.toys import LongCountdown
 
 
@@ -50,16 +50,16 @@ def test_contents_change_with_a_runs_files(tmp_path: Path) -> None:
 
 
 def test_a_function_plays_by_its_name(module: Path) -> None:
-    act, append_group = player_named("own_drivers:ones", LongCountdown())
-    assert act(np.zeros((3, 2, 2)), np.zeros((3, 2))).tolist() == [[1, 1]] * 3 and not append_group
+    policy = policy_named("own_drivers:ones", LongCountdown())
+    assert policy.act(np.zeros((3, 2, 2)), np.zeros((3, 2))).tolist() == [[1, 1]] * 3 and not policy.append_group
 
 
 def test_chance_plays_each_agent_by_its_own_number() -> None:
-    act, append_group = player_named("random", LongCountdown())
+    policy = policy_named("random", LongCountdown())
     luck = np.array([[0.1, 0.9], [0.6, 0.4]])
-    assert act(np.zeros((2, 2, 2)), luck).tolist() == [[0, 1], [1, 0]] and not append_group
+    assert policy.act(np.zeros((2, 2, 2)), luck).tolist() == [[0, 1], [1, 0]] and not policy.append_group
     pursuit = make_rules("FairPursuit-v0", action="heading")
-    chosen = playing_at_random(pursuit)(np.zeros((2, 3, 4)), np.random.default_rng(0).random((2, 3)))
+    chosen = RandomPolicy(pursuit).act(np.zeros((2, 3, 4)), np.random.default_rng(0).random((2, 3)))
     assert chosen.shape[:2] == (2, 3)
 
 
@@ -74,31 +74,21 @@ def test_chance_plays_each_agent_by_its_own_number() -> None:
 )
 def test_who_is_not_there_is_named(module: Path, name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        player_named(name, LongCountdown())
+        policy_named(name, LongCountdown())
 
 
 def test_a_function_that_chooses_no_actions_is_named(module: Path) -> None:
     module.write_text("def ones(observation, uniforms):\n    return uniforms + 7\n")
     taken: Any = r"policy must take observations .* got 'own_drivers:ones': action must hold integers, got float64"
     with pytest.raises(ValueError, match=taken):
-        player_tried("own_drivers:ones", LongCountdown())
-    assert player_tried("random", LongCountdown())[1] is False
-
-
-def test_a_run_that_is_not_of_agents_with_discrete_actions_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("stable_baselines3")
-    loaded = None, SimpleNamespace(algorithm="f-ppo"), lambda model, rules: model
-    monkeypatch.setattr(players, "loaded_player", lambda run: loaded)
-    with pytest.raises(ValueError, match="policy must be a run of agents with discrete actions, got one of f-ppo"):
-        player_named(str(tmp_path), LongCountdown())
+        policy_tried("own_drivers:ones", LongCountdown())
+    assert isinstance(policy_tried("random", LongCountdown()), RandomPolicy)
 
 
 def test_drivers_play_fair_traffic_and_its_names_are_told() -> None:
     rules = make_rules("FairTraffic-v0")
-    assert type(player_named("shortest-path", rules)[0]).__name__ == "ShortestPath"
+    assert type(policy_named("shortest-path", rules)).__name__ == "ShortestPath"
     with pytest.raises(
         ValueError, match="policy must be 'random', 'random-turns', 'shortest-path', 'shortest-time', a"
     ):
-        player_named("fastest", rules)
+        policy_named("fastest", rules)

@@ -11,10 +11,10 @@ import pytest
 
 from fair_envs import make_rules
 from fair_envs.core import draws
+from fair_envs.evaluation import RandomPolicy, choose
 from fair_envs.history import Full, History
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.returns import FORMS, Returns, counterfactual_fairness, demographic_parity
-from fair_envs.players import playing_at_random
 from fair_envs.systems import (
     Episodes,
     can_flip,
@@ -30,7 +30,7 @@ from fair_envs.systems import (
     table,
     total_return,
 )
-from fair_envs.wrappers.twin import Twins, choose
+from fair_envs.wrappers.twin import Twins
 from tests.helpers import LITTLE, uncompiled
 from tests.leavers import Leavers
 from tests.leavers import env as leavers_in_turn
@@ -135,7 +135,7 @@ def test_gaps_in_what_is_decided_are_those_of_a_history_fed_by_the_gym_face() ->
 @uncompiled
 def test_who_sends_out_guards_decides_for_and_against_nobody_but_has_a_return() -> None:
     rules = make_rules("FairAttention-v0", horizon=5)
-    played = play_system(rules, playing_at_random(rules), episodes=2)
+    played = play_system(rules, RandomPolicy(rules), episodes=2)
     assert found(played) == {} and played.decided == {} and not played.of_agents
     assert np.isfinite(total_return(played).value)
     assert [one.name for one in fortunes(played)] == ["total_return"]

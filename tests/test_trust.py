@@ -22,7 +22,7 @@ from fair_envs.baselines.pcn_training import load_pcn
 from fair_envs.baselines.runs import Run, read_weights, serialized
 from fair_envs.baselines.training import load
 from fair_envs.imports import Permissions, permit, trusting
-from fair_envs.players import loaded_player
+from fair_envs.players import loaded
 from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
 from tests.baselines.test_training import config
 from tests.envs.traffic_scenes import TOWN
@@ -91,7 +91,7 @@ def test_a_function_that_a_run_names_is_refused_by_its_name(
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("read", [load, load_pcn, loaded_player])
+@pytest.mark.parametrize("read", [load, load_pcn, loaded])
 def test_a_function_that_a_run_names_is_refused_in_python_too(read: Any, tmp_path: Path, marker: Path) -> None:
     run = run_of(tmp_path / "run", **RUNS["pcn" if read is load_pcn else "ppo"])
     with pytest.raises(ValueError, match=r"names the function 'friend\.evil:f'"):

@@ -3,6 +3,7 @@
 ``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face; ``Penalty(alpha=1.0)`` is the transform alone.
 """
 
+from fair_envs.evaluation import choose
 from fair_envs.wrappers.adapters import adapt, wrapper
 from fair_envs.wrappers.decisions import (
     DecisionEpisodes,
@@ -23,7 +24,6 @@ from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.twin import (
     TwinEpisodes,
     Twins,
-    choose,
     counterfactual,
     from_probabilities,
     from_sb3,

@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws
-from fair_envs.faces.common import ActionCheck, NotReset
+from fair_envs.core import Lanes, Rules, Worlds, check_count, check_seeds
+from fair_envs.evaluation import LanesWorld, Policy, Transition, World, begun, choose, rollout
+from fair_envs.evaluation.policy import Act
+from fair_envs.faces.common import NotReset
 from fair_envs.history import Full, History
 from fair_envs.interactions import FairSpec
 from fair_envs.metrics.group import GroupNotion
@@ -25,7 +27,7 @@ from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, 
 from fair_envs.parameters import checked
 from fair_envs.wrappers.adapters import other_layer, seen
 from fair_envs.wrappers.transform import Transform
-from fair_envs.wrappers.twin import Policy, View, choose, lanes_of, rules_of
+from fair_envs.wrappers.twin import View, lanes_of, rules_of
 
 Probabilities = Callable[[NDArray[Any]], ArrayLike]
 """Observations (B, agents, ...) to the probabilities of the actions (B, agents, A)."""
@@ -208,7 +210,10 @@ def decision_gap(
     found: list[dict[str, NDArray[Any]]] = []
     for first in range(0, episodes, lanes):
         asked = _Asked(rules, policy, attribute)
-        _play(_begun(rules, seeds[first : first + lanes]), asked.act, transforms, asked.compare)
+        batch = begun(rules, seeds[first : first + lanes])
+        view = View(batch, transforms)
+        for step in rollout(LanesWorld(batch, shown=view), asked):
+            asked.compare(step, view)
         found.append({**asked.told(), "episode": asked.lane + first})
     joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
     order = np.argsort(joined["episode"], kind="stable")
@@ -216,7 +221,7 @@ def decision_gap(
     return DecisionGaps(attribute=attribute, values=rules.spec.sensitive[attribute], **columns)
 
 
-class _Asked:
+class _Asked(Policy):
     """A policy that is asked twice about everybody: as they are, and with another attribute."""
 
     def __init__(self, rules: Rules, policy: Probabilities, attribute: str) -> None:
@@ -225,31 +230,29 @@ class _Asked:
         self._count = len(rules.spec.sensitive[attribute])
         self._columns: dict[str, list[NDArray[Any]]] = {}
 
+    def start(self, world: World) -> None:
+        """Keep the lanes."""
+        self._lanes: Any = world.lanes
+
     def act(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
         """Return the decisions."""
+        self._before = self._lanes.snapshot()
         self._own = self._probabilities(observation)
         return choose(self._own, uniforms)
 
-    def compare(self, before: NDArray[np.void], step: Step, view: View, going: Flags) -> None:
-        """Ask about those just decided on once more, and keep the differences.
-
-        Args:
-            before: The lanes as the policy found them.
-            step: What the decision led to.
-            view: What policies see of lanes.
-            going: Lanes that decided.
-        """
+    def compare(self, step: Transition, view: View) -> None:
+        """Ask about those just decided on once more, and keep the differences; view: what policies see of lanes."""
         own = step.facts["sensitive"][:, 0, self._place]
         gap, change = np.full((2, len(own)), -np.inf)
         favourable = self._rules.spec.favourable_action
         for other in range(1, self._count):
-            asked = self._asked_about(before, (own + other) % self._count, view)
+            asked = self._asked_about(self._before, (own + other) % self._count, view)
             apart = np.abs(asked - self._own)[:, 0].sum(axis=-1) / 2
             change = np.where(apart > gap, (asked - self._own)[:, 0, favourable], change)
             gap = np.maximum(gap, apart)
         told = {"gap": gap, "change": change, "value": own, "individual": step.facts["individual"][:, 0]}
         for name, column in {**told, "lane": np.arange(len(own))}.items():
-            self._columns.setdefault(name, []).append(column[going])
+            self._columns.setdefault(name, []).append(column[step.active])
 
     def told(self) -> dict[str, NDArray[Any]]:
         """Return what was found, without the lanes."""
@@ -292,45 +295,8 @@ def _of_people(env: Any, name: str) -> Rules:
     return rules
 
 
-def _begun(rules: Rules, seeds: NDArray[np.uint64]) -> Lanes:
-    """Return lanes at the start of the episodes of these seeds."""
-    lanes = Lanes(rules, len(seeds))
-    lanes.seed(seeds)
-    lanes.restart()
-    return lanes
-
-
-def _play(
-    lanes: Lanes,
-    policy: Policy,
-    transforms: Sequence[Transform],
-    after: Callable[[NDArray[np.void], Step, View, Flags], None],
-    *,
-    assigned: "_Assigned | None" = None,
-) -> None:
-    """Play lanes to their ends; call ``after`` with the lanes before each step, the step, the view, and who played.
-
-    Whoever comes is ``assigned`` a value before anybody sees them.
-    """
-    view = View(lanes, transforms)
-    check = ActionCheck(lanes.rules)
-    if assigned is not None:
-        assigned(lanes)
-    shown, going = view.start(lanes.show()), np.ones(lanes.count, bool)
-    while going.any():
-        before = lanes.snapshot()
-        chosen = check(policy(shown, draws(lanes)), shape=(lanes.count, lanes.agents, *check.shape))
-        step = lanes.advance(chosen, mask=going)
-        after(before, step, view, going)
-        if assigned is not None:
-            assigned(lanes)
-            step = step._replace(observation=lanes.observe())
-        shown = view.step(step, going)
-        going = going & ~(step.terminated | step.truncated)
-
-
 def play_decisions(
-    env: Any, policy: Policy, notions: Sequence[GroupNotion], *, seeds: NDArray[np.uint64]
+    env: Any, policy: Policy | Act, notions: Sequence[GroupNotion], *, seeds: NDArray[np.uint64]
 ) -> tuple[Floats, Floats]:
     """Play the first episodes of some seeds and compare what was decided about groups of people in each.
 
@@ -347,15 +313,12 @@ def play_decisions(
     Raises:
         ValueError: The environment cannot tell what a notion needs, or an action lies outside its space.
     """
-    lanes = _begun(rules_of(env), seeds)
+    lanes = begun(rules_of(env), seeds)
     history, returns = History(Full(), lanes.rules.spec, lanes=lanes.count), np.zeros((lanes.count, 1))
-
-    def keep(_: NDArray[np.void], step: Step, view: View, going: Flags) -> None:
-        returns[going] += step.reward[going]
+    for step in rollout(LanesWorld(lanes), policy):
+        returns += step.reward
         if notions:  # what is for or against nobody may not fit a history
             history.add_facts(step.facts)  # blank where a lane was over
-
-    _play(lanes, policy, (), keep)
     gaps = [notion.gap(history) for notion in notions]
     return returns, np.reshape(gaps, (len(notions), lanes.count)).T
 
@@ -439,14 +402,14 @@ class TwinDecisions:
 
 def twin_decisions(
     env: Any,
-    policy: Policy,
+    policy: Policy | Act,
     *,
     attribute: str | None = None,
     value: str | int | None = None,
     episodes: int = 100,
     seed: int = 0,
     lanes: int = 16,
-    counterfactual_policy: Policy | None = None,
+    counterfactual_policy: Policy | Act | None = None,
     transforms: Sequence[Transform] = (),
 ) -> TwinDecisions:
     """Play pairs of episodes with the same luck: as they are, and with another sensitive attribute of everybody.
@@ -477,8 +440,8 @@ def twin_decisions(
     seeds = check_seeds(seed, episodes)
     sides: tuple[list[_Log], list[_Log]] = [], []
     for first in range(0, episodes, lanes):
-        factual = _begun(rules, seeds[first : first + lanes])
-        twin = _begun(rules, seeds[first : first + lanes])
+        factual = begun(rules, seeds[first : first + lanes])
+        twin = begun(rules, seeds[first : first + lanes])
         if assigned is None:
             rules.flip(twin.records, np.ones((twin.count, 1), bool))
         sides[0].append(_log(factual, policy, transforms))
@@ -496,7 +459,8 @@ def twin_decisions(
     )
 
 
-class _Assigned(NamedTuple):
+@dataclass(frozen=True)
+class _Assigned:
     """Gives everybody who comes another value of an attribute."""
 
     attribute: str
@@ -546,15 +510,14 @@ class _Log(NamedTuple):
     sensitive: Ints  # (steps, B, attributes)
 
 
-def _log(lanes: Lanes, policy: Policy, transforms: Sequence[Transform], *, assigned: _Assigned | None = None) -> _Log:
-    """Play lanes to their ends and return what was decided."""
+def _log(
+    lanes: Lanes, policy: Policy | Act, transforms: Sequence[Transform], *, assigned: _Assigned | None = None
+) -> _Log:
+    """Play lanes to their ends and return what was decided; whoever comes is assigned a value first."""
     returns, steps = np.zeros(lanes.count), []
-
-    def keep(_: NDArray[np.void], step: Step, view: View, going: Flags) -> None:
-        returns[going] += step.reward[going].sum(axis=1)
+    for step in rollout(LanesWorld(lanes, shown=View(lanes, transforms), assign=assigned), policy):
+        returns += step.reward.sum(axis=1)
         steps.append(step.facts)
-
-    _play(lanes, policy, transforms, keep, assigned=assigned)
     facts = np.stack(steps)  # lanes that were over have blank records
     individual, action, outcome = (facts[name][..., 0] for name in ("individual", "action", "outcome"))
     return _Log(returns, individual, action, outcome, facts["sensitive"][:, :, 0])

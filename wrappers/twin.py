@@ -6,7 +6,6 @@ sampled with the same uniform numbers.
 """
 
 import copy
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -15,15 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, draws, fresh_seeds
-from fair_envs.faces.common import ActionCheck
+from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, fresh_seeds
+from fair_envs.evaluation import (
+    FromProbabilities,
+    FromSB3,
+    LanesWorld,
+    MostLikely,
+    Policy,
+    Stochastic,
+    begun,
+    rollout,
+)
+from fair_envs.evaluation.policy import Act
 from fair_envs.interactions import columns
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.sensitive import Flip
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices, need_agents
-
-Policy = Callable[[NDArray[Any], Floats], NDArray[Any]]
-"""Observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...)."""
 
 Flipped = Literal["each", "all", "carriers", "all_none"]
 
@@ -31,28 +37,12 @@ Flipped = Literal["each", "all", "carriers", "all_none"]
 # Policies -------------------------------------------------------------------------------------------------------------
 
 
-def choose(probabilities: ArrayLike, uniforms: Floats) -> Ints:
-    """Return the actions that the uniform numbers choose, by inversion of the cumulative distribution.
-
-    Args:
-        probabilities: Shape (..., actions), rows summing to 1.
-        uniforms: In [0, 1), shape (...).
-
-    Example:
-        >>> print(choose([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], np.array([0.19, 0.2])))
-        [0 1]
-    """
-    cumulative = np.cumsum(np.asarray(probabilities, np.float64), axis=-1)
-    reached = uniforms[..., np.newaxis] * cumulative[..., -1:]  # so that rounding never chooses what has no chance
-    return np.asarray((reached >= cumulative[..., :-1]).sum(axis=-1), np.int64)
-
-
-def from_probabilities(function: Callable[[NDArray[Any]], ArrayLike]) -> Policy:
+def from_probabilities(function: Callable[[NDArray[Any]], ArrayLike]) -> Stochastic:
     """Return the policy that samples from what the function gives: observations (B, agents, ...) to (B, agents, A)."""
-    return lambda observation, uniforms: choose(function(observation), uniforms)
+    return FromProbabilities(function)
 
 
-def from_sb3(model: Any, *, deterministic: bool = False) -> Policy:
+def from_sb3(model: Any, *, deterministic: bool = False) -> Stochastic:
     """Return the policy of a Stable-Baselines3 model with discrete actions, trained on rows of agents or of lanes.
 
     Args:
@@ -62,33 +52,12 @@ def from_sb3(model: Any, *, deterministic: bool = False) -> Policy:
     Raises:
         ValueError: When it is used: the model takes other observations.
     """
-
-    def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        probabilities = _probabilities(model, observation)
-        return probabilities.argmax(axis=-1) if deterministic else choose(probabilities, uniforms)
-
-    return policy
+    return MostLikely(FromSB3(model)) if deterministic else FromSB3(model)
 
 
 def sb3_probabilities(model: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """Return the function that gives a trained Stable-Baselines3 model's action probabilities, see `from_sb3`."""
-    return functools.partial(_probabilities, model)
-
-
-def _probabilities(model: Any, observation: NDArray[Any]) -> NDArray[Any]:
-    """Return a Stable-Baselines3 model's action probabilities, shape (B, agents, A)."""
-    lanes, agents = observation.shape[:2]
-    wanted = model.observation_space.shape
-    by_agent = observation.shape[2:] == wanted
-    if not by_agent and (int(np.prod(observation.shape[1:])),) != wanted:
-        shape = observation.shape[2:]
-        raise ValueError(f"model must take observations of shape {shape}, or those of all agents at once, got {wanted}")
-    rows = observation.reshape(lanes * agents if by_agent else lanes, *wanted)
-    model.policy.set_training_mode(False)
-    distribution = model.policy.get_distribution(model.policy.obs_to_tensor(rows)[0]).distribution
-    parts = distribution if isinstance(distribution, (list, tuple)) else [distribution]
-    probabilities = np.stack([part.probs.detach().cpu().numpy() for part in parts], axis=1)  # (rows, 1 or agents, A)
-    return probabilities.reshape(lanes, agents, -1)
+    return FromSB3(model).probabilities
 
 
 # Twins ----------------------------------------------------------------------------------------------------------------
@@ -179,40 +148,24 @@ class Plays:
             raise ValueError(
                 "transforms must leave the world as it is: say who is flipped with flip, not where='world'"
             )
-        self._check = ActionCheck(self.rules)
 
-    def play(self, policy: Policy, *, seeds: NDArray[np.uint64]) -> Returns:
+    def play(self, policy: Policy | Act, *, seeds: NDArray[np.uint64]) -> Returns:
         """Return what agents earn in the episodes of some seeds, all played at once."""
         return self._returns(self._play(self._begun(seeds), policy, group=None))
 
     def _begun(self, seeds: NDArray[np.uint64]) -> Lanes:
         """Return lanes whose first episodes begin."""
-        lanes = Lanes(self.rules, len(seeds), threads=self.threads)
-        lanes.seed(seeds)
-        lanes.restart()
-        return lanes
+        return begun(self.rules, seeds, threads=self.threads)
 
-    def _play(self, lanes: Lanes, policy: Policy, *, group: Ints | None) -> _Played:
+    def _play(self, lanes: Lanes, policy: Policy | Act, *, group: Ints | None) -> _Played:
         """Play the lanes to their ends."""
-        view = View(lanes, self.transforms)
-        start = lanes.show()
-        seen = view.start(start)
-        own_group = start.facts["group"] if group is None else group
-        returns, going, actions = np.zeros((lanes.count, lanes.agents)), np.ones(lanes.count, bool), []
-        while going.any():
-            chosen = policy(self._shown(seen, own_group), draws(lanes))
-            chosen = self._check(chosen, shape=(lanes.count, lanes.agents, *self._check.shape))
-            step = lanes.advance(chosen, mask=going)
+        start = lanes.show().facts
+        world = LanesWorld(lanes, shown=View(lanes, self.transforms), append_group=self.append_group, group=group)
+        returns, actions = np.zeros((lanes.count, lanes.agents)), []
+        for step in rollout(world, policy):
             returns += step.reward
             actions.append(step.facts["action"])
-            seen = view.step(step, going)
-            going = going & ~(step.terminated | step.truncated)
-        return _Played(returns, start.facts["sensitive"], start.facts["legitimate"], np.stack(actions))
-
-    def _shown(self, seen: NDArray[Any], group: Ints) -> NDArray[Any]:
-        if not self.append_group:
-            return np.array(seen)
-        return np.concatenate([seen, group[..., np.newaxis].astype(seen.dtype)], axis=-1)
+        return _Played(returns, start["sensitive"], start["legitimate"], np.stack(actions))
 
     def _returns(self, played: _Played) -> Returns:
         """Return the returns with the attributes under their names."""
@@ -265,12 +218,12 @@ class Twins(Plays):
 
     def run(
         self,
-        policy: Policy,
+        policy: Policy | Act,
         *,
         episodes: int,
         seed: int = 0,
         flip: Flipped | Sequence[int | str] = "each",
-        counterfactual_policy: Policy | None = None,
+        counterfactual_policy: Policy | Act | None = None,
         keep_group: bool = False,
         record_actions: bool = False,
     ) -> TwinEpisodes:
@@ -317,8 +270,8 @@ class Twins(Plays):
         self,
         seeds: NDArray[np.uint64],
         flip: Flipped | Sequence[int | str],
-        policy: Policy,
-        counterfactual_policy: Policy,
+        policy: Policy | Act,
+        counterfactual_policy: Policy | Act,
         *,
         keep_group: bool,
     ) -> tuple[_Played, _Played]:
@@ -377,6 +330,13 @@ class View:
         self._observation = self._observation.copy()
         self._observation[decided] = step.observation[decided]
         return self._through(step, decided=decided, first=~np.ones_like(decided), over=step.terminated | step.truncated)
+
+    def restart(self, step: Step, mask: Flags) -> NDArray[Any]:
+        """Return the observations after new episodes began in the masked lanes."""
+        self._observation = self._observation.copy()
+        self._observation[mask] = step.observation[mask]
+        nobody = np.zeros_like(mask)
+        return self._through(step, decided=nobody, first=mask, over=nobody)
 
     def look(self, step: Step) -> NDArray[Any]:
         """Return what would be seen of other lanes now; what the transforms remember stays."""

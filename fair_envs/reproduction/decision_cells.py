@@ -15,9 +15,10 @@ import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
-from fair_envs.baselines.rollouts import Agent, Random, collect
+from fair_envs.baselines.rollouts import Random, collect
 from fair_envs.baselines.single import Algorithm, Learnt, SingleTraining, train_single
 from fair_envs.cells import Job
+from fair_envs.evaluation import Stochastic
 from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
@@ -62,7 +63,7 @@ def make(world: World, notions: Sequence[Any], memory: Memory, *, lanes: int, pa
 
 
 def tested(
-    agent: Callable[[Any], Agent],
+    agent: Callable[[Any], Stochastic],
     *,
     policies: int,
     episodes: int,
@@ -204,7 +205,7 @@ class QualifiedMen(Correct):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self._gender = column_of(env, "gender")
+        self._gender = column_of(self.rules, "gender")
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return where a man should be hired."""
@@ -217,7 +218,7 @@ class AllButNorthAmerica(Decider):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self._continent = column_of(env, "continent")
+        self._continent = column_of(self.rules, "continent")
         self._code = self.spec.sensitive["continent"].index("NA") / (len(self.spec.sensitive["continent"]) - 1)
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
@@ -226,7 +227,7 @@ class AllButNorthAmerica(Decider):
         return found
 
 
-DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Agent]]] = {
+DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
     "hiring": {
         "always hires": Always,
         "never hires": Never,
@@ -316,7 +317,7 @@ class SingleCell(Job):
 
 
 def measured(
-    agents: Sequence[Callable[[Any], Agent]],
+    agents: Sequence[Callable[[Any], Stochastic]],
     world: World,
     *,
     episodes: int,

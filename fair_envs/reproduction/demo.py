@@ -1,21 +1,21 @@
 """The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and a film of an episode."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import fair_envs
 from fair_envs import tables
+from fair_envs.aliases import Pixels
 from fair_envs.baselines.evaluation import Player
 from fair_envs.baselines.training import Training
-from fair_envs.core import Lanes
+from fair_envs.core import Rules
 from fair_envs.engines import run_cells
+from fair_envs.evaluation import Policy, scenes
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import Cell, read_policy, read_result
@@ -146,12 +146,8 @@ def film(shown: Cell, folder: Path, path: Path) -> None:
     imageio.imwrite(path, list(frames(Player(model, rules), rules)), duration=120, loop=0)
 
 
-def frames(act: Callable[..., NDArray[Any]], rules: Any) -> Iterator[NDArray[np.uint8]]:
+def frames(policy: Policy, rules: Rules) -> Iterator[Pixels]:
     """Yield pictures of an episode, every few steps."""
-    lanes, renderer = Lanes(rules, 1), rules.renderer()
-    lanes.seed(TEST_SEEDS)
-    step = lanes.restart()
-    for t in range(GIF_FRAMES * GIF_EVERY):
-        if t % GIF_EVERY == 0:
-            yield renderer.frame(lanes.records[0])
-        step = lanes.advance(act(lanes, step))
+    renderer = rules.renderer()
+    for lane in islice(scenes(rules, policy, seed=TEST_SEEDS), 0, GIF_FRAMES * GIF_EVERY, GIF_EVERY):
+        yield renderer.frame(lane)

@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from fair_envs.baselines import attention, epidemic, lending
 from fair_envs.baselines.designed import Always
 from fair_envs.baselines.long_term_training import DisparityCurve, LongTermTraining, train_long_term
-from fair_envs.baselines.rollouts import Agent, Random, VectorEnv
+from fair_envs.baselines.rollouts import Random
 from fair_envs.baselines.studies import study_of
 from fair_envs.baselines.training import own_chance
 from fair_envs.cells import Job, read_cell
-from fair_envs.reproduction.processes import Designed, Learned, World, watch
+from fair_envs.evaluation import Policy, VectorEnv
+from fair_envs.reproduction.processes import Learned, World, watch
 from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 
 BEHIND = "shielded/"  # before the names of what was kept of the test behind the shield
 LIKELIEST = "likeliest/"  # of that with the likeliest actions
 TRAINING = "training/"  # and of what was recorded in the course of the training
 
-AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Agent]]] = {
+AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Policy]]] = {
     "lending": {
         "EO": lending.EqualOpportunityLender,
         "max-reward": lending.MaxReward,
@@ -71,11 +72,12 @@ class DesignedCell(Job):
         chance = np.random.default_rng(self.seed)
         arrays = watch(
             self.world,
-            lambda env: Designed(AGENTS[self.world][self.name](env), chance),
+            AGENTS[self.world][self.name],
             episodes=self.episodes,
             steps=self.steps,
             seed=TEST_SEEDS + TEST_EACH * self.seed,
             parameters={},
+            chance=chance,
         )
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": 0.0}

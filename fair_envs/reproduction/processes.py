@@ -5,7 +5,7 @@ What is kept are facts (shares of decisions, true distributions, rates, heads) a
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.aliases import Columns, Floats, Ints
 from fair_envs.baselines.massaging import Massager, drawn, likeliest, policy_output, speaker_of
-from fair_envs.baselines.rollouts import Agent, VectorEnv
 from fair_envs.baselines.studies import FEWEST
+from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, rollout
 from fair_envs.metrics import long_term, populations
 from fair_envs.metrics.long_term import Measure
-from fair_envs.wrappers.twin import choose
 
 World = Literal["lending", "attention", "epidemic"]
 
@@ -33,38 +32,8 @@ WINDOW = 300  # applicants, or steps of allocations, that short-term measures lo
 SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
 
 
-class Player(Protocol):
-    """Who decides in B lanes."""
-
-    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
-        """Return the actions, shape (B, ...)."""
-
-    def told(self, info: Columns) -> None:
-        """Take note of what the step did to whom."""
-
-
-class Designed:
-    """An agent that is written down, as a player.
-
-    Args:
-        agent: Gives the probabilities of the actions.
-        chance: What actions are drawn with.
-    """
-
-    def __init__(self, agent: Agent, chance: np.random.Generator) -> None:
-        self.agent, self.chance = agent, chance
-
-    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
-        """Return drawn actions."""
-        probabilities = self.agent(observation)
-        return choose(probabilities, self.chance.random(probabilities.shape[:-1]))
-
-    def told(self, info: Columns) -> None:
-        """Take no note: what it needs, it sees."""
-
-
-class Learned:
-    """A trained policy as a player, that draws its actions, behind a shield or not.
+class Learned(Policy):
+    """A trained policy that draws its actions, behind a shield or not.
 
     Args:
         policy: Of a Stable-Baselines3 learner; its actions are discrete, several choices, or Gaussian.
@@ -92,18 +61,22 @@ class Learned:
         self.massager, self.threshold, self.short = massager, threshold, short
         self._said = speaker_of(policy)
 
-    def __call__(self, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return drawn actions, massaged by the shield."""
+        return self.massaged(observation[:, 0])[:, np.newaxis]
+
+    def massaged(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the actions, shape (B, ...), for observations of shape (B, ...)."""
         said = policy_output(self._said(observation))
         action = likeliest(said, self.space) if self.likeliest else drawn(said, self.space, self.chance)
         if self.massager is None or self.short is None:
             return action
         return self.massager(observation, action, said, self.short, threshold=self.threshold)
 
-    def told(self, info: Columns) -> None:
+    def observe_step(self, step: Transition) -> None:
         """Let the shield's measure follow."""
         if self.short is not None:
-            self.short.update(info)
+            self.short.update(step.columns)
 
 
 class Step(NamedTuple):
@@ -115,14 +88,13 @@ class Step(NamedTuple):
     reward: Floats  # (B,)
 
 
-def steps_of(env: VectorEnv, player: Player, *, steps: int, seed: int) -> Iterator[Step]:
-    """Play one episode in each lane and yield its steps."""
-    observation, _ = env.reset(seed=seed)
-    for time in range(steps):
+def steps_of(env: VectorEnv, policy: Policy, *, seed: int, chance: np.random.Generator) -> Iterator[Step]:
+    """Play one episode in each lane and yield its steps; ``chance`` is what scripted policies draw with."""
+    world = VectorWorld(env, seed=seed, random=chance)
+    hidden = env.unwrapped.oracle()
+    for time, step in enumerate(rollout(world, policy)):
+        yield Step(time, hidden, step.columns, step.reward[:, 0])
         hidden = env.unwrapped.oracle()
-        observation, reward, _, _, info = env.step(player(observation))
-        player.told(info)
-        yield Step(time, hidden, info, np.asarray(reward, np.float64))
 
 
 def times_of(steps: int, *, every: int) -> Ints:
@@ -132,29 +104,32 @@ def times_of(steps: int, *, every: int) -> Ints:
 
 def watch(
     world: World,
-    player_of: Callable[[VectorEnv], Player],
+    policy_of: Callable[[VectorEnv], Policy],
     *,
     episodes: int,
     steps: int,
     seed: int,
     parameters: Mapping[str, Any],
+    chance: np.random.Generator | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Play test episodes side by side and return what the figures need of them.
 
     Args:
         world: The process.
-        player_of: Makes, of the environment, who decides.
+        policy_of: Makes, of the environment, who decides.
         episodes: How many (E).
         steps: Of each (T).
         seed: Of the first episode; the k-th has ``seed + k``.
         parameters: Of the environment.
+        chance: What scripted policies draw with.
 
     Returns:
         Arrays whose first axis are the looked-at ``times`` (P) and whose second are the episodes; see `WATCHED`.
     """
     env: Any = gym.make_vec(ENV_IDS[world], num_envs=episodes, **{**parameters, **TESTS[world], "horizon": steps})
     try:
-        return WATCHED[world](env, steps_of(env, player_of(env), steps=steps, seed=seed), steps)
+        chance = np.random.default_rng(0) if chance is None else chance
+        return WATCHED[world](env, steps_of(env, policy_of(env), seed=seed, chance=chance), steps)
     finally:
         env.close()
 

@@ -13,12 +13,12 @@ from fair_envs.core import Rules
 from fair_envs.files import damaged, read_json, write_json
 from fair_envs.imports import refuse_stored_paths
 from fair_envs.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked
-from fair_envs.players import contents, player_named
+from fair_envs.players import contents, policy_named
 from fair_envs.registration import find, make_rules
 from fair_envs.search.objectives import Objective, default_objectives, objective_named
 from fair_envs.search.ranges import Between, Dimension, check_drawable, range_of
 from fair_envs.seeds import HELD_OUT_SEEDS, SEARCH_EACH, SEARCH_SEEDS
-from fair_envs.system_cells import plain, policy_named
+from fair_envs.system_cells import full_name, plain
 from fair_envs.systems import Flip
 
 SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
@@ -55,7 +55,7 @@ class Search:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, wherever no range says otherwise
     ranges: Mapping[str, Any]  # of its parameters, see `fair_envs.search.ranges.range_of`
     objectives: Sequence[str] = ()  # the first decides; none: parity and the total return
-    policy: str = "random"  # who plays, see `fair_envs.players.player_named`
+    policy: str = "random"  # who plays, see `fair_envs.players.policy_named`
     sampler: SamplerName = "tpe"  # what proposes configurations
     trials: PositiveInt = 50  # configurations
     batch: PositiveInt = 8  # configurations that are proposed at once
@@ -87,8 +87,8 @@ class Search:
             raise ValueError(f"objectives must differ, got {', '.join(names)}")
         if self.sampler == "cma-es" and len(names) > 1:
             raise ValueError(f"sampler 'cma-es' needs one objective, got {', '.join(names)}")
-        player_named(self.policy, rules)
-        plainly = {"parameters": plain(self.parameters), "policy": policy_named(self.policy)}
+        policy_named(self.policy, rules)
+        plainly = {"parameters": plain(self.parameters), "policy": full_name(self.policy)}
         for name, value in {**plainly, "ranges": ranges, "objectives": tuple(names)}.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "least_episodes", min(self.least_episodes, self.episodes))

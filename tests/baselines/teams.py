@@ -7,9 +7,9 @@ import torch as th
 from numpy.typing import NDArray
 
 from fair_envs import make_sb3
+from fair_envs.aliases import Floats
 from fair_envs.baselines.ddpg import DDPG, TeamReplay
 from fair_envs.baselines.pursuit import Greedy, Team
-from fair_envs.core import Lanes
 from fair_envs.faces.sb3 import AgentsVecEnv
 
 PURSUIT = "FairPursuit-v0"
@@ -61,15 +61,15 @@ class Shown(Greedy):
     def __init__(self) -> None:
         self.all: list[NDArray[Any]] = []
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the greedy actions."""
-        self.all.append(super().__call__(lanes, observation))
+        self.all.append(super().act(observation, uniforms))
         return self.all[-1]
 
 
 class Fixed(Team):
     """Every pursuer goes along the second axis."""
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return that direction."""
-        return np.broadcast_to(np.array([0, 1], np.float32), (lanes.count, lanes.agents, 2))
+        return np.broadcast_to(np.array([0, 1], np.float32), (*observation.shape[:2], 2))

@@ -31,10 +31,11 @@ from fair_envs.baselines.attention import (
     softmax,
 )
 from fair_envs.baselines.massaging import PolicyOutput
-from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.baselines.rollouts import collect
 from fair_envs.envs.attention.rules import decode
+from fair_envs.evaluation import DecisionMaker
 from fair_envs.metrics.long_term import ShareDeviation
-from tests.helpers import uncompiled
+from tests.helpers import playing, uncompiled
 
 RATES = np.array([[8.0, 6.0, 4.0, 3.0, 1.5]])
 
@@ -43,9 +44,9 @@ def town(lanes: int = 3, **parameters: Any) -> Any:
     return gym.make_vec("FairAttention-v0", num_envs=lanes, **parameters)
 
 
-def shares(agent: Agent, observation: NDArray[Any]) -> Floats:
+def shares(agent: DecisionMaker, observation: NDArray[Any]) -> Floats:
     """Return the expected units at each location, shape (B, K)."""
-    probabilities = agent(observation)
+    probabilities = agent.decide(observation)
     assert probabilities.shape[1:] == (6, 5) and np.allclose(probabilities.sum(axis=2), 1)
     return np.asarray(probabilities.sum(axis=1))
 
@@ -63,9 +64,9 @@ def test_uniform_sends_units_anywhere() -> None:
 def test_round_robin_sends_one_unit_everywhere_and_the_sixth_in_turn() -> None:
     env = town()
     observation, _ = env.reset(seed=0)
-    agent = RoundRobin(env)
+    agent = playing(RoundRobin(env), env)
     for time in range(7):
-        probabilities = agent(observation)
+        probabilities = agent.decide(observation)
         assert set(np.unique(probabilities)) == {0, 1}
         assert probabilities.sum(axis=1)[0].tolist() == [1 + (k == time % 5) for k in range(5)]
         observation = env.step(probabilities.argmax(axis=2))[0]
@@ -74,9 +75,9 @@ def test_round_robin_sends_one_unit_everywhere_and_the_sixth_in_turn() -> None:
 def test_proportional_follows_the_true_rates() -> None:
     env = town()
     observation, _ = env.reset(seed=0)
-    np.testing.assert_allclose(shares(Proportional(env), observation)[0], 6 * RATES[0] / RATES.sum())
+    np.testing.assert_allclose(shares(playing(Proportional(env), env), observation)[0], 6 * RATES[0] / RATES.sum())
     env.unwrapped.lanes.records["rates"] = 0
-    np.testing.assert_allclose(shares(Proportional(env), observation), 6 / 5)
+    np.testing.assert_allclose(shares(playing(Proportional(env), env), observation), 6 / 5)
 
 
 def all_allocations(units: int, locations: int) -> Ints:
@@ -95,7 +96,7 @@ def discoveries(counts: Ints, rates: Floats) -> Floats:
 def test_greed_discovers_the_most() -> None:
     env = town()
     observation, _ = env.reset(seed=0)
-    chosen = shares(Greedy(env), observation)[0].astype(int)
+    chosen = shares(playing(Greedy(env), env), observation)[0].astype(int)
     counts = all_allocations(6, 5)
     values = discoveries(counts, RATES[0])
     assert discoveries(chosen[np.newaxis], RATES[0])[0] == pytest.approx(values.max())
@@ -110,25 +111,25 @@ def test_greed_keeps_to_limits_and_to_what_is_there() -> None:
 @uncompiled
 def test_naive_matching_counts_what_it_sees() -> None:
     env = town(decrease_rate=0.0, increase_rates=0.0)
-    agent, total = NaiveMatching(env, decay=0.0), np.zeros((3, 5))
+    agent, total = playing(NaiveMatching(env, decay=0.0), env), np.zeros((3, 5))
     observation, _ = env.reset(seed=0)
-    agent.begin(np.arange(3), np.zeros(3, np.int64))
+    agent.begin(np.ones(3, bool), np.zeros(3, np.int64))
     np.testing.assert_allclose(shares(agent, observation), 6 / 5)
     for _ in range(4):
         observation, *_, info = env.step(np.tile(np.arange(6) % 5, (3, 1)))
         total += info["fair_outcome"]
         np.testing.assert_allclose(shares(agent, observation), 6 * total / total.sum(axis=1, keepdims=True))
-    agent.begin(np.array([1]), np.array([1]))
+    agent.begin(np.arange(3) == 1, np.ones(3, np.int64))
     assert not agent.beliefs[1].any() and agent.beliefs[[0, 2]].any()
 
 
 def test_naive_matching_never_visits_again_what_it_left_out_without_a_prior() -> None:
     env = town()
     for prior in (0, 1):
-        agent = NaiveMatching(env, prior=prior)
+        agent = playing(NaiveMatching(env, prior=prior), env)
         observation, _ = env.reset(seed=0)
-        agent.begin(np.arange(3), np.zeros(3, np.int64))
-        agent(observation)
+        agent.begin(np.ones(3, bool), np.zeros(3, np.int64))
+        agent.decide(observation)
         for _ in range(3):
             observation = env.step(np.zeros((3, 6), np.int64))[0]
             chosen = shares(agent, observation)
@@ -137,11 +138,11 @@ def test_naive_matching_never_visits_again_what_it_left_out_without_a_prior() ->
 
 def test_naive_matching_forgets() -> None:
     env = town()
-    agent = NaiveMatching(env, decay=1.0)
+    agent = playing(NaiveMatching(env, decay=1.0), env)
     observation, _ = env.reset(seed=0)
     for _ in range(3):
         observation, *_, info = env.step(np.zeros((3, 6), np.int64))
-        agent(observation)
+        agent.decide(observation)
     assert agent.beliefs.tolist() == info["fair_outcome"].tolist()
 
 
@@ -171,7 +172,7 @@ def test_where_no_unit_was_nothing_is_known_about_the_rate() -> None:
 
 def test_matching_learns_fixed_rates() -> None:
     env = town(8, decrease_rate=0.0, increase_rates=0.0)
-    agent = Matching(env, window=None, epsilon=0.0)
+    agent = playing(Matching(env, window=None, epsilon=0.0), env)
     played = collect(env, agent, episodes=8, chance=np.random.default_rng(0), seed=0)
     assert len(played) == 8 and all(len(episode) == 1000 for episode in played)
     np.testing.assert_allclose(agent.beliefs.mean(axis=0), RATES[0], rtol=0.1)
@@ -179,7 +180,7 @@ def test_matching_learns_fixed_rates() -> None:
 
 def test_matching_sends_units_anywhere_now_and_then() -> None:
     env = town(400)
-    agent = Matching(env, epsilon=0.25)
+    agent = playing(Matching(env, epsilon=0.25), env)
     agent.beliefs[:] = [1, 0, 0, 0, 0]
     anywhere = agent.decided()[:, 0, 0] < 1
     assert anywhere.mean() == pytest.approx(0.25, abs=0.07)
@@ -217,11 +218,11 @@ def test_agents_read_every_observation_alike(kind: Callable[..., Any]) -> None:
     played = []
     for observation in ("structured", "authors"):
         env = town(horizon=1000, observation=observation)
-        agent = kind(env)
+        agent = playing(kind(env), env)
         seen, _ = env.reset(seed=0)
         actions = np.random.default_rng(0).integers(0, 5, (60, 3, 6))
         for action in actions:
-            probabilities = agent(seen)
+            probabilities = agent.decide(seen)
             seen = env.step(action)[0]
         played.append(probabilities)
     np.testing.assert_allclose(*played)

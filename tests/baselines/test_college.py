@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import gymnasium as gym
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from fair_envs.baselines.college import Admissions, Jury, NaiveJury, RobustJury, Worth, admissions, best_threshold
+from fair_envs.evaluation import VectorWorld, rollout
 
 LANES, ROUNDS, BURN_IN = 8, 40, 10
 
@@ -123,15 +125,15 @@ def test_a_subsidy_is_known_to_a_robust_jury() -> None:
 def test_a_lottery_decays_and_is_published() -> None:
     env = college(action="threshold_epsilon")
     jury = Jury(env, 0.25, epsilon=0.8, decay=0.5)
-    env.reset(seed=0)
-    for epsilon in (0.8, 0.4, 0.2):
-        np.testing.assert_allclose(jury.act(), [[0.25, epsilon]] * LANES, rtol=1e-6)
-        jury.learn(env.step(jury.act())[4])
+    steps = list(islice(rollout(VectorWorld(env, seed=0), jury), 3))
+    for step, epsilon in zip(steps, (0.8, 0.4, 0.2), strict=True):
+        np.testing.assert_allclose(step.action, [[[0.25, epsilon]]] * LANES, rtol=1e-6)
 
 
 def test_thresholds_are_rounded_to_levels() -> None:
-    jury = Jury(college(action="levels", levels=11), 0.68)
-    assert jury.act().tolist() == [7] * LANES
+    env = college(action="levels", levels=11)
+    step = next(rollout(VectorWorld(env, seed=0), Jury(env, 0.68)))
+    assert step.action.tolist() == [[7]] * LANES
 
 
 def test_fixed_thresholds_are_published_as_they_are() -> None:

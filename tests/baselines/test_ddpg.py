@@ -35,7 +35,7 @@ from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.rules import Pursuit
 from tests.baselines.interruptions import Stop
 from tests.baselines.teams import PURSUIT, Fixed, Shown, numbers, replayed, same_numbers, team, team_env
-from tests.helpers import uncompiled
+from tests.helpers import actions, uncompiled
 
 # ------------------------------------------------------------------------------------------- Fair-E is symmetric
 
@@ -160,9 +160,9 @@ def test_it_does_not_say_so_where_the_number_makes_no_difference(parameters: dic
 @pytest.mark.parametrize("policy", ["MlpPolicy", "DeepSetsPolicy"])
 def test_what_is_played_in_single_precision_is_equivariant_but_for_rounding(policy: str) -> None:
     model, lanes = team(FairE, team_env(), policy=policy), anywhere()
-    before = Learned(model)(lanes, lanes.observe())
+    before = actions(Learned(model), lanes)
     lanes.records[:] = exchanged(lanes.records, np.tile([1, 2, 0], (lanes.count, 1)))
-    after = Learned(model)(lanes, lanes.observe())
+    after = actions(Learned(model), lanes)
     assert np.abs(after - before[:, [1, 2, 0]]).max() < 1e-5
     assert np.abs(after - before).max() > 1e-3
 
@@ -987,8 +987,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"noise_initial_sigma": -1}, "noise_initial_sigma must be at least 0, got -1"),
     ({"noise_final_sigma": -1}, "noise_final_sigma must be at least 0, got -1"),
     ({"noise_theta": 2}, "noise_theta must be between 0 and 1, got 2"),
-    ({"guide": "greedy"}, "guide must be a Team such as Greedy(), or None, got 'greedy'"),
-    ({"guide": Greedy}, "guide must be a Team such as Greedy(), or None, got <class"),
+    ({"guide": "greedy"}, "guide must be a Policy such as Greedy(), or None, got 'greedy'"),
+    ({"guide": Greedy}, "guide must be a Policy such as Greedy(), or None, got <class"),
     ({"policy_kwargs": {"shared": True}}, "policy_kwargs must leave shared to the learner's own arguments"),
     ({"policy_kwargs": {"net_arch": [0]}}, "net_arch must be at least 1, got 0"),
     ({"policy_kwargs": {"net_arch": {"pi": [8]}}}, "net_arch must list sizes, or those of 'pi' and of 'qf', got"),

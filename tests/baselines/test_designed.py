@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch as th
 
+from fair_envs import make_rules
 from fair_envs.baselines.designed import Always, Correct, EqualOpportunity, Never, Past, Random, Threshold, gather
-from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.baselines.rollouts import collect
 from fair_envs.baselines.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
+from fair_envs.evaluation import Stochastic
 from fair_envs.history import SlidingWindow
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import Treasure
@@ -26,7 +28,7 @@ def world(**parameters: Any) -> Vector:
     return Vector(4, **{"seats": 5, "horizon": 20, **parameters})
 
 
-def played(env: Any, agent: Agent, *, episodes: int = 12) -> list[Any]:
+def played(env: Any, agent: Stochastic, *, episodes: int = 12) -> list[Any]:
     return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
 
 
@@ -92,6 +94,8 @@ def test_equal_opportunity_learns_from_random_play() -> None:
 
 def test_what_agents_need_is_named() -> None:
     with pytest.raises(ValueError, match="env must decide on one person in each step"):
+        Always(make_rules("FairEpidemic-v0"))
+    with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         Always(Treasure(2))
     with pytest.raises(ValueError, match="env must know 'score' of those to be decided on, it knows feedback"):
         Threshold(world(), 0.5)

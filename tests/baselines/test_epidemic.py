@@ -14,14 +14,14 @@ from fair_envs.baselines.epidemic import (
     MostInfectedNeighbours,
     MostNeighbours,
     Nobody,
-    Random,
     RandomSusceptible,
     eigenvector_centrality,
 )
 from fair_envs.baselines.massaging import Massager, PolicyOutput
-from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.baselines.rollouts import Random, collect
 from fair_envs.envs.epidemic import Vector
 from fair_envs.envs.epidemic.rules import Epidemic
+from fair_envs.evaluation import DecisionMaker
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.metrics.long_term import VaccinationGap
 
@@ -35,9 +35,9 @@ def seen(*health: list[float]) -> Floats:
     return np.array([[[*own, 0.0] for own in health]])
 
 
-def chosen(agent: Agent, *health: list[float]) -> int:
+def chosen(agent: DecisionMaker, *health: list[float]) -> int:
     """Return whom the agent vaccinates; it must be sure."""
-    (row,) = agent(seen(*health))
+    (row,) = agent.decide(seen(*health))
     assert sorted(row.tolist()) == [0] * (len(row) - 1) + [1]
     return int(row.argmax())
 
@@ -60,7 +60,7 @@ def test_when_nobody_is_susceptible_nobody_or_the_hub_is_vaccinated() -> None:
     assert chosen(MostNeighbours(small_world()), I, I, R, R, I) == 5
     assert chosen(MostNeighbours(small_world(), otherwise="hub"), I, I, R, R, I) == 2
     env = Vector(1)
-    assert MostNeighbours(env, otherwise="hub")(seen(*[I] * 34))[0].argmax() == 33
+    assert MostNeighbours(env, otherwise="hub").decide(seen(*[I] * 34))[0].argmax() == 33
 
 
 def test_most_infected_neighbours_looks_at_the_infected() -> None:
@@ -88,8 +88,8 @@ def test_the_central_agent_can_pass_over_the_infected_or_the_immune_alone() -> N
 
 def test_random_susceptible_takes_them_equally_often() -> None:
     agent = RandomSusceptible(small_world())
-    assert agent(seen(S, I, S, R, S)).tolist() == [[1 / 3, 0, 1 / 3, 0, 1 / 3, 0]]
-    assert agent(seen(I, I, R, R, I)).tolist() == [[0, 0, 0, 0, 0, 1]]
+    assert agent.decide(seen(S, I, S, R, S)).tolist() == [[1 / 3, 0, 1 / 3, 0, 1 / 3, 0]]
+    assert agent.decide(seen(I, I, R, R, I)).tolist() == [[0, 0, 0, 0, 0, 1]]
 
 
 def test_nobody_vaccinates_nobody() -> None:
@@ -98,7 +98,7 @@ def test_nobody_vaccinates_nobody() -> None:
 
 def test_agents_read_flat_observations_too() -> None:
     agent = MostNeighbours(small_world())
-    assert agent(seen(I, S, R, S, S).reshape(1, -1)).argmax() == 1
+    assert agent.decide(seen(I, S, R, S, S).reshape(1, -1)).argmax() == 1
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ def test_actions_are_sampled_with_the_lanes_own_luck(model: Any) -> None:
     rows = np.concatenate([step.observation, step.facts["group"][..., np.newaxis]], axis=-1).reshape(16, -1)
     probabilities = model.policy.action_probabilities(th.as_tensor(rows, dtype=th.float32)).detach().numpy()
     wanted = choose(probabilities.reshape(2, 8, -1), draws(lanes))
-    assert np.array_equal(Player(model, rules)(lanes, step), wanted)
+    seen = rows.reshape(2, 8, -1)
+    assert np.array_equal(Player(model, rules).act(seen, draws(lanes)), wanted)
 
 
 def test_attributes_have_the_names_that_the_metrics_expect(model: Any) -> None:

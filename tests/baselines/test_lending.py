@@ -25,12 +25,14 @@ from fair_envs.baselines.lending import (
     profitable,
 )
 from fair_envs.baselines.massaging import LENDING_SCHEDULE, PolicyOutput, policy_output
-from fair_envs.baselines.rollouts import Agent, collect
+from fair_envs.baselines.rollouts import collect
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
+from fair_envs.evaluation import Stochastic
 from fair_envs.metrics.long_term import OpportunityGap
 from fair_envs.metrics.populations import wasserstein
+from tests.helpers import earned, playing
 
 FIRST = np.array(DISTRIBUTIONS["delayed_impact"])
 REPAY = np.array(REPAYMENTS["delayed_impact"])
@@ -120,7 +122,7 @@ def test_the_best_true_positive_rate_depends_on_how_large_the_groups_are(advanta
     assert found.opportunity == pytest.approx(best, abs=1e-6)
     env = lending(advantaged_share=advantaged)
     observation, _ = env.reset(seed=0)
-    acceptance = EqualOpportunityLender(env).acceptance(observation)
+    acceptance = playing(EqualOpportunityLender(env), env).acceptance(observation)
     np.testing.assert_allclose(rates(FIRST, REPAY, acceptance), best, atol=1e-6)
 
 
@@ -195,7 +197,7 @@ def lending(lanes: int = 3, **parameters: Any) -> Vector:
     return Vector(lanes, **{"horizon": 300, **parameters})
 
 
-def played(env: Any, agent: Agent, *, episodes: int = 3) -> list[Any]:
+def played(env: Any, agent: Stochastic, *, episodes: int = 3) -> list[Any]:
     return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
 
 
@@ -207,7 +209,7 @@ def test_a_loan_is_given_where_it_is_expected_to_bring_the_groups_closer() -> No
     """At first a repaid loan to the disadvantaged brings them .01 closer, one that is not repaid .01 further apart."""
     env = lending(1)
     env.reset(seed=0)
-    chance = ClosingLender(env).acceptance(np.zeros((1, 25)))[0]
+    chance = playing(ClosingLender(env), env).acceptance(np.zeros((1, 25)))[0]
     assert chance[1, [1, 2, 3, 4]].tolist() == [0, 0, 1, 1]  # they repay with .2, .45, .6 and .65
     assert chance[0, [1, 2, 3, 4, 5]].tolist() == [1, 1, 0, 0, 0]  # loans that are not repaid bring these closer
 
@@ -215,10 +217,10 @@ def test_a_loan_is_given_where_it_is_expected_to_bring_the_groups_closer() -> No
 def test_step_by_step_the_groups_come_closer_until_no_single_loan_helps() -> None:
     env = lending(8, horizon=2000)
     observation, _ = env.reset(seed=0)
-    agent, chance = ClosingLender(env), np.random.default_rng(0)
+    agent, chance = playing(ClosingLender(env), env), np.random.default_rng(0)
     given = []
     for _ in range(1600):
-        action = (chance.random(8) < agent(observation)[:, 1]).astype(np.int64)
+        action = (chance.random(8) < agent.decide(observation)[:, 1]).astype(np.int64)
         observation, *_ = env.step(action)
         given.append(action.sum())
     shares = env.unwrapped.oracle()["distribution"]
@@ -242,11 +244,11 @@ def test_max_reward_knows_the_interest_and_the_gyms_observation() -> None:
 
 def test_equal_opportunity_follows_the_true_scores_of_each_lane() -> None:
     env = lending()
-    agent = EqualOpportunityLender(env)
+    agent = playing(EqualOpportunityLender(env), env)
     observation, _ = env.reset(seed=0)
     chance = np.random.default_rng(0)
     for _ in range(200):
-        probabilities = agent(observation)
+        probabilities = agent.decide(observation)
         observation, *_ = env.step((chance.random(3) < probabilities[:, 1]).astype(np.int64))
     true = env.oracle()["distribution"]
     np.testing.assert_array_equal(agent.acceptance(observation), equal_opportunity(true, REPAY).acceptance(7))
@@ -260,7 +262,7 @@ def test_equal_opportunity_of_the_first_scores_stays_as_it_is() -> None:
     expected = equal_opportunity(FIRST, REPAY).acceptance(7)
     for _ in range(20):
         group, score = group_and_score(observation)
-        np.testing.assert_allclose(agent(observation)[:, 1], expected[group, score])
+        np.testing.assert_allclose(agent.decide(observation)[:, 1], expected[group, score])
         observation, *_ = env.step(np.ones(3, np.int64))
 
 
@@ -297,20 +299,20 @@ def test_a_learner_begins_each_episode_without_knowledge() -> None:
     agent = LogisticLender(env, burn_in=30, refit=10)
     for episode in played(env, agent, episodes=6):
         assert (episode.actions[:30] == ACCEPT).all()
-    agent.begin(np.array([1]), np.array([9]))
+    agent.begin(np.array([False, True]), np.array([9, 9]))
     assert np.isnan(agent.repayment[1]).all() and not np.isnan(agent.repayment[0]).any()
 
 
 def test_a_learner_reads_loans_and_no_labels() -> None:
     """Hidden labels of the rejected do not change what it learns."""
     env = lending(1, feedback="none", observation="ml-fairness-gym", interest_rate=1.0)
-    agent = LogisticLender(env, burn_in=4, refit=1)
-    agent.begin(np.array([0]), np.array([0]))
+    agent = playing(LogisticLender(env, burn_in=4, refit=1), env)
+    agent.begin(np.array([True]), np.array([0]))
     seen = np.zeros((1, 10), np.float32)
     for score, reward in ((6, 1.0), (6, 1.0), (0, -1.0), (3, 0.0)):  # the last one was rejected
         seen[:, 1:8] = np.eye(7)[score]
-        agent(seen)
-        agent.rewarded(np.array([[reward]]), np.array([True]))
+        agent.decide(seen)
+        agent.observe_step(earned([[reward]], [True]))
     assert agent._loans.sum() == 3
     learnt = agent.repayment[0]
     assert (np.diff(learnt) > 0).all() and learnt[6] > 0.9 and learnt[0] < 0.1

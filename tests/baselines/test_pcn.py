@@ -14,12 +14,14 @@ pytest.importorskip("moocore")
 
 from fair_envs.baselines.pcn import PCN, Command, Commanded, Network, PCNSettings, farel_settings, memories
 from fair_envs.baselines.pcn_buffer import Buffer, Ranking, copies, priorities
-from fair_envs.baselines.rollouts import Agent, Episode, Random, collect
+from fair_envs.baselines.rollouts import Episode, Random, collect
+from fair_envs.evaluation import DecisionMaker
 from fair_envs.history import SlidingWindow
 from fair_envs.metrics.pareto import front
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import DIVE, FRONT, PLACES, WALK, Treasure
 from tests.ferry import Vector
+from tests.helpers import earned
 
 th.set_num_threads(1)
 
@@ -47,13 +49,13 @@ def weights(learner: PCN) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------- rollouts
 
 
-class Always(Agent):
+class Always(DecisionMaker):
     """Walks a fixed number of steps, then dives."""
 
-    def __init__(self, walks: int, lanes: int) -> None:
-        self.walks, self.lanes = walks, lanes
+    def __init__(self, walks: int) -> None:
+        self.walks = walks
 
-    def __call__(self, observation: Any) -> Any:
+    def decide(self, observation: Any) -> Any:
         return np.eye(2)[np.where(observation[:, 0] >= self.walks, DIVE, WALK)]
 
 
@@ -61,7 +63,7 @@ class Always(Agent):
 @pytest.mark.parametrize(("lanes", "episodes"), [(1, 3), (2, 5), (4, 3)])
 def test_episodes_are_whole_in_every_autoreset_mode(mode: AutoresetMode, lanes: int, episodes: int) -> None:
     env = Treasure(lanes, mode=mode)
-    played = collect(env, Always(2, lanes), episodes=episodes, chance=np.random.default_rng(0), seed=1)
+    played = collect(env, Always(2), episodes=episodes, chance=np.random.default_rng(0), seed=1)
     assert [one.actions.tolist() for one in played] == [[WALK, WALK, DIVE]] * episodes
     assert [one.observations[:, 0].tolist() for one in played] == [[0, 1, 2]] * episodes
     assert [one.returns.tolist() for one in played] == [[4, -3]] * episodes
@@ -188,10 +190,10 @@ def test_a_command_is_one_of_the_best_returns_with_one_objective_better() -> Non
 def test_what_was_earned_is_subtracted_and_clipped() -> None:
     learner = model()
     agent = Commanded(learner, [Command(np.array([9.0, -4.0]), 2.0)], lanes=2)
-    agent.begin(np.array([0, 1]), np.array([0, 1]))
-    agent.rewarded(np.array([[4.0, -1.0], [4.0, -1.0]]), np.array([True, False]))
+    agent.begin(np.array([True, True]), np.array([0, 1]))
+    agent.observe_step(earned([[4.0, -1.0], [4.0, -1.0]], [True, False]))
     assert agent._returns.tolist() == [[5, -3], [9, -4]]
-    agent.rewarded(np.array([[0.0, -9.0], [0.0, 0.0]]), np.array([True, False]))
+    agent.observe_step(earned([[0.0, -9.0], [0.0, 0.0]], [True, False]))
     assert agent._returns[0].tolist() == [5, -1]  # a step costs 1: less than one step is no return
     assert agent._horizons.tolist() == [1, 2]
 

@@ -31,7 +31,7 @@ from fair_envs.baselines.pursuit_evaluation import (
 from fair_envs.core import Lanes, Rules
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.envs.pursuit.rules import Pursuit
-from tests.helpers import uncompiled
+from tests.helpers import actions, uncompiled
 
 E6 = [[1, 1], [5, 2], [4, 5.5], [3, 3]]
 GREEDY_E6 = [0.785398, 2.677945, -1.951303]
@@ -77,19 +77,19 @@ def play(**numbers: Any) -> TeamPlay:
 class Still(Team):
     """Pursuer 0 chases, the others keep their first heading."""
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
-        directions = greedy_directions(lanes)
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
+        directions = greedy_directions(self.lanes)
         directions[:, 1:] = 0
-        return actions_of(lanes.rules, directions)
+        return actions_of(self.lanes.rules, directions)
 
 
 class Away(Team):
     """Pursuer 0 chases, by what it sees; the others run away."""
 
-    def __call__(self, lanes: Lanes, observation: NDArray[Any]) -> NDArray[Any]:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         ways = observation[..., :2].copy()
         ways[:, 1:] *= -1
-        return actions_of(lanes.rules, ways)
+        return actions_of(self.lanes.rules, ways)
 
 
 # --------------------------------------------------------------------------------------------------- greedy
@@ -116,7 +116,7 @@ def test_greedy_pursuers_head_for_the_nearest_evader_that_is_free() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_action_heads_in_the_direction(kind: Any) -> None:
     lanes = placed(E6, action=kind, headings=64)
-    action = Greedy()(lanes, lanes.observe())
+    action = actions(Greedy(), lanes)
     space = lanes.rules.action_space(lanes.rules.params)
     assert action.dtype == space.dtype and all(space.contains(each) for each in action[0])
     lanes.advance(action)
@@ -134,7 +134,7 @@ def test_greedy_captures_if_faster_and_never_at_equal_speed(kind: Any) -> None:
 def test_a_team_refuses_another_environment() -> None:
     lanes = Lanes(Harvest(), 1)
     with pytest.raises(ValueError, match=r"rules must be those of FairPursuit, got those of harvest"):
-        Greedy()(lanes, lanes.observe())
+        actions(Greedy(), lanes)
     with pytest.raises(ValueError, match=r"rules must be those of FairPursuit"):
         play_team(Greedy(), Harvest(), episodes=1, seed=0)
 
@@ -159,18 +159,18 @@ def test_the_planner_plays_alike_in_any_batch_and_again() -> None:
 def test_the_planner_looks_ahead_without_a_trace_and_keeps_to_its_plan() -> None:
     lanes, planner = started(lanes=2), Planner(samples=4, horizon=4, every=2)
     before = lanes.snapshot()
-    first = planner(lanes, lanes.observe())
+    first = actions(planner, lanes)
     assert (lanes.records == before).all()
     lanes.advance(first)
-    np.testing.assert_array_equal(planner(lanes, lanes.observe()), first)
+    np.testing.assert_array_equal(actions(planner, lanes), first)
     lanes.advance(first)
-    assert (planner(lanes, lanes.observe()) != first).any()
+    assert (actions(planner, lanes) != first).any()
 
 
 @pytest.mark.nojit
 def test_the_planner_finds_a_capture_that_is_a_step_away() -> None:
     lanes = placed([[3, 3.15], [5, 5], [1, 1], [3, 3]], pursuer_speed=1.2, evader_speed=0.1)
-    lanes.advance(Planner(samples=64, horizon=2, every=1)(lanes, lanes.observe()))
+    lanes.advance(actions(Planner(samples=64, horizon=2, every=1), lanes))
     assert lanes.records["caught"][0, 0] == 1
 
 
@@ -182,11 +182,11 @@ def test_the_planner_takes_every_kind_of_action(kind: Any) -> None:
 
 def test_the_planner_forgets_its_plan_where_an_episode_begins() -> None:
     lanes, planner = started(lanes=2), Planner(samples=8, horizon=8)
-    first = planner(lanes, lanes.observe())
+    first = actions(planner, lanes)
     lanes.restart(mask=np.array([False, True]))
-    again = planner(lanes, lanes.observe())
+    again = actions(planner, lanes)
     np.testing.assert_array_equal(again[0], first[0])
-    np.testing.assert_array_equal(again[1], Planner(samples=8, horizon=8)(lanes, lanes.observe())[1])
+    np.testing.assert_array_equal(again[1], actions(Planner(samples=8, horizon=8), lanes)[1])
 
 
 @pytest.mark.parametrize(

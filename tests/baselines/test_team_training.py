@@ -459,7 +459,7 @@ def test_a_team_may_be_made_another_before_it_plays(run: Path) -> None:
 class Lost(Team):
     """A team that cannot play."""
 
-    def __call__(self, lanes: Any, observation: Any) -> Any:
+    def act(self, observation: Any, uniforms: Any) -> Any:
         """Fail."""
         raise KeyboardInterrupt
 

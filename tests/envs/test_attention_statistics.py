@@ -14,10 +14,10 @@ from scipy import stats
 
 from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.attention import Greedy, Proportional, RoundRobin, Uniform
-from fair_envs.baselines.rollouts import Agent
 from fair_envs.core import Lanes
 from fair_envs.envs.attention.rules import Attention
-from fair_envs.wrappers.twin import choose
+from fair_envs.evaluation import DecisionMaker, choose
+from tests.helpers import playing
 
 EPISODES, STEPS = 64, 1000
 
@@ -45,15 +45,15 @@ class Course(NamedTuple):
 
 
 @cache
-def course(kind: Callable[[Any], Agent], increase_rates: str = "study") -> Course:
+def course(kind: Callable[[Any], DecisionMaker], increase_rates: str = "study") -> Course:
     """Play the episodes."""
     env: Any = gym.make_vec("FairAttention-v0", num_envs=EPISODES, increase_rates=increase_rates)
-    agent, luck = kind(env), np.random.default_rng(0)
+    agent, luck = playing(kind(env), env), np.random.default_rng(0)
     observation, _ = env.reset(seed=0)
-    agent.begin(np.arange(EPISODES), np.zeros(EPISODES, np.int64))
+    agent.begin(np.ones(EPISODES, bool), np.zeros(EPISODES, np.int64))
     found: list[tuple[Any, ...]] = []
     for _ in range(STEPS):
-        rates, probabilities = env.unwrapped.oracle()["rate"], agent(observation)
+        rates, probabilities = env.unwrapped.oracle()["rate"], agent.decide(observation)
         observation, reward, _, _, info = env.step(choose(probabilities, luck.random(probabilities.shape[:-1])))
         found.append((reward, rates, info["fair_action"]))
     return Course(*map(np.array, zip(*found, strict=True)))
@@ -106,10 +106,10 @@ def test_greed_earns_the_most_at_first_and_little_later() -> None:
 
 
 @pytest.mark.parametrize("kind", [RoundRobin, Uniform, Proportional, Greedy])
-def test_rates_begin_apart_by_three_and_a_half(kind: Callable[[Any], Agent]) -> None:
+def test_rates_begin_apart_by_three_and_a_half(kind: Callable[[Any], DecisionMaker]) -> None:
     assert np.abs(course(kind).rates[0] - 4.5).max() == 3.5
 
 
 @pytest.mark.parametrize("kind", [RoundRobin, Uniform, Proportional, Greedy])
-def test_with_one_slow_increase_everybody_ends_with_almost_nothing(kind: Callable[[Any], Agent]) -> None:
+def test_with_one_slow_increase_everybody_ends_with_almost_nothing(kind: Callable[[Any], DecisionMaker]) -> None:
     assert 0 <= course(kind, "as_decrease").earned(800, STEPS) < 0.35

@@ -28,7 +28,7 @@ def shown(**columns: list[float]) -> Any:
 
 
 def turn(driver: Any, observation: Any, uniform: float = 0.5) -> int:
-    action = int(driver(observation, np.array([[uniform]]))[0, 0])
+    action = int(driver.act(observation, np.array([[uniform]]))[0, 0])
     assert action // 3 == 2  # accelerates
     return action % 3
 
@@ -87,7 +87,7 @@ def test_who_knows_the_way_arrives_sooner_and_who_knows_the_traffic_earlier_stil
         total = np.zeros(64)
         for _ in range(rules.params.horizon):
             going = ~lanes.records["over"].astype(bool)
-            step = lanes.advance(act(lanes.observe(), luck.random((64, rules.params.cars))), mask=going)
+            step = lanes.advance(act.act(lanes.observe(), luck.random((64, rules.params.cars))), mask=going)
             total += step.reward.mean(axis=1)
         returns[name] = total
     for worse, better in (("random-turns", "shortest-path"), ("shortest-path", "shortest-time")):

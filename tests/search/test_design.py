@@ -19,7 +19,7 @@ import optuna
 
 from fair_envs.engines import FailedCellsError
 from fair_envs.files import writing
-from fair_envs.players import player_named
+from fair_envs.players import policy_named
 from fair_envs.search import design as module
 from fair_envs.search.design import Found, begun, design
 from fair_envs.search.report import compare, price, save, trials_table
@@ -76,8 +76,7 @@ def test_trials_are_what_their_configurations_give_on_common_seeds(found: Found)
     for trial in [*found.trials, found.original]:
         rules = search_for().rules(**trial.parameters)
         episodes = len(trial.series["total_return"])
-        act, _ = player_named("shortest-time", rules)
-        played = play_system(rules, act, episodes=episodes, seed=SEARCH_SEEDS)
+        played = play_system(rules, policy_named("shortest-time", rules), episodes=episodes, seed=SEARCH_SEEDS)
         np.testing.assert_array_equal(trial.series["total_return"], played.returns.values.sum(axis=1))
 
 
@@ -93,8 +92,7 @@ def test_the_first_trial_is_the_original_where_the_ranges_allow_it(found: Found)
 def test_the_comparison_is_on_seeds_that_no_trial_met(found: Found) -> None:
     for episodes, own in zip(found.held_out, ({}, found.chosen.parameters), strict=True):
         rules = search_for().rules(**own)
-        act, _ = player_named("shortest-time", rules)
-        played = play_system(rules, act, episodes=4, seed=HELD_OUT_SEEDS)
+        played = play_system(rules, policy_named("shortest-time", rules), episodes=4, seed=HELD_OUT_SEEDS)
         np.testing.assert_array_equal(episodes.returns.values, played.returns.values)
         assert set(episodes.without) == {"human_driven"}
 
@@ -105,8 +103,7 @@ def test_the_chosen_one_is_best_in_the_first_objective_when_played_longer(found:
     assert values == sorted(values)
     assert all(len(trial.series["total_return"]) == 16 for trial in found.finalists)
     rules = search_for().rules(**found.chosen.parameters)
-    act, _ = player_named("shortest-time", rules)
-    fresh = play_system(rules, act, episodes=16, seed=SEARCH_SEEDS + 4)
+    fresh = play_system(rules, policy_named("shortest-time", rules), episodes=16, seed=SEARCH_SEEDS + 4)
     np.testing.assert_array_equal(found.chosen.series["total_return"], fresh.returns.values.sum(axis=1))
     first = sorted(found.trials, key=lambda trial: search_for().losses(trial.series)[0])
     assert {trial.number for trial in found.finalists} == {trial.number for trial in first[:2]}

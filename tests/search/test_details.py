@@ -17,7 +17,7 @@ from fair_envs.search.objectives import Objective
 from fair_envs.search.report import Compared, compare, price, save, trials_table
 from fair_envs.search.settings import Search
 from fair_envs.search.trials import Trial, Trials, sampler
-from fair_envs.system_cells import plain, policy_named, system_cells
+from fair_envs.system_cells import full_name, plain, system_cells
 from tests.search.test_design import search_for
 
 PARITY, TOTAL = "demographic_parity:human_driven", "total_return"
@@ -201,5 +201,5 @@ def test_parameters_and_runs_are_named_alike_however_they_are_given(
     (tmp_path / "run").mkdir()
     (tmp_path / "random").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert policy_named("run") == str(tmp_path / "run")
-    assert [policy_named(name) for name in ("random", "shortest-time", "a:b")] == ["random", "shortest-time", "a:b"]
+    assert full_name("run") == str(tmp_path / "run")
+    assert [full_name(name) for name in ("random", "shortest-time", "a:b")] == ["random", "shortest-time", "a:b"]

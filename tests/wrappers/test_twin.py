@@ -93,7 +93,7 @@ def test_bushes_grow_by_the_same_luck_although_behaviour_differs(seed: int) -> N
     same, differs = 0, 0
     for time in range(SIZE["horizon"]):
         for place, world in enumerate((env, twin)):
-            actions = POLICY(observations[place].reshape(1, AGENTS, -1), draws(world.lanes))[0]
+            actions = POLICY.act(observations[place].reshape(1, AGENTS, -1), draws(world.lanes))[0]
             observations[place] = world.step(actions)[0]
         one, other = env.lanes.records[0], twin.lanes.records[0]
         assert one["key"] == other["key"] and one["time"] == other["time"] == time + 1
@@ -115,7 +115,7 @@ def test_policies_are_sampled_with_the_same_numbers_in_both_worlds() -> None:
 
     def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         met.append(uniforms)
-        return POLICY(observation, uniforms)
+        return POLICY.act(observation, uniforms)
 
     twins(lanes=EPISODES).run(policy, episodes=EPISODES, seed=SEED, flip="all")
     factual, other = met[: SIZE["horizon"]], met[SIZE["horizon"] :]
@@ -131,7 +131,7 @@ def test_a_pair_is_the_single_environment_of_its_seed() -> None:
             observation, _ = env.reset(seed=SEED + episode)
             total, over = np.zeros(AGENTS), False
             while not over:
-                actions = POLICY(observation.reshape(1, AGENTS, -1), draws(env.lanes))[0]
+                actions = POLICY.act(observation.reshape(1, AGENTS, -1), draws(env.lanes))[0]
                 observation, _, _, over, info = env.step(actions)
                 total += info["agent_reward"]
             assert np.array_equal(world.values[episode], total)
@@ -280,7 +280,7 @@ def test_a_flipped_agent_keeps_the_group_it_has_where_all_carry_the_attribute() 
 def test_policies_see_through_transforms() -> None:
     def policy(observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         assert not observation[..., 2].any()
-        return POLICY(observation, uniforms)
+        return POLICY.act(observation, uniforms)
 
     hidden = twins(transforms=[HiddenAttribute()]).run(policy, episodes=2, seed=SEED, flip="all")
     assert not np.array_equal(hidden.factual.values, twins().run(POLICY, episodes=2, seed=SEED).factual.values)

@@ -1,8 +1,6 @@
-"""Drivers of FairTraffic that are written down: they accelerate, and choose the turn that looks best.
+"""Scripted policies for FairTraffic: they accelerate, and choose the turn that looks best.
 
-Each is a policy for `fair_envs.wrappers.twin.Twins` and `fair_envs.systems`: observations (B, cars, d) and uniform
-numbers (B, cars) to actions (B, cars). They know what their car is shown and nothing else: the same driver goes by
-distances in a car that is told nothing of the traffic.
+They use what their car sees and nothing else: in a car without live traffic data the same driver goes by distances.
 """
 
 from typing import Any, Literal
@@ -13,12 +11,13 @@ from numpy.typing import NDArray
 from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Rules
 from fair_envs.envs.traffic.rules import ACCELERATE, OF_TURN, SEEN_OF_TURN, Traffic
+from fair_envs.evaluation import Policy
 from fair_envs.parameters import NonNegative, checked
 
 NOWHERE = 1e9  # what a turn costs into a street that there is not
 
 
-class Driver:
+class Driver(Policy):
     """Accelerates, and turns where the cost is least; subclasses say what a turn costs.
 
     Of equal turns chance takes one, by the uniform number. Braking is left to the rules, which let nobody collide.
@@ -39,7 +38,7 @@ class Driver:
         """Return what each turn costs, shape (B, cars, 3); what counts is where it is least."""
         raise NotImplementedError
 
-    def __call__(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
         """Return the actions, shape (B, cars)."""
         turns = Turns(observation)
         cost = np.where(turns["exists"] > 0, self.cost(turns), NOWHERE)

@@ -1,0 +1,273 @@
+"""What `rollout` plays: lanes of rules, Gymnasium vector environments and PettingZoo environments."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from fair_envs.aliases import Flags, Floats, Ints, Lane
+from fair_envs.core import Amendment, Lanes, Rules, Step, Worlds, check_seeds, draws
+from fair_envs.evaluation.policy import Policy
+from fair_envs.evaluation.rollout import Transition, World, rollout
+from fair_envs.faces.common import ActionCheck
+from fair_envs.interactions import columns
+
+# Lanes of rules -------------------------------------------------------------------------------------------------------
+
+
+def begun(rules: Rules, seeds: NDArray[np.uint64], *, threads: int = 1, amendments: Sequence[Amendment] = ()) -> Lanes:
+    """Return lanes at the start of the first episodes of some seeds, shape (B,); the rest is as for `Lanes`."""
+    lanes = Lanes(rules, len(seeds), threads=threads)
+    lanes.amendments += amendments
+    lanes.seed(seeds)
+    lanes.restart()
+    return lanes
+
+
+class Shown(Protocol):
+    """What policies see of lanes, such as through transforms."""
+
+    def start(self, step: Step) -> NDArray[Any]:
+        """Return the first observations."""
+
+    def restart(self, step: Step, mask: Flags) -> NDArray[Any]:
+        """Return the observations after new episodes began in the masked lanes."""
+
+    def step(self, step: Step, active: Flags) -> NDArray[Any]:
+        """Return the observations after a step of the active lanes."""
+
+
+class Plain:
+    """Shows lanes as they are."""
+
+    def start(self, step: Step) -> NDArray[Any]:
+        """Return the first observations."""
+        self._last = step.observation
+        return self._last
+
+    def restart(self, step: Step, mask: Flags) -> NDArray[Any]:
+        """Return the first observations of the masked lanes, and the last ones of the others."""
+        return self.step(step, mask)
+
+    def step(self, step: Step, active: Flags) -> NDArray[Any]:
+        """Return the new observations of the active lanes, and the last ones of the others."""
+        if not active.all():
+            self._last = self._last.copy()
+            self._last[active] = step.observation[active]
+            return self._last
+        self._last = step.observation
+        return self._last
+
+
+class LanesWorld(World):
+    """Lanes whose episodes have begun, played until they end.
+
+    Policies sample with numbers that are a function of the lane's key, the time and the agent: twins meet the same.
+
+    Args:
+        lanes: The batch.
+        shown: What policies see; None: the lanes' own observations.
+        append_group: Whether observations end with the agent's group.
+        group: The groups that are appended, shape (B, agents); None: the agents' own.
+        assign: Changes the lanes after the start and after each step, before anybody sees them.
+    """
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        *,
+        shown: Shown | None = None,
+        append_group: bool = False,
+        group: Ints | None = None,
+        assign: Callable[[Lanes], None] | None = None,
+    ) -> None:
+        self.lanes, self.count = lanes, lanes.count
+        self._shown, self._assign = shown or Plain(), assign
+        self._append_group, self._given_group = append_group, group
+        self._check = ActionCheck(lanes.rules)
+        if assign is not None:
+            assign(lanes)
+        start = lanes.show()
+        self._group = start.facts["group"] if group is None else group
+        self.observation = self._with_group(self._shown.start(start))
+
+    def uniforms(self) -> Floats:
+        """Return the lanes' numbers of this step, shape (B, agents)."""
+        return draws(self.lanes)
+
+    def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
+        """Play one step of the active lanes."""
+        lanes = self.lanes
+        action = self._check(action, shape=(lanes.count, lanes.agents, *self._check.shape))
+        before = self.observation
+        step = lanes.advance(action, mask=None if active.all() else active)
+        if self._assign is not None:
+            self._assign(lanes)
+            step = step._replace(observation=lanes.observe())
+        self.observation = self._with_group(self._shown.step(step, active))
+        return Transition(
+            observation=before,
+            action=action,
+            reward=step.reward,
+            active=active,
+            ended=active & (step.terminated | step.truncated),
+            episode=episode,
+            facts=step.facts,
+            tell=lambda: columns(lanes.rules.spec, step.facts, None),
+        )
+
+    def restart(self, mask: Flags) -> None:
+        """Begin the next episode of the masked lanes."""
+        step = self.lanes.restart(mask=mask)
+        if self._given_group is None and self._append_group:
+            self._group = self.lanes.show().facts["group"]
+        self.observation = self._with_group(self._shown.restart(step, mask))
+
+    def _with_group(self, observation: NDArray[Any]) -> NDArray[Any]:
+        if not self._append_group:
+            return observation
+        return np.concatenate([observation, self._group[..., np.newaxis].astype(observation.dtype)], axis=-1)
+
+
+def scenes(rules: Rules, policy: Policy, *, seed: int) -> Iterator[Lane]:
+    """Yield the lane before each step of the episodes of a seed, without end."""
+    lanes = begun(rules, check_seeds(seed, 1))
+    world = LanesWorld(lanes, append_group=policy.append_group)
+    steps = rollout(world, policy, episodes=math.inf)
+    while True:
+        yield lanes.records[0]
+        next(steps)
+
+
+# Gymnasium ------------------------------------------------------------------------------------------------------------
+
+
+class VectorEnv(Protocol):
+    """What is needed of an environment: a `gymnasium.vector.VectorEnv`; wrappers of one are no subclasses."""
+
+    num_envs: int
+    metadata: dict[str, Any]
+    single_observation_space: gym.Space[Any]
+    single_action_space: gym.Space[Any]
+
+    @property
+    def unwrapped(self) -> Any:
+        """The environment under the wrappers."""
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes."""
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Play one step."""
+
+
+class VectorWorld(World):
+    """A vector environment with one agent in each lane, reset before it is played.
+
+    The environment restarts its episodes itself. Action probabilities are reported to environments that record them and
+    decide on one person a step.
+
+    Args:
+        env: B lanes.
+        seed: Of the reset; lane b gets ``seed + b``. None: its own random numbers go on.
+        random: Source of the numbers that policies sample with.
+
+    Raises:
+        ValueError: Ended episodes are not restarted.
+    """
+
+    def __init__(self, env: VectorEnv, *, seed: int | None = None, random: np.random.Generator | None = None) -> None:
+        self.env, self.count = env, env.num_envs
+        lanes = getattr(env.unwrapped, "lanes", None)
+        self.lanes = lanes if isinstance(lanes, (Lanes, Worlds)) else None
+        self._late = restarts_late(env)
+        self._restarting = np.zeros(self.count, bool)
+        self._random = np.random.default_rng(0) if random is None else random
+        self._hold = getattr(env.unwrapped, "hold", None)
+        self._report = getattr(env.unwrapped, "report_action_probs", None)
+        spec = getattr(env.unwrapped, "fair_spec", None)
+        if spec is not None and not spec.one_person:
+            self._report = None  # actions are not what falls on each person
+        observation, _ = env.reset(seed=seed)
+        self.observation = observation[:, np.newaxis]
+
+    def uniforms(self) -> Floats:
+        """Return the next numbers of the source, shape (B, 1), or (B, 1, N) where a step has N choices."""
+        space = self.env.single_action_space
+        choices = (space.shape or ()) if isinstance(space, gym.spaces.MultiDiscrete) else ()
+        return self._random.random((self.count, 1, *choices))
+
+    def report(self, probabilities: Floats) -> None:
+        """Report the probabilities to the environment."""
+        if self._report is not None:
+            self._report(probabilities[:, 0])
+
+    def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
+        """Play one step; lanes that are not active do not enter histories."""
+        if self._hold is not None and not active.all():
+            self._hold(~active)
+        before, playing = self.observation, active & ~self._restarting
+        observation, reward, terminated, truncated, info = self.env.step(action[:, 0])
+        over = terminated | truncated
+        self._restarting = over & self._late
+        self.observation = observation[:, np.newaxis]
+        return Transition(
+            observation=before,
+            action=action,
+            reward=np.asarray(reward, np.float64)[:, np.newaxis],
+            active=playing,
+            ended=playing & over,
+            episode=episode,
+            tell=lambda: info,
+        )
+
+
+def restarts_late(env: VectorEnv) -> bool:
+    """Return whether an ended episode is followed by a step that only restarts it (mode NextStep).
+
+    Raises:
+        ValueError: Ended episodes are not restarted.
+    """
+    mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+    if mode is AutoresetMode.DISABLED:
+        raise ValueError("env must restart ended episodes: autoreset_mode NextStep or SameStep, got Disabled")
+    return mode is AutoresetMode.NEXT_STEP
+
+
+# PettingZoo -----------------------------------------------------------------------------------------------------------
+
+
+class ParallelWorld(World):
+    """The first episode of a seed of a PettingZoo environment: one lane, whose agents may come and go.
+
+    Observations and actions are dictionaries by agent, because agents may differ in their spaces. The reward of an
+    agent that is not there is 0.
+
+    Args:
+        env: A `pettingzoo.ParallelEnv`.
+        seed: Of the episode, and of the numbers that policies sample with.
+    """
+
+    count = 1
+
+    def __init__(self, env: Any, *, seed: int) -> None:
+        self.env, self.agents = env, list(env.possible_agents)
+        self._seed, self._time = seed, 0
+        self.observation, _ = env.reset(seed=seed)
+
+    def uniforms(self) -> Floats:
+        """Return one number for each possible agent, shape (1, agents), a function of the seed and the time."""
+        return np.random.default_rng([self._seed, self._time]).random((1, len(self.agents)))
+
+    def step(self, action: Mapping[str, Any], active: Flags, episode: Ints) -> Transition:
+        """Play one step of all agents that are there."""
+        before = self.observation
+        self.observation, rewards, *_ = self.env.step(action)
+        self._time += 1
+        reward = np.array([[rewards.get(agent, 0.0) for agent in self.agents]], np.float64)
+        ended = active & (not self.env.agents)
+        return Transition(observation=before, action=action, reward=reward, active=active, ended=ended, episode=episode)
