@@ -4,14 +4,13 @@ import copy
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from rich.table import Table
 
 from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.pcn import PCN, Command, Commanded
@@ -27,6 +26,8 @@ from fair_envs.metrics.pareto import (
     non_dominated,
     sparsity,
 )
+from fair_envs.reports import Report
+from fair_envs.reports import number as plain_number
 from fair_envs.seeds import TEST_SEEDS
 
 EPISODES = 10  # for each command, at least, for an interval that means something
@@ -189,19 +190,19 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def table(found: CoverageSet) -> Table:
-    """Return the points that are on the front, for people: what was desired, and what was achieved."""
-    shown = Table("point", box=None, pad_edge=False)
-    for name in [f"desired {found.names[k]}" for k in found.requested] + list(found.names):
-        shown.add_column(name)
-    for k in np.flatnonzero(found.on_front):
-        desired = [f"{wanted:.4g}" for wanted in found.desired[k]]
-        shown.add_row(str(k), *desired, *(_cell(found.estimate(int(k), o)) for o in range(len(found.names))))
-    return shown
-
-
-def _cell(estimate: Estimate) -> str:
-    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
+def report(
+    found: CoverageSet, *, about: Mapping[str, Any], also_save: Callable[[Path], object] | None = None
+) -> Report:
+    """Return the points that are on the front: what was desired, and what was achieved."""
+    estimates: dict[tuple[str, ...], Estimate] = {}
+    for k in np.flatnonzero(found.on_front).tolist():
+        for objective, wanted in zip(found.requested, found.desired[k], strict=True):
+            estimates[str(k), f"desired {found.names[objective]}"] = plain_number(
+                float(wanted), n=found.returns.shape[1]
+            )
+        for objective, name in enumerate(found.names):
+            estimates[str(k), name] = found.estimate(k, objective)
+    return Report(labels=("point", "number"), estimates=estimates, across="number", about=about, also_save=also_save)
 
 
 # Plots ----------------------------------------------------------------------------------------------------------------

@@ -20,11 +20,12 @@ from fair_envs.baselines.lagrangian import PPOLagrangian
 from fair_envs.baselines.massaging import Massaging, Schedule
 from fair_envs.baselines.policies import SharedTrunkPolicy
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised, Scaling
+from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.baselines.studies import Signals, study_of
 from fair_envs.baselines.training import load_as, plain_parameters, plain_settings, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked
+from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked, setting
 from fair_envs.registration import make_rules, make_sb3
 from fair_envs.seeds import LANES_EACH, LONG_TERM_SEEDS
 
@@ -44,47 +45,56 @@ class LongTermTraining:
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": massaging alone
-    steps: PositiveInt = 200_000  # environment steps of all lanes; whole rollouts, so at least these
+    steps: PositiveInt = setting(200_000, "Environment steps of all lanes to train for, rounded up to whole rollouts.")
     # The rollouts
-    lanes: PositiveInt = 8  # P: 1
-    n_steps: PositiveInt = 256  # of each lane in a rollout; P: 2000 or 2048
+    lanes: PositiveInt = setting(8, "Environments that are played in parallel.")  # P: 1
+    n_steps: PositiveInt = setting(256, COMMON["n_steps"])  # P: 2000 or 2048
     # PPO
-    batch_size: Annotated[int, Range(2)] = 256  # P: 64
-    n_epochs: PositiveInt = 10  # P
-    learning_rate: Positive = 3e-4  # P: 1e-5
-    gamma: UnitInterval = 0.99  # P
-    gae_lambda: UnitInterval = 0.95  # P
-    clip_range: Positive = 0.2  # P
-    ent_coef: NonNegative = 0.0  # P
-    vf_coef: NonNegative = 0.5  # P
-    max_grad_norm: Positive = 0.5  # P
-    shared: Sequence[int] = ()  # sizes of the layers that actor and critic share
-    pi: Sequence[int] = (64, 64)  # of the actor's own
-    vf: Sequence[int] = (64, 64)  # of the critic's own
+    batch_size: Annotated[int, Range(2)] = setting(256, COMMON["batch_size"])  # P: 64
+    n_epochs: PositiveInt = setting(10, COMMON["n_epochs"])  # P
+    learning_rate: Positive = setting(3e-4, COMMON["learning_rate"])  # P: 1e-5
+    gamma: UnitInterval = setting(0.99, COMMON["gamma"])  # P
+    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])  # P
+    clip_range: Positive = setting(0.2, COMMON["clip_range"])  # P
+    ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])  # P
+    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # P
+    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
+    trunk: Sequence[int] = setting((), "Sizes of the layers that actor and critic share.")
+    pi: Sequence[int] = setting((64, 64), "Sizes of the actor's own layers.")
+    vf: Sequence[int] = setting((64, 64), "Sizes of the critic's own layers.")
     # Regularisation
-    signals: Signals = "sound"  # which measures it follows, see `Study`; P: as_coded
-    delta: NonNegative = 0.05  # short-term disparity that is accepted
-    scaling: Scaling = "running"  # P: as_coded
-    value_weight: NonNegative = 0.25  # A-PPO: of being above delta
-    decrease_weight: NonNegative = 0.25  # A-PPO: of going further above it
-    weight: NonNegative = 1.0  # F-PPO: of a worse long term while above delta
-    bonus_weight: NonNegative = 1.0  # F-PPO: of a better long term while within it
-    gated: bool = True  # F-PPO: whether being above delta says which of the two counts
+    signals: Signals = setting("sound", "Which measures of fairness the learner follows.")  # P: as_coded
+    delta: NonNegative = setting(0.05, "Short-term disparity that is accepted.")
+    scaling: Scaling = setting(
+        "running", "How the advantages are scaled before the penalties are added."
+    )  # P: as_coded
+    value_weight: NonNegative = setting(0.25, "Weight in A-PPO of a disparity above delta.")
+    decrease_weight: NonNegative = setting(0.25, "Weight in A-PPO of an increase of a disparity above delta.")
+    weight: NonNegative = setting(
+        1.0, "Weight in F-PPO of a decline of long-term fairness while the disparity is above delta."
+    )
+    bonus_weight: NonNegative = setting(
+        1.0, "Weight in F-PPO of an improvement of long-term fairness while the disparity is within delta."
+    )
+    gated: bool = setting(True, "Whether the disparity decides which of F-PPO's two terms counts.")
     # Massaging
-    massaging: Massaging = "as_paper"  # what is learnt from altered actions
-    massaging_pace: NonNegative = 0.0  # rollouts of the published schedule that pass in one; 0: all of them pass
+    massaging: Massaging = setting("as_paper", "What is learned from altered actions.")
+    massaging_pace: NonNegative = setting(
+        0.0, "Rollouts of the published threshold schedule that pass in one rollout; 0 lets the whole schedule pass."
+    )
     # PPO under a limit
-    limit: NonNegative = 0.05  # of the mean short-term disparity
-    multiplier_rate: Positive = 0.05
+    limit: NonNegative = setting(0.05, "Limit on the mean short-term disparity, for ppo-lagrangian.")
+    multiplier_rate: Positive = setting(0.05, "Learning rate of the multiplier, for ppo-lagrangian.")
     # The machine
-    seed: Annotated[int, Range(0, 2**20 - 1)] = 0
-    threads: PositiveInt = 1
+    seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
 
     def __post_init__(self) -> None:
         """Check the settings."""
         study = study_of(self.env_id).of(self.signals)
         for name, kind in get_type_hints(type(self), include_extras=True).items():
-            if name in ("shared", "pi", "vf"):
+            if name in ("trunk", "pi", "vf"):
                 if not isinstance(getattr(self, name), Sequence):
                     raise ValueError(f"{name} must list the sizes of layers, got {getattr(self, name)!r}")
                 object.__setattr__(self, name, tuple(checked(name, size, PositiveInt) for size in getattr(self, name)))
@@ -175,7 +185,7 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     )
     names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
     settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
-    sizes = {name: list(getattr(config, name)) for name in ("shared", "pi", "vf")}
+    sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
     settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
     kind, own = learner_of(config, env)
     with warnings.catch_warnings():

@@ -30,10 +30,11 @@ from fair_envs.baselines.rollouts import (
     objectives_of,
 )
 from fair_envs.baselines.runs import read_weights, serialized
+from fair_envs.baselines.settings import COMMON
 from fair_envs.evaluation import DecisionMaker, Stochastic, Transition, VectorEnv, choose
 from fair_envs.files import replace_file
 from fair_envs.metrics.pareto import non_dominated
-from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, checked
+from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, checked, setting
 from fair_envs.seeds import EPISODES_EACH, TRAINING_SEEDS
 from fair_envs.wrappers.adapters import transforms
 
@@ -58,31 +59,45 @@ class PCNSettings:
     """
 
     # The loop
-    first_episodes: PositiveInt = 50  # played at random before the first update; P, F
-    episodes: PositiveInt = 10  # of an iteration; P, F
-    updates: PositiveInt = 50  # of an iteration; P: 10, F: 20
-    batch_size: PositiveInt = 256  # P, F
-    learning_rate: Positive = 1e-3  # F; P: 1e-2
-    loss: Literal["mean", "sum"] = "mean"  # of the samples' cross-entropies; F: "sum"
+    first_episodes: PositiveInt = setting(50, "Random episodes before the first update.")  # P, F
+    episodes: PositiveInt = setting(10, "Episodes of each iteration.")  # P, F
+    updates: PositiveInt = setting(50, "Gradient steps of each iteration.")  # P: 10, F: 20
+    batch_size: PositiveInt = setting(256, COMMON["batch_size"])  # P, F
+    learning_rate: Positive = setting(1e-3, "Learning rate of Adam.")  # F; P: 1e-2
+    loss: Literal["mean", "sum"] = setting(
+        "mean", "Whether the cross-entropies of a batch are averaged or summed."
+    )  # F: "sum"
     # The network
-    state_layers: StateLayers = "one"  # P; F: "two"
-    scale_observations: bool = True  # to [0, 1] where the space is bounded; P and F do not
-    return_unit: Sequence[float] = ()  # divides desired returns; (): how much random play varies; P: 10, F: 1
-    horizon_unit: NonNegative = 0.0  # desired horizons are divided by it; 0: likewise; P: 100, F: 10
-    noise: NonNegative = 0.0  # standard deviation of what is added to the scaled commands that are learnt from
+    state_layers: StateLayers = setting("one", "How many layers embed the observation.")  # P; F: "two"
+    scale_observations: bool = setting(True, "Whether bounded observations are scaled to [0, 1].")  # P and F do not
+    return_unit: Sequence[float] = setting(
+        (), "What desired returns are divided by, for each objective; empty uses the spread of random play."
+    )  # P: 10, F: 1
+    horizon_unit: NonNegative = setting(
+        0.0, "What desired horizons are divided by; 0 uses the spread of random play."
+    )  # P: 100, F: 10
+    noise: NonNegative = setting(
+        0.0, "Standard deviation of the noise that is added to the scaled commands in training."
+    )
     # The buffer
-    buffer_size: PositiveInt = 200  # episodes; P; F: 100
-    keep: Keep = "top"  # F and the authors of P: "heap"
-    scaled_distance: bool = True  # whether returns are compared in units of return_unit; P, F: False
-    crowding: Crowding = "all"  # P; F: "ranks"
-    crowding_threshold: NonNegative = 0.1  # of distances averaged over objectives; P: 0.2 of their sum
-    crowding_penalty: Penalty = "double"  # P; F: "one"
+    buffer_size: PositiveInt = setting(200, "Episodes that the replay buffer holds.")  # P; F: 100
+    keep: Keep = setting("top", "Which episodes the buffer keeps.")  # F and the authors of P: "heap"
+    scaled_distance: bool = setting(True, "Whether returns are compared in units of return_unit.")  # P, F: False
+    crowding: Crowding = setting("all", "Among which episodes crowded ones are marked down.")  # P; F: "ranks"
+    crowding_threshold: NonNegative = setting(
+        0.1, "Mean distance below which an episode counts as crowded."
+    )  # P: 0.2 of their sum
+    crowding_penalty: Penalty = setting("double", "How crowded episodes are marked down.")  # P; F: "one"
     # The commands
-    command: Literal["episode", "iteration"] = "iteration"  # for how long one is asked for; P, F
-    best: PositiveInt = 50  # episodes that a command is chosen from; P, F
-    non_domination: Literal["requested", "all"] = "requested"  # objectives that decide which of them are best
-    max_return: Sequence[float] = ()  # desired returns are clipped to it; (): what the rewards' bounds allow
-    coverage: Literal["front", "leaves"] = "front"  # the best, or the second half of the heap (F)
+    command: Literal["episode", "iteration"] = setting("iteration", "How long a desired return stays the same.")  # P, F
+    best: PositiveInt = setting(50, "Best episodes that desired returns are chosen from.")  # P, F
+    non_domination: Literal["requested", "all"] = setting(
+        "requested", "Objectives that decide which episodes are best."
+    )
+    max_return: Sequence[float] = setting(
+        (), "Largest desired return of each objective; empty uses the bounds of the rewards."
+    )
+    coverage: Literal["front", "leaves"] = setting("front", "Which episodes make up the coverage set.")
 
     def __post_init__(self) -> None:
         """Check the settings."""

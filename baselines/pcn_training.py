@@ -8,23 +8,22 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines import coverage
 from fair_envs.baselines.coverage import CoverageSet
-from fair_envs.baselines.pcn import PCN, PCNSettings, Seed, Snapshot, farel_settings
+from fair_envs.baselines.learning import load_learner, train_learner
+from fair_envs.baselines.pcn import PCN, PCNSettings, Seed, farel_settings
 from fair_envs.baselines.rollouts import Episode
-from fair_envs.baselines.runs import Run, serialized
-from fair_envs.baselines.training import own_chance, plain_parameters, plain_settings
+from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.training import plain_parameters, plain_settings
 from fair_envs.history import Full, SlidingWindow
 from fair_envs.metrics.gaps import decision_notion
 from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked
+from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
 from fair_envs.progress import progress_bar
 from fair_envs.registration import find, make_rules
 from fair_envs.seeds import TEST_SEEDS
-from fair_envs.stopping import stoppable
 from fair_envs.wrappers import FairnessObjectives
 
 PERFORMANCE = "R"
@@ -46,20 +45,31 @@ class PCNTraining(PCNSettings):
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: Literal["pcn"] = "pcn"
-    steps: PositiveInt = 100_000  # environment steps; whole iterations, so at least these; F: 500,000
+    steps: PositiveInt = setting(
+        100_000, "Environment steps to train for, rounded up to whole iterations."
+    )  # F: 500,000
     # The objectives: R is the performance, others are notions
-    objectives: Sequence[str] = OBJECTIVES  # that are asked for
-    computed: Sequence[str] = ()  # that are recorded beside them
-    groups: Sequence[str] = ()  # whom group notions compare: attributes; or some with all others, as continent=NA
-    window: NonNegativeInt = 500  # decisions that the notions look back on; 0: all
-    keep_history: bool = False  # whether a lane's episodes look back on those before; F
+    objectives: Sequence[str] = setting(
+        OBJECTIVES, "Objectives that are requested: R is the performance, the others are fairness notions."
+    )
+    computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
+    groups: Sequence[str] = setting(
+        (), "Groups that are compared: sensitive attributes, or one group against all others, as in continent=NA."
+    )
+    window: NonNegativeInt = setting(500, "Decisions that the notions look back on; 0 is all of them.")
+    keep_history: bool = setting(False, "Whether decisions of earlier episodes stay in the history.")  # F
     # The coverage set
-    test_actions: Literal["drawn", "likeliest"] = "drawn"  # of its tests: how to draw is what was learnt; F: likeliest
-    test_episodes: Annotated[int, Range(2)] = coverage.EPISODES  # for each point of it
+    test_actions: Literal["drawn", "likeliest"] = setting(
+        "drawn", "Whether actions are sampled or the most likely ones are taken in tests."
+    )  # F: likeliest
+    test_episodes: Annotated[int, Range(2)] = setting(
+        coverage.EPISODES, "Test episodes for each point of the coverage set."
+    )
     # The machine
-    lanes: PositiveInt = 10  # F: 1
-    seed: Seed = 0
-    threads: PositiveInt = 1
+    lanes: PositiveInt = setting(10, "Environments that are played in parallel.")  # F: 1
+    seed: Seed = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -202,21 +212,26 @@ def train_pcn(
         ValueError: The run to resume has another configuration, or a parameter is outside its range.
     """
     library()  # before anything is done
-    if out is None:
-        if resume:
-            raise ValueError("out must name the run to resume, got None")
-        with own_chance(config.threads):
-            return _learn(make_model(config), config, progress=progress, callbacks=[callback])
-    begun = Run.begun(Path(out), config.as_dict(), lambda: make_model(config), resume=resume, restore=PCN.restore)
-    with stoppable(), own_chance(config.threads), begun as (run, model):
-        with run.log(model) as logger:
-            keeper = Keeper(run, model, logger, names=config.names)
-            try:
-                _learn(model, config, progress=progress, callbacks=[keeper, callback])
-            finally:
-                keeper.write()
-        coverage.save(test(model, config, progress=progress), run.folder, reference=model.reference[model.requested])
-        return model
+    played: list[Episode] = []
+
+    def iterate(model: PCN) -> dict[str, float]:
+        played[:] = model.iterate()
+        return measured(model, played, names=config.names)
+
+    def finish(model: PCN, folder: Path) -> None:
+        coverage.save(test(model, config, progress=progress), folder, reference=model.reference[model.requested])
+
+    return train_learner(
+        config,
+        lambda: make_model(config),
+        iterate,
+        out=out,
+        resume=resume,
+        progress=progress,
+        kept_every=KEPT_EVERY,
+        after=lambda model: None if callback is None else callback(model, list(played)),
+        finish=finish,
+    )
 
 
 def test(
@@ -234,47 +249,6 @@ def test(
             deterministic=config.test_actions == "likeliest",
             each=advance,
         )
-
-
-def _learn(model: PCN, config: PCNTraining, *, progress: bool, callbacks: Sequence[Callback | None]) -> PCN:
-    done = min(model.num_timesteps, config.steps)
-    with progress_bar(config.algorithm, total=config.steps, done=done, unit="steps", shown=progress) as advance:
-        while model.num_timesteps < config.steps:
-            before = model.num_timesteps
-            episodes = model.iterate()
-            for callback in callbacks:
-                if callback is not None:
-                    callback(model, episodes)
-            advance(model.num_timesteps - before)
-    return model
-
-
-class Keeper:
-    """Logs each iteration, holds the state at its end, and writes that from time to time."""
-
-    def __init__(self, run: Run, model: PCN, logger: Logger, *, names: Sequence[str]) -> None:
-        self._run, self._logger, self._names = run, logger, names
-        self._state: tuple[Snapshot, dict[str, Any]] | None = None
-        if not run.has_checkpoint:
-            self._hold(model)
-
-    def __call__(self, model: PCN, episodes: Sequence[Episode]) -> None:
-        """Log an iteration."""
-        for name, value in measured(model, episodes, names=self._names).items():
-            self._logger.record(name, value)
-        self._logger.dump(model.num_timesteps)
-        self._hold(model)
-        if model.iterations % KEPT_EVERY == 0:
-            self.write()
-
-    def _hold(self, model: PCN) -> None:
-        self._state = model.snapshot(), self._run.place()
-
-    def write(self) -> None:
-        """Write where the training can go on."""
-        if self._state is not None:
-            snapshot, place = self._state
-            self._run.write(serialized({**snapshot.state(), **place, "unlogged": []}))
 
 
 def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:
@@ -295,9 +269,4 @@ def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
     Raises:
         FileNotFoundError: The folder holds no run.
     """
-    kept = Run.open(Path(run))
-    config = kept.settings(PCNTraining)
-    with own_chance(config.threads):
-        model = make_model(config)
-        kept.take_up(model.restore)
-    return model, config
+    return load_learner(run, PCNTraining, make_model)

@@ -1,19 +1,17 @@
 """Tests trained teams at many speeds: the policy that the curriculum left at each, and the last one at all of them."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch as th
-from rich.table import Table
-from rich.text import Text
 
 from fair_envs.aliases import OnProgress
 from fair_envs.baselines.pursuit import Learned
 from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
+from fair_envs.metrics.intervals import Estimate
+from fair_envs.reports import Report, number
 
 Kept = Literal["of the speed", "last"]
 """Which policy is tested at a speed: the one that was kept there, or the last one."""
@@ -61,23 +59,29 @@ def play_levels(
     return cast(Plays, plays)
 
 
-def table(plays: Plays) -> Table:
-    """Return a table with a row for each policy and speed."""
-    shown = Table(
-        "policy", "speed", "success", "steps", "deficit", "corrected", "p", "captures", box=None, pad_edge=False
-    )
+def report_of(plays: Plays, *, about: Mapping[str, Any]) -> Report:
+    """Return a report with a row for each policy and speed."""
+    estimates: dict[tuple[str, ...], Estimate] = {}
     for kept, of_speeds in plays.items():
         for speed, play in of_speeds.items():
-            fair = play.fairness
-            captures = " ".join(map(str, play.captors.sum(axis=0)))
-            steps = f"{play.steps_to_capture.value:.0f}"
-            numbers = (f"{number:.3f}" for number in (fair.deficit, fair.corrected, fair.p_value))
-            shown.add_row(kept, f"{speed:g}", *map(Text, (f"{play.success:.3f}", steps, *numbers, captures)))
-    return shown
-
-
-def save(plays: Plays, folder: Path, *, about: Mapping[str, Any]) -> None:
-    """Write ``report.json`` to a new folder."""
-    told = {kept: {f"{v:g}": play.as_dict() for v, play in of.items()} for kept, of in plays.items()}
-    folder.mkdir(parents=True)
-    (folder / "report.json").write_text(json.dumps({**about, "tests": told}, indent=2, allow_nan=False) + "\n")
+            fair, n = play.fairness, play.episodes
+            numbers = {"deficit": fair.deficit, "corrected": fair.corrected, "p": fair.p_value}
+            captures = dict(enumerate(play.captors.sum(axis=0).tolist()))
+            found = {
+                "success": play.success,
+                "steps": play.steps_to_capture,
+                **{name: number(value, n=n) for name, value in numbers.items()},
+                **{f"captures {agent}": number(count, n=n) for agent, count in captures.items()},
+            }
+            estimates |= {(kept, f"{speed:g}", name): estimate for name, estimate in found.items()}
+    return Report(
+        labels=("policy", "speed", "number"),
+        estimates=estimates,
+        across="number",
+        about=about,
+        details={"tests": {kept: {f"{v:g}": play.as_dict() for v, play in of.items()} for kept, of in plays.items()}},
+        notes=[
+            "deficit: distance from team fairness in bits; 0 is fair, and so is a team that never captures. "
+            "p: how likely a fair team has as large a deficit."
+        ],
+    )

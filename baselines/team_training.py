@@ -14,9 +14,19 @@ from fair_envs.baselines.curriculum import Curriculum, FollowCurriculum, Linear,
 from fair_envs.baselines.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
 from fair_envs.baselines.pursuit import Greedy
 from fair_envs.baselines.runs import Run, freeze, source
+from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.baselines.training import Keeper, callbacks_of, load_as, plain_parameters, plain_settings, train_as
 from fair_envs.envs.pursuit.params import Speed
-from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
+from fair_envs.parameters import (
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
 from fair_envs.registration import find, make_rules, make_sb3
 from fair_envs.seeds import LANES_EACH, TEAM_SEEDS
 
@@ -41,50 +51,75 @@ class TeamTraining:
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
     algorithm: TeamAlgorithm = "ddpg"
-    network: Network = "mlp"  # "sets": team-mates are a set to it, in any order
-    steps: PositiveInt = 4_500_000  # agent steps; P: 125,000 episodes
+    network: Network = setting("mlp", "Kind of network; sets treats the team-mates as a set, in any order.")
+    steps: PositiveInt = setting(4_500_000, "Agent steps to train for.")  # P: 125,000 episodes
     # The course
-    curriculum: Course = "linear"  # of the pursuers' speed; "fixed": the environment's; P: linear
-    speeds: Sequence[float] = (1.2, 0.6)  # "linear": the first and the last; "stepped": each; P: 1.2 and 0.4
-    episodes: NonNegativeInt = 0  # that it takes, "stepped": each speed; 0: the whole training; C: 15,000
-    levels: Sequence[float] = (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # speeds whose policies are kept; P
+    curriculum: Course = setting(
+        "linear", "How the pursuers' speed changes during the training; fixed keeps the environment's."
+    )  # P: linear
+    speeds: Sequence[float] = setting(
+        (1.2, 0.6), "Speeds of the curriculum: the first and the last of linear, each of stepped."
+    )  # P: 1.2 and 0.4
+    episodes: NonNegativeInt = setting(
+        0, "Episodes that the curriculum takes, or each speed of stepped; 0 is the whole training."
+    )  # C: 15,000
+    levels: Sequence[float] = setting(
+        (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "Speeds at which the policy is kept for evaluation."
+    )  # P
     # The rollouts
-    lanes: PositiveInt = 16  # C: 1
-    train_freq: PositiveInt = 1  # steps of all lanes between updates; C: 5
-    gradient_steps: PositiveInt = 1  # updates then; C
-    learning_starts: NonNegativeInt = 60_000  # agent steps before the first update; C: 1,000 episodes
-    reward_scale: Positive = 0.1  # of what is learnt; P: 1
+    lanes: PositiveInt = setting(16, "Environments that are played in parallel.")  # C: 1
+    train_freq: PositiveInt = setting(1, "Steps of all lanes between updates.")  # C: 5
+    gradient_steps: PositiveInt = setting(1, "Gradient steps of each update.")  # C
+    learning_starts: NonNegativeInt = setting(60_000, "Agent steps before the first update.")  # C: 1,000 episodes
+    reward_scale: Positive = setting(0.1, "Factor on the rewards that are learned from.")  # P: 1
     # DDPG
-    batch_size: PositiveInt = 256  # P: 512
-    buffer_size: PositiveInt = 300_000  # transitions of each agent; P: 500,000, with Fair-E of all
-    learning_rate: Positive = 1e-3  # of actors; P: 1e-4
-    critic_learning_rate: Positive = 1e-3  # P
-    tau: UnitInterval = 0.01  # C; P: 0.001
-    gamma: UnitInterval = 0.98  # P: 0.99
-    n_steps: PositiveInt = 10  # of the returns that critics learn; P: 1
-    max_grad_norm: Positive = 0.5  # P
-    actor: Sequence[int] = (64, 64)  # sizes of its layers; P: 128, 128
-    critic: Sequence[int] = (64, 64, 64)  # P: 128, 128, 128
-    twin_critics: bool = False  # TD3: True, with the next two
-    policy_delay: PositiveInt = 1  # TD3: 2
-    target_policy_noise: NonNegative = 0.0  # TD3: 0.2
-    target_noise_clip: NonNegative = 0.5  # TD3
+    batch_size: PositiveInt = setting(256, COMMON["batch_size"])  # P: 512
+    buffer_size: PositiveInt = setting(
+        300_000, "Transitions that the replay buffer holds for each agent."
+    )  # P: 500,000, with Fair-E of all
+    learning_rate: Positive = setting(1e-3, "Learning rate of the actors.")  # P: 1e-4
+    critic_learning_rate: Positive = setting(1e-3, "Learning rate of the critics.")  # P
+    tau: UnitInterval = setting(
+        0.01, "Share of the networks that the target networks take over in each update."
+    )  # C; P: 0.001
+    gamma: UnitInterval = setting(0.98, COMMON["gamma"])  # P: 0.99
+    n_steps: PositiveInt = setting(10, "Steps of the returns that critics learn.")  # P: 1
+    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
+    actor: Sequence[int] = setting((64, 64), "Sizes of the actor's layers.")  # P: 128, 128
+    critic: Sequence[int] = setting((64, 64, 64), "Sizes of the critic's layers.")  # P: 128, 128, 128
+    twin_critics: bool = setting(
+        False, "Whether the smaller estimate of two critics is learned from, as in TD3."
+    )  # TD3: True, with the next two
+    policy_delay: PositiveInt = setting(1, "Critic updates for each actor update.")  # TD3: 2
+    target_policy_noise: NonNegative = setting(
+        0.0, "Standard deviation of the noise on target actions, as in TD3."
+    )  # TD3: 0.2
+    target_noise_clip: NonNegative = setting(0.5, "Largest noise on target actions.")  # TD3
     # Exploration
-    guided: bool = True  # whether agents at times do as the greedy controller; C
-    exploration_fraction: UnitInterval = 0.12  # of the training, in which exploration falls; C
-    exploration_initial_eps: UnitInterval = 0.95  # how often agents do as the greedy controller at first; C
-    exploration_final_eps: UnitInterval = 0.05  # in the end; C
-    noise_initial_sigma: NonNegative = 0.3  # C
-    noise_final_sigma: NonNegative = 0.05  # C: 0.02
-    noise_theta: UnitInterval = 0.15  # C
+    guided: bool = setting(
+        True, "Whether agents sometimes act like the scripted greedy controller while they explore."
+    )  # C
+    exploration_fraction: UnitInterval = setting(0.12, "Share of the training in which exploration decreases.")  # C
+    exploration_initial_eps: UnitInterval = setting(
+        0.95, "Probability at the beginning that an agent acts like the greedy controller."
+    )  # C
+    exploration_final_eps: UnitInterval = setting(
+        0.05, "Probability in the end that an agent acts like the greedy controller."
+    )  # C
+    noise_initial_sigma: NonNegative = setting(0.3, "Scale of the action noise at the beginning.")  # C
+    noise_final_sigma: NonNegative = setting(0.05, "Scale of the action noise in the end.")  # C: 0.02
+    noise_theta: UnitInterval = setting(0.15, "How fast the action noise returns to 0.")  # C
     # Fair-ER
-    fairness_weight: NonNegative = 0.5  # lambda
-    form: Form = "plain"  # "normalised": values of mean size 1; "automatic": the weight follows the limit
-    fairness_limit: Annotated[float, Range(0, 2)] = 0.05  # of the penalty, with "automatic"
-    weight_learning_rate: NonNegative = 0.01  # with "automatic"
+    fairness_weight: NonNegative = setting(0.5, "Weight of Fair-ER's equivariance penalty, lambda.")
+    form: Form = setting(
+        "plain", "Form of Fair-ER's penalty: plain, on values of mean size 1, or with a weight that follows the limit."
+    )
+    fairness_limit: Annotated[float, Range(0, 2)] = setting(0.05, "Limit on the penalty, for form automatic.")
+    weight_learning_rate: NonNegative = setting(0.01, "Learning rate of the weight, for form automatic.")
     # The machine
-    seed: Annotated[int, Range(0, 2**20 - 1)] = 0
-    threads: PositiveInt = 1
+    seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
 
     def __post_init__(self) -> None:
         """Check the settings."""

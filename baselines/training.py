@@ -22,8 +22,9 @@ from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
+from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked
+from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked, setting
 from fair_envs.progress import Advance, progress_bar
 from fair_envs.registration import find, make_sb3
 from fair_envs.seeds import LANES_EACH, TRAINING_SEEDS
@@ -49,36 +50,46 @@ class Training:
     env_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
     algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which learns from turns that were not granted
-    steps: PositiveInt = 1_280_000  # agent steps; whole rollouts, so at least these
+    steps: PositiveInt = setting(1_280_000, "Agent steps to train for, rounded up to whole rollouts.")
     # The rollouts
-    lanes: PositiveInt = 8
-    n_steps: PositiveInt = 100  # of each lane in a rollout; C: whole episodes of 3000
-    reward_scale: Positive = 0.1  # rewards of 0 to 5 become returns that a critic learns fast; C: 1
-    skip_idle: bool = True  # turns that an agent did not have stay out of the policy loss; C learns from them
+    lanes: PositiveInt = setting(8, "Environments that are played in parallel.")
+    n_steps: PositiveInt = setting(100, COMMON["n_steps"])  # C: whole episodes of 3000
+    reward_scale: Positive = setting(0.1, "Factor on the rewards that are learned from.")  # C: 1
+    skip_idle: bool = setting(
+        True, "Whether turns that an agent did not have are left out of the policy loss."
+    )  # C learns from them
     # PPO
-    batch_size: Annotated[int, Range(2)] = 4096  # C: 256
-    n_epochs: PositiveInt = 5  # C
-    learning_rate: Positive = 1e-3  # C: 5e-4
-    gamma: UnitInterval = 0.99  # C, SB3
-    gae_lambda: UnitInterval = 0.95  # C, SB3
-    clip_range: Positive = 0.2  # C, SB3
-    ent_coef: NonNegative = 0.01  # C
-    vf_coef: NonNegative = 0.5  # SB3; C: 1
-    max_grad_norm: Positive = 0.5  # SB3; C does not clip
-    net_arch: Sequence[int] = (64, 64)  # of each group's actor and critic; SB3; C: 256, 128, 64
-    shared: bool = False  # whether all groups have one actor and critic
+    batch_size: Annotated[int, Range(2)] = setting(4096, COMMON["batch_size"])  # C: 256
+    n_epochs: PositiveInt = setting(5, COMMON["n_epochs"])  # C
+    learning_rate: Positive = setting(1e-3, COMMON["learning_rate"])  # C: 5e-4
+    gamma: UnitInterval = setting(0.99, COMMON["gamma"])  # C, SB3
+    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])  # C, SB3
+    clip_range: Positive = setting(0.2, COMMON["clip_range"])  # C, SB3
+    ent_coef: NonNegative = setting(0.01, COMMON["ent_coef"])  # C
+    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # SB3; C: 1
+    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # SB3; C does not clip
+    net_arch: Sequence[int] = setting(
+        (64, 64), "Sizes of the layers of each group's actor and critic."
+    )  # SB3; C: 256, 128, 64
+    shared: bool = setting(False, "Whether all groups share one actor and critic.")
     # Fair-PPO
-    penalty: Notion = "dp"
-    alpha: NonNegative = 1.0  # of the retrospective cost
-    beta: NonNegative = 0.0  # of the prospective cost
-    weight: NonNegative = 1.0  # of both; the paper's lambda
-    mode: ModeName = "shaped"
-    credit: Credit = "common"
-    tolerance: NonNegative = 0.0  # of "p3o": disparity per agent and episode that costs nothing
-    worlds: Sequence[Mapping[str, Any]] = GAMES  # parameters that differ between the two games of penalty "cf"
+    penalty: Notion = setting(
+        "dp",
+        "Notion that fair-PPO penalises: demographic parity, conditional parity or counterfactual fairness.",
+    )
+    alpha: NonNegative = setting(1.0, "Weight of the retrospective cost of fair-PPO.")
+    beta: NonNegative = setting(0.0, "Weight of the prospective cost of fair-PPO.")
+    weight: NonNegative = setting(1.0, "Factor on both costs of fair-PPO, the paper's lambda.")
+    mode: ModeName = setting("shaped", "How fair-PPO's cost reaches the policy.")
+    credit: Credit = setting("common", "Whose behaviour is charged with the disparity.")
+    tolerance: NonNegative = setting(0.0, "Disparity per agent and episode that costs nothing, for mode p3o.")
+    worlds: Sequence[Mapping[str, Any]] = setting(
+        GAMES, "Parameters that differ between the two games of the counterfactual penalty."
+    )
     # The machine
-    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
-    threads: PositiveInt = 1
+    seed: Annotated[int, Range(0, 2**32 - 1)] = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
 
     def __post_init__(self) -> None:
         """Check the settings."""

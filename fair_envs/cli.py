@@ -8,11 +8,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
@@ -24,10 +23,6 @@ from fair_envs.progress import progress_bar
 from fair_envs.seeds import TEST_SEEDS
 from fair_envs.stopping import StoppedError, stoppable
 
-if TYPE_CHECKING:
-    from fair_envs.players import TrainingKind
-
-ALGORITHMS = "ppo|fair-ppo|sb3-ppo|pcn|a-ppo|f-ppo|f-ppo-l|f-ppo-s|ppo-lagrangian|ddpg|fair-e|fair-er"
 EXTRAS: Mapping[str, str] = {
     "imageio": "render",
     "matplotlib": "baselines",
@@ -55,6 +50,11 @@ ANYWHERE = ("--debug", "--trust")  # general options that may stand behind a com
 class Commands(TyperGroup):
     """The commands; what a caller did wrong is told in a line on standard error."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order in which they are used."""
+        first = ("list", "show", "play", "train", "evaluate")
+        return [*first, *(name for name in super().list_commands(ctx) if name not in first)]
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments: general options may stand anywhere, and import paths that were typed may be imported."""
         anywhere = [argument for argument in args if argument in ANYWHERE]
@@ -73,13 +73,6 @@ class Commands(TyperGroup):
                 raise
             typer.echo(f"fair-envs: {spelled_out(error)}", err=True)
             raise typer.Exit(2 if isinstance(error, WRONG_INPUT) else 1) from None
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is called; ``train`` gets its options now, because they need torch."""
-        name, command, rest = super().resolve_command(ctx, args)
-        if name == "train":
-            command = typer.main.get_command(training_app(training_kind(rest)))
-        return name, command, rest
 
 
 def spelled_out(error: BaseException) -> str:
@@ -205,17 +198,42 @@ def list_environments() -> None:
 
 @app.command()
 def show(
-    what: Annotated[str, typer.Argument(metavar="ID|notions", help="An environment, or the notions of fairness.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID|notions|methods", help="An environment, the notions of fairness, or the methods of training."
+        ),
+    ],
     variant: Annotated[str | None, typer.Option(help="Which of the environment's other rules.")] = None,
 ) -> None:
-    """Show an environment's page, or the notions that are measured."""
+    """Show an environment's page, the notions that are measured, or which method trains on which environment."""
     from fair_envs.metrics import notions_table
     from fair_envs.pages import environment_page
 
     if what == "notions":
         typer.echo(notions_table())
+    elif what == "methods":
+        show_methods()
     else:
         terminal().print(environment_page(what, variant=variant))
+
+
+def show_methods() -> None:
+    """Print every method with the environments that it trains on, and why it does not train on the others."""
+    from rich.table import Table
+
+    from fair_envs.baselines import methods
+
+    shown = Table("method", "summary", "trains on", box=None, pad_edge=False)
+    reasons: dict[str, dict[str, None]] = {}
+    for method, found in methods.supported():
+        known = [env_id.removesuffix("-v0") for env_id, why in found.items() if not why]
+        shown.add_row(method.name, method.summary, ", ".join(known) or "none of this package's environments")
+        for why in filter(None, found.values()):
+            reasons.setdefault(why, {})[method.name] = None
+    terminal().print(shown)
+    for why, names in reasons.items():
+        typer.echo(f"{', '.join(names)}: {why}.")
 
 
 # ----------------------------------------------------------------------------------------------------- play
@@ -254,225 +272,208 @@ def play(
 
 def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
     """Return the rules and who plays: somebody by name, or a run in its own world but for the given parameters."""
-    from fair_envs.players import is_run, loaded, policy_of, policy_tried
+    from fair_envs.players import is_run, policy_tried
     from fair_envs.registration import make_rules
 
     if not is_run(policy):
         rules = make_rules(env_id, **environment_parameters(env_id, param))
         return rules, policy_tried(policy, rules)
-    model, config = loaded(Path(policy))
-    if config.env_id != env_id:
-        raise ValueError(f"id must be that of the run, {config.env_id}, got {env_id!r}")
-    rules = make_rules(env_id, **environment_parameters(env_id, param, base=config.parameters))
-    return rules, policy_of(model, config, rules)
+    from fair_envs.players import loaded
+
+    trained = loaded(Path(policy))
+    if trained.settings.env_id != env_id:
+        raise ValueError(f"id must be that of the run, {trained.settings.env_id}, got {env_id!r}")
+    rules = make_rules(env_id, **environment_parameters(env_id, param, base=trained.settings.parameters))
+    return rules, trained.policy(rules)
 
 
 # ---------------------------------------------------------------------------------------------------- train
 
 
-Algorithm = Annotated[str | None, typer.Argument(metavar="ALGO", help=f"{ALGORITHMS}; a run to resume knows it.")]
-Trained = Annotated[str | None, typer.Argument(metavar="ID", help="An environment; a run to resume knows it.")]
-Folder = Annotated[Path | None, typer.Option(help="A new folder for the run; runs/ALGO-ID-N if left out.")]
+Folder = Annotated[Path | None, typer.Option(help="Folder of the run: a new one; runs/METHOD-ID-N if left out.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")]
 ShowProgress = Annotated[bool, typer.Option(help="Whether to show the time left.")]
 
+FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
+"""The names of options that users of other libraries try first, by the setting; its own name works too."""
 
-FLAGS = ("--resume", "--progress", "--no-progress")  # options of `train` after which no value comes
+
+class Methods(TyperGroup):
+    """The methods as commands, each with an option for each of its settings; they are read when they are needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the methods' names."""
+        from fair_envs.baselines import methods
+
+        return methods.names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command that trains a method.
+
+        Raises:
+            ValueError: There is no such method.
+        """
+        from fair_envs.baselines import methods
+
+        return typer.main.get_command(method_app(methods.named(cmd_name)[::-1]))
 
 
-@app.command()
-def train(
-    algorithm: Algorithm = None,
-    env_id: Trained = None,
-    param: Param = None,
-    out: Folder = None,
-    resume: Resume = False,
-    progress: ShowProgress = True,
-) -> None:
-    """Train a baseline: ppo, pcn, one for long-term fairness such as f-ppo, or one for teams such as fair-e.
+training = typer.Typer(cls=Methods, rich_markup_mode=None, no_args_is_help=False)
+app.add_typer(training, name="train")
 
-    Every setting is an option; those of pcn: train pcn --help; those for long-term fairness: train f-ppo --help; those
-    for teams: train ddpg --help.
+
+@training.callback(invoke_without_command=True)
+def train(ctx: typer.Context, out: Folder = None, resume: Resume = False, progress: ShowProgress = True) -> None:
+    """Train a method: fair-envs train METHOD ID. Each method has its own options: fair-envs train METHOD --help.
+
+    An interrupted training goes on with: fair-envs train --out RUN --resume
     """
-    start_training(algorithm, env_id, param, out=out, resume=resume, progress=progress, settings={})
+    if ctx.invoked_subcommand is not None:
+        if resume or out is not None:
+            raise ValueError("out and resume must stand behind the method, as in: fair-envs train ppo ID --out RUN")
+        return
+    if not resume:
+        raise ValueError("METHOD and ID must be given, as in: fair-envs train ppo FairHarvest-v0")
+    start_training(None, None, None, out=out, resume=True, progress=progress, preset=None, texts={})
+
+
+def method_app(named: Sequence[Any]) -> typer.Typer:
+    """Return the command that trains the methods of a name, with an option for each of their settings."""
+    about = " Or, on other environments: ".join(method.summary for method in named)
+
+    def command(
+        env_id: Annotated[
+            str | None, typer.Argument(metavar="ID", help="An environment, see `fair-envs list`.")
+        ] = None,
+        param: Param = None,
+        out: Folder = None,
+        resume: Resume = False,
+        progress: ShowProgress = True,
+        **given: Any,
+    ) -> None:
+        preset, name = given.pop("preset", None), named[0].name
+        start_training(name, env_id, param, out=out, resume=resume, progress=progress, preset=preset, texts=given)
+
+    shared = [one for one in inspect.signature(command).parameters.values() if one.name != "given"]
+    own = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in setting_options(named).items()
+    ]
+    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in shared]
+    command.__doc__, command.__annotations__ = about, {}
+    command.__signature__ = inspect.Signature([*keywords, *own])  # type: ignore[attr-defined]
+    single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    single.command(named[0].name)(command)
+    return single
+
+
+def setting_options(named: Sequence[Any]) -> dict[str, Any]:
+    """Return the annotation of the option for each setting of some methods, and for their presets."""
+    meant: dict[str, list[Any]] = {}
+    for method in named:
+        for one in method.fields():
+            if one.name not in UNASKED:
+                meant.setdefault(one.name, []).append((method, one))
+    options: dict[str, Any] = {}
+    for name, several in meant.items():
+        method, one = several[0]
+        kind = get_type_hints(method.settings, include_extras=True)[name]
+        defaults = dict.fromkeys(default_text(other.default) for _, other in several)
+        options[name] = option(name, kind, one.metadata["help"], " or ".join(filter(None, defaults)))
+    for method in named:
+        if method.presets:
+            first, *_ = method.presets
+            told = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
+            help_ = f"What holds where nothing else is given. {told}. [{first}]"
+            metavar = "|".join(method.presets)
+            options["preset"] = Annotated[str | None, typer.Option(metavar=metavar, help=help_)]
+    return options
+
+
+def default_text(default: Any) -> str:
+    """Return a default as it would be typed."""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return ",".join(map(str, default)) if isinstance(default, (list, tuple)) else str(default)
+
+
+UNASKED = ("worlds",)  # settings that the command line has no option for
+
+
+def option(name: str, kind: Any, meaning: str, default: str) -> Any:
+    """Return the annotation of an option; its text is read by `value_of`, so that the field refuses a wrong one."""
+    from fair_envs.pages import spelled
+
+    dashed = name.replace("_", "-")
+    if kind is bool:
+        return Annotated[bool | None, typer.Option(f"--{dashed}/--no-{dashed}", help=f"{meaning} [{default}]")]
+    names = [FIRST_NAMES[name]] if name in FIRST_NAMES else []
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    limits = "; ".join(filter(None, (default, "" if choices else spelled(kind))))
+    metavar = "|".join(choices) or "VALUE"
+    return Annotated[str | None, typer.Option(*names, f"--{dashed}", help=f"{meaning} [{limits}]", metavar=metavar)]
 
 
 def start_training(
-    algorithm: str | None,
+    name: str | None,
     env_id: str | None,
     param: Sequence[str] | None,
     *,
     out: Path | None,
     resume: bool,
     progress: bool,
-    settings: Mapping[str, Any],
+    preset: str | None,
+    texts: Mapping[str, Any],
 ) -> None:
-    """Begin a training or go on with one; what is not given for the latter is as it was."""
+    """Begin a training or go on with one; what is not given for the latter is as it was.
+
+    Raises:
+        ValueError: Something is missing, wrong or does not fit the run.
+    """
+    from fair_envs.baselines import methods
     from fair_envs.baselines.runs import Run
 
-    words = [word for word in (algorithm, env_id) if word is not None]
-    kind, run_training, preset_values = TRAININGS[training_kind(words, out=out if resume else None)]()
-    preset = settings.get("preset")
-    given = read_settings(settings, kind) | {"algorithm": algorithm, "env_id": env_id}
-    given = {name: value for name, value in given.items() if value is not None}
+    stated = {"algorithm": name, "env_id": env_id}
+    given: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
+    texts = {field: text for field, text in texts.items() if text is not None}
     if resume:
         if out is None:
             raise ValueError("out must name the folder of the run to resume, got none")
         if preset is not None:
             raise ValueError(f"preset must be left out where a run is resumed, it keeps its settings; got {preset!r}")
-        Run.check_begun(out)
-        given = Run(out).settings(kind).as_dict() | given
-    for name in ("algorithm", "env_id"):
-        if name not in given:
-            raise ValueError(f"{name} must be given, as in: fair-envs train ppo FairHarvest-v0")
-    if given["algorithm"] not in ALGORITHMS.split("|"):
-        known, came = ALGORITHMS.split("|"), given["algorithm"]
-        raise ValueError(f"algorithm must be one of {', '.join(known)}, got {came!r}{meant(came, known)}")
+        method = methods.method_of(out)
+        given = Run(out).settings(method.settings).as_dict() | given
+    if "env_id" not in given:
+        raise ValueError(f"ID must be given, as in: fair-envs train {name} FairHarvest-v0")
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
-    if preset_values is not None and (preset is not None or not resume):
-        values = preset_values(preset or "recommended", given)
-        given = values | given | {name: values[name] for name in ("parameters",) if name in values}
-    config = kind(**given)
+    if not resume:
+        method = methods.method_for(given["algorithm"], given["env_id"], {**texts, **given})
+    given |= read_settings(method, texts)
+    config = method.settings(**given) if resume else method.configured(given, preset=preset)
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
     program = trusting_program(config.as_dict())
     with resumable(f"{program} train --out {folder} --resume", begun=folder / "config.json"):
-        run_training(config, out=folder, resume=resume, progress=progress)
+        method.train(config, out=folder, resume=resume, progress=progress)
     typer.echo(f"saved {folder}; measure it with: {program} evaluate {folder}")
+
+
+def read_settings(method: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given, as values of their types.
+
+    Raises:
+        ValueError: One that means nothing to the method.
+    """
+    kinds, known = get_type_hints(method.settings, include_extras=True), {one.name for one in method.fields()}
+    for name, text in texts.items():
+        if name not in known:
+            raise ValueError(f"{name} must be left out for {method.name} on this environment, got {text}")
+    return {name: value_of(text, kinds[name]) for name, text in texts.items()}
 
 
 def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) -> str:
     """Return how the command line is called where these settings are read from a file again; see `paths_in`."""
     return "fair-envs --trust" if paths_in(settings, but=but) else "fair-envs"
-
-
-def training_kind(arguments: Sequence[str], *, out: Path | None = None) -> "TrainingKind":
-    """Return what kind of training it is: its words say so, or the run that is resumed was."""
-    from fair_envs.players import kind_of, words_of_run
-
-    pairs = list(pairwise(["", *arguments]))
-    words = [word for last, word in pairs if not last.startswith("--") or "=" in last or last in FLAGS]
-    if "--resume" in arguments:
-        folders = [word for last, word in pairs if last == "--out"]
-        folders += [word.removeprefix("--out=") for word in arguments if word.startswith("--out=")]
-        out = Path(folders[-1]) if folders else out
-    if out is not None and (out / "config.json").is_file():
-        words += words_of_run(out)
-    return kind_of(words)
-
-
-def agents_training() -> tuple[Any, Callable[..., Any], None]:
-    """Return the record of settings, and what trains."""
-    from fair_envs.baselines.training import Training
-    from fair_envs.baselines.training import train as train_agents
-
-    return Training, train_agents, None
-
-
-def conditioned_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]]]:
-    """Return the record of settings, what trains, and the presets."""
-    from fair_envs.baselines.pcn_training import PCNTraining, preset_values, train_pcn
-
-    return PCNTraining, train_pcn, preset_values
-
-
-def long_term_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]]]:
-    """Return the record of settings, what trains, and the presets."""
-    from fair_envs.baselines.long_term_training import LongTermTraining, long_term_preset, train_long_term
-
-    return LongTermTraining, train_long_term, long_term_preset
-
-
-def team_training() -> tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]]]:
-    """Return the record of settings, what trains, and the presets."""
-    from fair_envs.baselines.team_training import TeamTraining, team_preset, train_team
-
-    return TeamTraining, train_team, team_preset
-
-
-TRAININGS: dict["TrainingKind", Callable[[], tuple[Any, Callable[..., Any], Callable[..., dict[str, Any]] | None]]] = {
-    "agents": agents_training,
-    "conditioned": conditioned_training,
-    "long-term": long_term_training,
-    "team": team_training,
-}
-
-PRESETS: dict["TrainingKind", tuple[str, str]] = {
-    "conditioned": (
-        "recommended|farel|farel-published",
-        "The settings that are not given: this package's, FAReL's, or those with its published mistakes.",
-    ),
-    "long-term": ("recommended|published", "The settings that are not given: this package's, or the published code's."),
-    "team": (
-        "recommended|large|paper",
-        "The settings that are not given: those of a small world, of the paper's world, or the paper's.",
-    ),
-}
-"""The presets of a kind of training, and what they are."""
-
-
-def training_app(kind: "TrainingKind" = "agents") -> typer.Typer:
-    """Return the command ``train`` with an option for each setting of a training."""
-    shared = inspect.signature(train).parameters
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in setting_options(kind).items()
-    ]
-
-    def command(**given: Any) -> None:
-        start_training(**{name: given.pop(name) for name in shared}, settings=given)
-
-    command.__doc__, command.__annotations__ = f"{train.__doc__}\n\n    {marks_of(TRAININGS[kind]()[0])}", {}
-    command.__signature__ = inspect.Signature([*shared.values(), *options])  # type: ignore[attr-defined]
-    single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-    single.command("train")(command)
-    return single
-
-
-def marks_of(kind: Any) -> str:
-    """Return what the marks in the comments of settings mean, in one line; nothing if there are none."""
-    paragraphs = (text for base in kind.__mro__ for text in (inspect.getdoc(base) or "").split("\n\n"))
-    return next((" ".join(text.split()) for text in paragraphs if "in the comments" in text.lower()), "")
-
-
-def setting_options(name: "TrainingKind") -> dict[str, Any]:
-    """Return the annotation of the option for each setting; some kinds have presets too."""
-    from fair_envs.pages import field_comments
-
-    kind, *_ = TRAININGS[name]()
-    comments: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        comments |= field_comments(base)
-    options = {
-        field: option(of, about=comments.get(field, ""), default=getattr(kind, field))
-        for field, of in setting_kinds(kind).items()
-    }
-    if name in PRESETS:
-        choices, about = PRESETS[name]
-        options["preset"] = Annotated[str | None, typer.Option(help=about, metavar=choices)]
-    return options
-
-
-def option(kind: Any, *, about: str, default: Any) -> Any:
-    """Return the annotation of an option; its text is read by `value_of`, so that a wrong one is told in our words."""
-    from fair_envs.pages import spelled
-
-    if kind is bool:
-        return Annotated[bool | None, typer.Option(help=f"{about} [{default}]".lstrip())]
-    told = f"{about} [{default}; {spelled(kind)}]".lstrip()
-    return Annotated[str | None, typer.Option(help=told, metavar="VALUE")]
-
-
-def setting_kinds(kind: Any) -> dict[str, Any]:
-    """Return what each setting of a training may be; without those that the command line has other ways to tell."""
-    kinds = get_type_hints(kind, include_extras=True)
-    return {name: of for name, of in kinds.items() if name not in ("env_id", "parameters", "algorithm", "worlds")}
-
-
-def read_settings(texts: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """Return the settings that were given, as values of their types."""
-    kinds = setting_kinds(kind)
-    return {name: value_of(text, kinds[name]) for name, text in texts.items() if text is not None and name in kinds}
 
 
 # ------------------------------------------------------------------------------------------------- evaluate
@@ -534,9 +535,30 @@ def evaluate(
         )
     refuse({**told, "engine": engine, "jobs": jobs}, of="a run")
     folder = new_path(out, stem="evaluation", folder=run)
-    evaluation = EVALUATIONS[training_kind([], out=run)]
-    evaluation(run, folder, episodes=episodes, seed=seed, param=param, progress=progress)
-    typer.echo("Intervals are over test episodes of one trained policy: another training seed may lie outside them.")
+    report = evaluate_run(run, param, episodes=episodes, seed=seed, progress=progress)
+    show_report(
+        report, folder, "Intervals are over test episodes of one training: another training seed may lie outside them."
+    )
+
+
+def evaluate_run(run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
+    """Return the report on a run's policy."""
+    from fair_envs.baselines.methods import Test, method_of
+
+    method = method_of(run)
+    model, settings = method.load(run)
+    parameters = environment_parameters(settings.env_id, param, base=settings.parameters)
+    changed = frozenset(assigned(param or (), what="param"))
+    test = Test(run, episodes=episodes, seed=seed, parameters=parameters, changed=changed, progress=progress)
+    return method.evaluate(model, settings, test)
+
+
+def show_report(report: Any, folder: Path, *notes: str) -> None:
+    """Save a report, and print its table and notes."""
+    report.save(folder)
+    terminal().print(report.table())
+    for note in (*report.notes, *notes):
+        typer.echo(note)
     typer.echo(f"saved {folder}")
 
 
@@ -576,15 +598,8 @@ def evaluate_system(
     form, flip = form or "difference", flip or "carriers"
     given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
     found = play_systems(env_id, parameters, policies, **given, engine=engine, jobs=jobs, progress=progress)
-    measured = {name: systems.measure(of, attributes=attribute, form=form) for name, of in found.items()}
-    totals = {name: systems.total_return(of) for name, of in found.items()}
-    systems.save(
-        measured, totals, folder, about={"environment": env_id, "parameters": parameters, "form": form, **given}
-    )
-    terminal().print(systems.table(measured, totals, values={**rules.spec.sensitive, **rules.spec.legitimate}))
-    for note in systems.notes(found, measured, form=form, flip=flip, attributes=attribute):
-        typer.echo(note)
-    typer.echo(f"saved {folder}")
+    about = {"environment": env_id, "parameters": parameters, "seed": seed}
+    show_report(systems.report(found, attributes=attribute, form=form, flip=flip, about=about), folder)
 
 
 def check_system(
@@ -629,121 +644,6 @@ def play_systems(
         with opened(engine, jobs=jobs, here=True) as workers:
             run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
         return {name: joined(own, Path(kept)) for name, own in each.items()}
-
-
-def about_test(run: Path, config: Any, param: Sequence[str] | None, *, episodes: int, seed: int) -> dict[str, Any]:
-    """Return what a report says of a test besides its numbers: how it was made, and of what."""
-    parameters = environment_parameters(config.env_id, param, base=config.parameters)
-    about = {"run": str(run), "episodes": episodes, "seed": seed, "parameters": parameters}
-    return about | {"training": config.as_dict()}
-
-
-def evaluate_agents(
-    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
-) -> None:
-    """Play agents with and without the sensitive attribute, and in counterfactual twin episodes; or a team."""
-    from fair_envs import assessment
-    from fair_envs.baselines.training import load
-    from fair_envs.players import heads
-    from fair_envs.registration import make_rules
-
-    model, config = load(run)
-    about = about_test(run, config, param, episodes=episodes, seed=seed)
-    rules = make_rules(config.env_id, **about["parameters"])
-    if heads(rules):
-        measure_team(model, rules, run, folder, speeds=[rules.params.pursuer_speed], about=about, progress=progress)
-        return
-    total = len(assessment.batches(episodes))
-    with progress_bar("playing", total=total, shown=progress) as each:
-        found = assessment.assess(model, rules, episodes=episodes, seed=seed, each=each)
-    assessment.save(found, folder, about=about)
-    terminal().print(assessment.table(found))
-    for name, meaning in assessment.WORLDS.items():
-        typer.echo(f"[{name}]: {meaning}")
-
-
-def evaluate_conditioned(
-    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
-) -> None:
-    """Play the coverage set of Pareto Conditioned Networks again."""
-    from fair_envs.baselines import coverage
-    from fair_envs.baselines.pcn_training import load_pcn, test
-
-    if param is not None:
-        raise ValueError("param must be left out: Pareto Conditioned Networks are tested in their own environment")
-    model, config = load_pcn(run)
-    found = test(model, config, episodes=episodes, seed=seed, progress=progress)
-    coverage.save(found, folder, reference=model.reference[model.requested])
-    terminal().print(coverage.table(found))
-
-
-def evaluate_team(
-    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
-) -> None:
-    """Play a team at the speeds of its curriculum, or at the one that is given."""
-    from fair_envs.baselines.team_training import load_team
-    from fair_envs.registration import make_rules
-
-    model, config = load_team(run)
-    about = about_test(run, config, param, episodes=episodes, seed=seed)
-    rules = make_rules(config.env_id, **about["parameters"])
-    given = "pursuer_speed" in assigned(param or (), what="param")
-    speeds = [rules.params.pursuer_speed] if given or not config.kept_levels else config.kept_levels
-    measure_team(model, rules, run, folder, speeds=speeds, about=about, progress=progress)
-
-
-def measure_team(
-    model: Any,
-    rules: Any,
-    run: Path,
-    folder: Path,
-    *,
-    speeds: Sequence[float],
-    about: Mapping[str, Any],
-    progress: bool,
-) -> None:
-    """Play a team at some speeds, with the policies that were kept there and with the last one."""
-    from fair_envs.baselines import team_evaluation
-    from fair_envs.baselines.curriculum import level_states
-
-    many = {"speeds": speeds, "episodes": about["episodes"], "seed": about["seed"]}
-    with progress_bar("playing", total=len(speeds), shown=progress) as each:
-        found = team_evaluation.play_levels(model, level_states(run, speeds=speeds), rules, **many, each=each)
-    team_evaluation.save(found, folder, about=about)
-    terminal().print(team_evaluation.table(found))
-    typer.echo("deficit: of team fairness, in bits; 0 is fair, and so is a team that never captures; p: of a fair team")
-
-
-def evaluate_of_long_term(
-    run: Path, folder: Path, *, episodes: int, seed: int, param: Sequence[str] | None, progress: bool
-) -> None:
-    """Play what was trained for long-term fairness, by itself and behind its shield."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from fair_envs.baselines.long_term_evaluation import evaluate_long_term
-    from fair_envs.baselines.long_term_training import load_long_term
-
-    model, config = load_long_term(run)
-    about = about_test(run, config, param, episodes=episodes, seed=seed)
-    found = evaluate_long_term(model, config, episodes=episodes, seed=seed, parameters=about["parameters"])
-    estimates = {played: episodes_of.estimates() for played, episodes_of in found.items()}
-    told = {played: {name: one.as_dict() for name, one in of.items()} for played, of in estimates.items()}
-    folder.mkdir(parents=True)
-    report = {**about, "estimates": told}
-    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-    shown = Table("number", *estimates, box=None, pad_edge=False)
-    for name in next(iter(estimates.values())):
-        shown.add_row(name, *(Text(f"{of[name]:.4g}") for of in estimates.values()))
-    terminal().print(shown)
-
-
-EVALUATIONS: Mapping["TrainingKind", Callable[..., None]] = {
-    "agents": evaluate_agents,
-    "conditioned": evaluate_conditioned,
-    "long-term": evaluate_of_long_term,
-    "team": evaluate_team,
-}
 
 
 # -------------------------------------------------------------------------------------------------- design

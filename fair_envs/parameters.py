@@ -8,6 +8,7 @@ several of a kind (``Sequence[UnitInterval]``), which are kept as a tuple.
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -176,3 +177,13 @@ def encode(params: P) -> P:
         for name, value in params._asdict().items()  # type: ignore[attr-defined]
     )
     return type(params)(*codes)
+
+
+def setting(default: Any, meaning: str) -> Any:
+    """Return a field of a dataclass of settings.
+
+    Args:
+        default: Its default.
+        meaning: One sentence, the help of its option on the command line.
+    """
+    return field(default=default, metadata={"help": meaning})

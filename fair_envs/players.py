@@ -1,9 +1,9 @@
 """Who plays, by name: chance, a designed driver, a function of one's own, or a run of a training."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, as_policy, be
 from fair_envs.evaluation.policy import Act
 from fair_envs.imports import imported, source_hash
 from fair_envs.parameters import meant
-
-TrainingKind = Literal["agents", "conditioned", "long-term", "team"]
-
 
 # Policies of episodes -------------------------------------------------------------------------------------------------
 
@@ -35,7 +32,7 @@ def policy_named(name: str, rules: Rules) -> Policy:
     if ":" in name:
         return as_policy(function_named(name))
     if is_run(name):
-        return policy_of(*loaded(Path(name)), rules)
+        return loaded(Path(name)).policy(rules)
     drivers = drivers_of(rules)
     if name not in drivers:
         known = ", ".join(repr(known) for known in ("random", *drivers))
@@ -102,84 +99,36 @@ def contents(name: str) -> str:
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
-def policy_of(model: Any, config: Any, rules: Rules) -> Policy:
-    """Return the policy of a run's model and settings, see `loaded`.
+class Trained(NamedTuple):
+    """A run's method, model and settings."""
 
-    Raises:
-        ValueError: The model takes other observations or actions than the environment has.
-    """
-    if kind_of([config.algorithm, config.env_id]) == "long-term":
-        from fair_envs.baselines.long_term_evaluation import LongTermPlayer
+    method: Any
+    model: Any
+    settings: Any
 
-        return LongTermPlayer(model, rules)
-    if heads(rules):  # actions that are directions are taken without noise
-        from fair_envs.baselines.pursuit import Learned
+    def policy(self, rules: Rules) -> Policy:
+        """Return the trained policy for some rules.
 
-        return Learned(model)
-    from fair_envs.baselines.evaluation import Player
-
-    return Player(model, rules)
+        Raises:
+            ValueError: The model takes other observations or actions than the environment has.
+        """
+        found: Policy = self.method.policy(self.model, self.settings, rules)
+        return found
 
 
-def loaded(run: Path) -> tuple[Any, Any]:
-    """Return a run's model and settings.
+def loaded(run: Path) -> Trained:
+    """Return what a run has trained.
 
     Raises:
         FileNotFoundError: There is no run.
         ValueError: It is damaged, names something to import (see `fair_envs.imports`), or cannot play by itself.
     """
-    kind = kind_of(words_of_run(run))
-    if kind == "conditioned":
+    from fair_envs.baselines.methods import method_of
+
+    method = method_of(run)
+    if method.policy is None:
         raise ValueError(
-            f"policy must be a run whose policy needs no desired return, got {str(run)!r} of Pareto Conditioned "
-            f"Networks; measure it with: fair-envs evaluate {run}"
+            f"policy must be a run whose policy plays by itself, got {str(run)!r} of {method.name}, which needs a "
+            f"desired return; measure it with: fair-envs evaluate {run}"
         )
-    if kind == "team":
-        from fair_envs.baselines.team_training import load_team
-
-        return load_team(run)
-    if kind == "long-term":
-        from fair_envs.baselines.long_term_training import load_long_term
-
-        return load_long_term(run)
-    from fair_envs.baselines.training import load
-
-    return load(run)
-
-
-def heads(rules: Any) -> bool:
-    """Return whether rules are FairPursuit's with directions or angles as actions."""
-    return bool(rules.name == "pursuit" and rules.params.action != "discrete")
-
-
-def words_of_run(run: Path) -> list[str]:
-    """Return what says of which kind a run is: its algorithm and its environment."""
-    from fair_envs.baselines.runs import Run
-
-    kept = Run(run).config()
-    return [str(kept.get(name)) for name in ("algorithm", "env_id")]
-
-
-def kind_of(words: Collection[str]) -> TrainingKind:
-    """Return what kind of training words name."""
-    if "pcn" in words:
-        return "conditioned"
-    if is_of_team(words):
-        return "team"
-    return "long-term" if is_long_term(words) else "agents"
-
-
-def is_of_team(words: Collection[str]) -> bool:
-    """Return whether words name an algorithm for teams."""
-    from fair_envs.baselines.team_training import TeamAlgorithm
-
-    return bool(set(get_args(TeamAlgorithm)) & set(words))
-
-
-def is_long_term(words: Collection[str]) -> bool:
-    """Return whether words name an algorithm for long-term fairness, or PPO on an environment that has its study."""
-    from fair_envs.baselines.long_term_training import LongTermAlgorithm
-    from fair_envs.baselines.studies import STUDIES
-
-    named = set(get_args(LongTermAlgorithm)) & set(words)
-    return bool(named - {"ppo"} or (named and set(STUDIES) & set(words)))
+    return Trained(method, *method.load(run))

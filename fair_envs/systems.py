@@ -14,25 +14,21 @@ emptier where nobody drives slowly. That is what a system in which nobody has th
 `play_parallel` is told by an environment of that kind.
 """
 
-import csv
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-import fair_envs
 from fair_envs.aliases import Floats, OnProgress
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.evaluation import ParallelWorld, Policy, as_policy, rollout
 from fair_envs.evaluation.policy import Act
 from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
-from fair_envs.metrics import report
+from fair_envs.metrics import report as returns_report
 from fair_envs.metrics.group import DEFINITIONS, GroupNotion
 from fair_envs.metrics.intervals import Estimate, check_choice, mean_interval
 from fair_envs.metrics.returns import (
@@ -45,6 +41,7 @@ from fair_envs.metrics.returns import (
     demographic_parity,
     sensitive_returns,
 )
+from fair_envs.reports import Labels, Report
 from fair_envs.wrappers.decisions import play_decisions
 from fair_envs.wrappers.twin import Plays, Twins, batches, rules_of
 
@@ -53,7 +50,7 @@ FLIPS: tuple[Flip, ...] = get_args(Flip)
 
 PARITIES = ("demographic_parity", "counterfactual_fairness", "conditional_parity")
 DECISIONS = tuple(name for name in DEFINITIONS if name != "treatment_equality_raw")  # that one may be infinite
-WELFARE: Mapping[str, Callable[[Floats], Floats]] = {each.__name__: each for each in report.WELFARE}
+WELFARE: Mapping[str, Callable[[Floats], Floats]] = {each.__name__: each for each in returns_report.WELFARE}
 TOTAL = "total_return"
 SIDES = {"return_without": "without", "return_with": "with"}
 
@@ -578,71 +575,37 @@ def notes(
     yield "Intervals are over test episodes."
 
 
-def table(
-    measured: Mapping[str, Sequence[Measured]],
-    totals: Mapping[str, Estimate],
+def report(
+    found: Mapping[str, Episodes],
     *,
-    values: Mapping[str, Sequence[str]] | None = None,
-) -> Any:
-    """Return the numbers for people: a row for each notion, a column for each policy.
+    attributes: Sequence[str] | None = None,
+    form: Form = "difference",
+    flip: Flip = "carriers",
+    about: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return every notion of every attribute for each policy, and what all agents together earn in an episode.
 
     Args:
-        measured: By policy.
-        totals: What all agents together earn in an episode, by policy.
-        values: By attribute, the names of its codes, see `Episodes`.
+        found: The episodes of each policy.
+        attributes: See `measure`.
+        form: See `MEANINGS`.
+        flip: How they were played, see `play_system`.
+        about: What the report says about the episodes.
     """
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table("attribute", "notion", "within", box=None, pad_edge=False)
-    for policy in measured:
-        shown.add_column(Text(policy))
-    for rows in zip(*measured.values(), strict=True):
-        one = rows[0]
-        who, within = (named(label, values or {}) for label in (one.attribute, one.within))
-        gaps = (_short(row.gap, of=total.n) for row, total in zip(rows, totals.values(), strict=True))
-        shown.add_row(*map(Text, (who, one.notion, within, *gaps)))
-    shown.add_row("", "total return", "", *(Text(_short(total, of=total.n)) for total in totals.values()))
-    return shown
-
-
-def _short(estimate: Estimate, *, of: int) -> str:
-    """Return a number with its interval, and how many episodes it rests on if those are not all."""
-    if np.isnan(estimate.value):
-        return "undefined"
-    low_and_high = "undefined" if np.isnan(estimate.low) else f"{estimate.low:.4g}, {estimate.high:.4g}"
-    return f"{estimate.value:.4g} [{low_and_high}]" + (f" ({estimate.n})" if estimate.n < of else "")
-
-
-def save(
-    measured: Mapping[str, Sequence[Measured]],
-    totals: Mapping[str, Estimate],
-    folder: Path,
-    *,
-    about: Mapping[str, Any],
-) -> None:
-    """Write ``report.json`` and ``report.csv`` into a new folder.
-
-    Args:
-        measured: By policy.
-        totals: What all agents together earn in an episode, by policy.
-        folder: It must not exist.
-        about: What the numbers belong to, for the JSON.
-    """
-    folder.mkdir(parents=True)
-    rows = [
-        {"policy": name, "attribute": one.attribute, "notion": one.notion, "within": one.within, **one.gap.as_dict()}
-        for name, found in measured.items()
-        for one in found
-    ]
-    everything = {"attribute": "", "notion": "total_return", "within": ""}
-    rows += [{"policy": name, **everything, **total.as_dict()} for name, total in totals.items()]
-    plain = {"fair_envs": fair_envs.__version__, **about, "measured": rows}
-    (folder / "report.json").write_text(json.dumps(plain, indent=2) + "\n")
-    with (folder / "report.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    measured = {name: measure(episodes, attributes=attributes, form=form) for name, episodes in found.items()}
+    values = next(iter(found.values())).values
+    estimates: dict[Labels, Estimate] = {
+        (policy, one.attribute, one.notion, one.within): one.gap for policy, own in measured.items() for one in own
+    }
+    estimates |= {(policy, "", "total_return", ""): total_return(episodes) for policy, episodes in found.items()}
+    return Report(
+        labels=("policy", "attribute", "notion", "within"),
+        estimates=estimates,
+        across="policy",
+        about={"episodes": next(iter(found.values())).returns.episodes, "form": form, "flip": flip, **(about or {})},
+        spelled=lambda label: named(label, values),
+        notes=list(notes(found, measured, form=form, flip=flip, attributes=attributes)),
+    )
 
 
 __all__ = [
@@ -664,7 +627,6 @@ __all__ = [
     "notes",
     "play_parallel",
     "play_system",
-    "save",
-    "table",
+    "report",
     "total_return",
 ]

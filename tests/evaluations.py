@@ -12,7 +12,7 @@ from fair_envs.seeds import TEST_SEEDS
 from fair_envs.wrappers import Twins, decision_gap, from_probabilities, twin_decisions
 
 Parts = Mapping[str, Any]
-SMALL_NET: Any = {"shared": (8,), "pi": (8,), "vf": (8,)}
+SMALL_NET: Any = {"trunk": (8,), "pi": (8,), "vf": (8,)}
 
 
 def arrays_of(cell: Any, folder: Path) -> dict[str, Any]:

@@ -26,8 +26,7 @@ from fair_envs.systems import (
     notes,
     play_parallel,
     play_system,
-    save,
-    table,
+    report,
     total_return,
 )
 from fair_envs.wrappers.twin import Twins
@@ -204,12 +203,11 @@ def test_policies_are_shown_groups_if_that_is_asked_for() -> None:
 
 def test_the_table_names_values_and_the_report_keeps_codes(tmp_path: Path) -> None:
     played = play_system(harvest(), random_moves, episodes=3)
-    measured = {"one": measure(played)}
-    totals = {"one": total_return(played)}
-    within = list(table(measured, totals, values=played.values).columns[2].cells)
+    made = report({"one": played})
+    within = list(made.table().columns[2].cells)
     assert {str(cell) for cell in within} == {"", "preference=red", "preference=blue"}
     assert named("kind=7", {"kind": ("cat",)}) == "kind=7" and named("kind", {"kind": ("cat",)}) == "kind"
-    save(measured, totals, tmp_path / "new", about={})
+    made.save(tmp_path / "new")
     assert "preference=1" in (tmp_path / "new" / "report.csv").read_text()
 
 
@@ -219,7 +217,7 @@ ONE_WITHOUT = Returns([[1.0, 5.0], [2.0, 2.5], [3.0, 1.0]], attributes={"old": [
 def told(episodes: Episodes, **options: Any) -> tuple[list[str], list[str]]:
     """Return the numbers of a table and the notes below it."""
     measured = {"one": measure(episodes, **{name: options[name] for name in options.keys() & {"form"}})}
-    shown = table(measured, {"one": total_return(episodes)})
+    shown = report({"one": episodes}, **options).table()
     return [str(cell) for cell in shown.columns[-1].cells], list(notes({"one": episodes}, measured, **options))
 
 
@@ -416,14 +414,14 @@ def test_wrong_names_are_refused_before_anything_is_played() -> None:
 def test_reports_hold_every_number(tmp_path: Path) -> None:
     played = play_parallel(leavers(horizon=5), ATTRIBUTES, lambda *_: 1, sensitive=["old"], episodes=2)
     measured = {"one": measure(played), "two": measure(played)}
-    totals = {name: total_return(played) for name in measured}
-    save(measured, totals, tmp_path / "new", about={"seed": 0})
-    report = json.loads((tmp_path / "new" / "report.json").read_text())
-    assert report["seed"] == 0 and len(report["measured"]) == 2 * (len(measured["one"]) + 1)
-    first = report["measured"][0]
+    made = report({"one": played, "two": played}, about={"seed": 0})
+    made.save(tmp_path / "new")
+    kept = json.loads((tmp_path / "new" / "report.json").read_text())
+    assert kept["seed"] == 0 and len(kept["measured"]) == 2 * (len(measured["one"]) + 1)
+    first = kept["measured"][0]
     assert (first["policy"], first["notion"], first["attribute"]) == ("one", "demographic_parity", "old")
     assert first["value"] == measured["one"][0].gap.value
-    assert len((tmp_path / "new" / "report.csv").read_text().splitlines()) == len(report["measured"]) + 1
-    shown = table(measured, totals)
+    assert len((tmp_path / "new" / "report.csv").read_text().splitlines()) == len(kept["measured"]) + 1
+    shown = made.table()
     assert [str(column.header) for column in shown.columns] == ["attribute", "notion", "within", "one", "two"]
     assert shown.row_count == len(measured["one"]) + 1

@@ -344,6 +344,6 @@ def test_workers_may_import_what_was_typed_and_nothing_else(tmp_path: Path) -> N
 def test_a_run_of_pareto_conditioned_networks_is_no_policy_of_an_environment(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING)
     said = mistake("evaluate", HIRING, "--policy", run)
-    assert "policy must be a run whose policy needs no desired return" in said
+    assert "policy must be a run whose policy plays by itself" in said
     assert f"fair-envs evaluate {run}" in said
     assert Said("list").code == 0

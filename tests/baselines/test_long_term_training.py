@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch as th
 
-from fair_envs import cli
 from fair_envs.baselines import studies
 from fair_envs.baselines.lagrangian import PPOLagrangian
 from fair_envs.baselines.long_term_evaluation import evaluate_long_term, play_long_term
@@ -29,7 +28,7 @@ from tests.baselines.interruptions import Interrupt
 from tests.baselines.loans import HIRING, Accept, Age, Granted, hiring
 from tests.baselines.small import policy_weights
 from tests.baselines.test_training import assert_same_state, rows_without_clock
-from tests.test_cli import Said, mistake
+from tests.test_cli import Said, missing_options, mistake
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -60,7 +59,7 @@ STUDY = Study(
     thresholds=MassagingSchedule(first=0.2, after=1),
     rollouts=2,
     settings={"n_epochs": 3},
-    published={"all": {"shared": (16,), "pi": (8,), "vf": (8,)}, "f-ppo": {"weight": 1.12}},
+    published={"all": {"trunk": (16,), "pi": (8,), "vf": (8,)}, "f-ppo": {"weight": 1.12}},
 )
 
 
@@ -82,7 +81,7 @@ def config(**changes: Any) -> LongTermTraining:
         "batch_size": 10,
         "n_epochs": 2,
         "learning_rate": 0.01,
-        "shared": (8,),
+        "trunk": (8,),
         "pi": (4,),
         "vf": (4,),
     }
@@ -117,7 +116,7 @@ def test_the_measures_know_the_environments_parameters() -> None:
 
 def test_the_published_settings_are_the_studys() -> None:
     published = long_term_settings(HIRING, preset="published")
-    assert (published.shared, published.weight, published.bonus_weight) == ((16,), 1.12, 1.0)
+    assert (published.trunk, published.weight, published.bonus_weight) == ((16,), 1.12, 1.0)
     assert (published.scaling, published.lanes, published.learning_rate) == ("as_coded", 1, 1e-5)
     assert long_term_settings(HIRING, preset="published", algorithm="a-ppo", seed=3).weight == 1.0
     assert long_term_settings(HIRING).n_epochs == 3
@@ -222,7 +221,8 @@ def test_a_run_is_trained_resumed_and_evaluated(algorithm: str, tmp_path: Path) 
     said = Said("evaluate", "run", "--episodes", 3)
     assert said.code == 0, said.text
     report = json.loads((tmp_path / "run" / "evaluation-1" / "report.json").read_text())
-    assert list(report["estimates"]) == ["unshielded", "shielded"][: 2 if algorithm == "f-ppo" else 1]
+    played = list(dict.fromkeys(row["played"] for row in report["measured"]))
+    assert played == ["unshielded", "shielded"][: 2 if algorithm == "f-ppo" else 1]
     assert "long-term at the end" in said.text and "7 [7, 7]" in said.flat
 
 
@@ -233,12 +233,11 @@ def test_the_published_settings_may_be_asked_for(tmp_path: Path) -> None:
     assert (kept["weight"], kept["delta"], kept["lanes"]) == (1.12, 0.005, 4)
 
 
-def test_every_setting_is_an_option_with_its_comment() -> None:
+def test_every_setting_is_an_option_with_its_meaning() -> None:
     said = Said("train", "f-ppo", "--help")
     assert said.code == 0
-    names = [*cli.setting_kinds(LongTermTraining), "preset"]
-    assert [name for name in names if f"--{name.replace('_', '-')}" not in said.text] == []
-    assert "short-term disparity that is accepted [0.05; a number at least 0]" in said.flat
+    assert missing_options("f-ppo", said.text) == [] and "--preset" in said.text and "--limit" not in said.text
+    assert "Short-term disparity that is accepted. [0.05; a number at least 0]" in said.flat
 
 
 # ------------------------------------------------------------------------------------------------- bad input
@@ -268,4 +267,4 @@ def test_massaging_alone_needs_a_massager(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_wrong_options_are_told_in_a_line() -> None:
     assert "preset must be one of 'recommended', 'published'" in mistake("train", "f-ppo", HIRING, "--preset", "best")
-    assert "env_id must be given" in mistake("train", "f-ppo")
+    assert "ID must be given" in mistake("train", "f-ppo")

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,12 @@ pytest.importorskip("moocore")
 
 from fair_envs import cli
 from fair_envs.baselines import coverage
-from fair_envs.baselines.pcn import Command, PCNSettings
+from fair_envs.baselines.pcn import Command
 from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, make_env, preset_values, test, train_pcn
-from fair_envs.pages import field_comments
 from tests.baselines.test_pcn import model
 from tests.baselines.treasure import FRONT, Treasure
 from tests.helpers import uncompiled
-from tests.test_cli import Said, mistake
+from tests.test_cli import Said, missing_options, mistake
 
 pytestmark = pytest.mark.usefixtures("empty_folder", "ferry")
 
@@ -231,25 +230,9 @@ def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path, plots: No
     assert (tmp_path / "run" / "evaluation-1" / "coverage.csv").is_file()
 
 
-@pytest.mark.parametrize(
-    ("words", "conditioned"),
-    [
-        (("pcn", FERRY), True),
-        (("--no-progress", "pcn", FERRY), True),
-        (("--param=horizon=3", "pcn", FERRY), True),
-        (("ppo", "FairHarvest-v0", "--out", "pcn"), False),
-        (("ppo", "FairHarvest-v0", "--n-steps", "10"), False),
-    ],
-)
-def test_a_training_is_of_pcn_if_it_is_named_so(words: Sequence[str], conditioned: bool) -> None:
-    assert (cli.training_kind(words) == "conditioned") is conditioned
-
-
-def test_a_run_of_pcn_is_known_by_its_folder(tmp_path: Path) -> None:
+def test_a_run_of_pcn_is_resumed_without_a_preset(tmp_path: Path) -> None:
     train_pcn(config(steps=100), out=tmp_path / "run")
-    for words in (("--out", str(tmp_path / "run")), (f"--out={tmp_path / 'run'}",)):
-        assert cli.training_kind(("--resume", *words)) == "conditioned"
-    said = Said("train", "--out", tmp_path / "run", "--resume", "--preset", "farel")
+    said = Said("train", "pcn", "--out", tmp_path / "run", "--resume", "--preset", "farel")
     assert "preset must be left out where a run is resumed" in said.flat
 
 
@@ -269,19 +252,14 @@ def test_ctrl_c_tells_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"go on with: fair-envs train --out runs/pcn-{FERRY}-1 --resume" in said.flat
 
 
-def test_every_setting_is_an_option_with_its_comment() -> None:
+def test_every_setting_is_an_option_with_its_meaning() -> None:
     said = Said("train", "pcn", "--help")
     assert said.code == 0
-    names = [*cli.setting_kinds(PCNTraining), "preset"]
-    assert [name for name in names if f"--{name.replace('_', '-')}" not in said.text] == []
-    assert "episodes; P; F: 100 [200; an integer at least 1]" in said.flat
-    assert {"return_unit", "objectives", "groups", "test_actions"} <= {
-        *field_comments(PCNSettings),
-        *field_comments(PCNTraining),
-    }
+    assert missing_options("pcn", said.text) == [] and "--preset" in said.text
+    assert "Episodes that the replay buffer holds. [200; an integer at least 1]" in said.flat
 
 
 def test_wrong_options_are_told_in_a_line() -> None:
     assert "preset must be one of 'recommended', 'farel'" in mistake("train", "pcn", FERRY, "--preset", "best")
     assert "updates must be an integer at least 1, got 'x'" in mistake("train", "pcn", FERRY, "--updates", "x")
-    assert "env_id must be given" in mistake("train", "pcn")
+    assert "ID must be given" in mistake("train", "pcn")

@@ -101,7 +101,7 @@ def test_the_published_settings_are_those_of_the_published_code() -> None:
         (0.15, 0.15),
         (0.25, 0.25),
     ]
-    assert [(s.shared, s.pi, s.vf) for s in (lending, attention, epidemic)] == [
+    assert [(s.trunk, s.pi, s.vf) for s in (lending, attention, epidemic)] == [
         ((256, 256), (256, 128), (256, 128)),
         ((128, 128), (128, 64), (128, 64)),
         ((512, 512), (512, 256), (512, 256)),

@@ -478,24 +478,21 @@ def test_playing_the_policies_of_levels_leaves_the_last_one_in_place(run: Path) 
 @pytest.mark.parametrize(("speed", "episodes"), [(0.0, 1), (0.0, 5), (5.0, 1), (1.2, 4)])
 def test_a_report_is_plain_whatever_happened(run: Path, speed: float, episodes: int, tmp_path: Path) -> None:
     found = played(run, speeds=[speed], episodes=episodes)
-    team_evaluation.save(found, tmp_path / "report", about={"run": "somewhere"})
+    made = team_evaluation.report_of(found, about={"run": "somewhere", "episodes": episodes})
+    made.save(tmp_path / "report")
     report = json.loads((tmp_path / "report" / "report.json").read_text())
     told = report["tests"]["last"][f"{speed:g}"]
     assert (report["run"], told["episodes"]) == ("somewhere", episodes)
     assert told["success"]["value"] == found["last"][speed].success.value
-    assert team_evaluation.table(found).row_count == sum(len(plays) for plays in found.values())
+    assert made.table().row_count == sum(len(plays) for plays in found.values())
 
 
 def test_an_evaluation_that_was_saved_is_not_written_over(run: Path, tmp_path: Path) -> None:
     found = played(run, speeds=[1.2], episodes=1)
     with pytest.raises(FileExistsError):
-        team_evaluation.save(found, tmp_path, about={})
+        team_evaluation.report_of(found, about={}).save(tmp_path)
 
 
 def test_every_setting_is_documented() -> None:
-    from fair_envs.pages import field_comments
-
-    comments = field_comments(TeamTraining)
-    given = [field.name for field in dataclasses.fields(TeamTraining)]
-    undocumented = {name for name in given if name not in comments} - {"env_id", "algorithm", "seed", "threads"}
-    assert not undocumented
+    undocumented = {field.name for field in dataclasses.fields(TeamTraining) if "help" not in field.metadata}
+    assert undocumented == {"env_id", "parameters", "algorithm"}

@@ -78,7 +78,7 @@ def test_agents_as_coded_have_the_published_weights_and_tolerances() -> None:
 def test_the_full_scale_has_the_published_networks_and_step_sizes() -> None:
     settings = training("F-PPO", "lending", "full")
     assert (settings.lanes, settings.n_steps, settings.learning_rate, settings.steps) == (1, 2000, 1e-5, 700_000)
-    assert (settings.shared, settings.batch_size, settings.delta) == ((256, 256), 64, 0.05)
+    assert (settings.trunk, settings.batch_size, settings.delta) == ((256, 256), 64, 0.05)
 
 
 @pytest.mark.parametrize("world", WORLDS)

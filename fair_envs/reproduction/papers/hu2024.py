@@ -67,7 +67,7 @@ TRIED: Mapping[Label, Mapping[str, Any]] = {
 CODED = ("parameters", "signals", "scaling", "delta", "value_weight", "decrease_weight", "weight", "bonus_weight")
 """The settings of the published code that agents "as coded" have; its networks and step sizes are the full scale's."""
 
-BACKBONE = ("lanes", "n_steps", "batch_size", "learning_rate", "shared", "pi", "vf")
+BACKBONE = ("lanes", "n_steps", "batch_size", "learning_rate", "trunk", "pi", "vf")
 """Those that all agents have at the full scale."""
 
 TOLERANCES: Mapping[World, Mapping[str, Any]] = {

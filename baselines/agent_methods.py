@@ -1,0 +1,66 @@
+"""The methods that train agents with discrete actions: PPO, fair-PPO and Stable-Baselines3's PPO."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fair_envs.baselines import assessment
+from fair_envs.baselines.evaluation import Player
+from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.pursuit import Learned
+from fair_envs.baselines.team_methods import evaluate_team, is_team
+from fair_envs.baselines.training import Training, load, train
+from fair_envs.core import Rules
+from fair_envs.evaluation import Policy
+from fair_envs.progress import progress_bar
+from fair_envs.registration import make_rules
+from fair_envs.reports import Report
+
+OF_FAIR_PPO = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance"})
+
+
+def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment cannot be trained on, or ""; one network for all needs no groups of agents."""
+    if rules.multi_agent or given.get("shared"):
+        return ""
+    return "needs agents that are the affected themselves"
+
+
+def evaluate(model: Any, settings: Training, test: Test) -> Report:
+    """Play agents with and without the sensitive attribute, and in counterfactual twin episodes; or a team."""
+    rules = make_rules(settings.env_id, **test.parameters)
+    if is_team(rules):
+        return evaluate_team(model, settings, test)
+    with progress_bar("playing", total=len(assessment.batches(test.episodes)), shown=test.progress) as each:
+        return assessment.assess(
+            model, rules, episodes=test.episodes, seed=test.seed, about=test.about(settings), each=each
+        )
+
+
+def policy(model: Any, settings: Training, rules: Rules) -> Policy:
+    """Return the trained policy; actions that are directions are taken without noise."""
+    return Learned(model) if is_team(rules) else Player(model, rules)
+
+
+SHARED: dict[str, Any] = {
+    "settings": Training,
+    "train": train,
+    "load": load,
+    "evaluated": evaluate,
+    "policy": policy,
+    "unsupported": unsupported,
+}
+METHODS = (
+    Method(
+        name="ppo",
+        summary="Proximal policy optimisation of the reward alone, with networks of their own for each group.",
+        unused=OF_FAIR_PPO,
+        **SHARED,
+    ),
+    Method(name="fair-ppo", summary="PPO with a penalty on the disparity between groups' returns.", **SHARED),
+    Method(
+        name="sb3-ppo",
+        summary="Stable-Baselines3's PPO, which also learns from turns that agents did not have.",
+        unused=OF_FAIR_PPO | {"skip_idle"},
+        **SHARED,
+    ),
+)

@@ -1,0 +1,102 @@
+"""Measures a trained policy of agents: every notion on returns, with its interval."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fair_envs.aliases import OnProgress
+from fair_envs.baselines.evaluation import SENSITIVE, Counterfactual, Played, counterfactual, play
+from fair_envs.core import Rules
+from fair_envs.metrics import Estimate, Returns, fairness_report
+from fair_envs.reports import Report
+
+BATCH = 16  # episodes that are played at once
+COUNTERFACTUAL = "counterfactual_fairness"
+WORLDS: Mapping[str, str] = {
+    "own": "every agent with the attribute loses it, and is played by the networks of its new group",
+    "same": "the same, but played by the networks of its old group",
+    "games": "the game in which all agents have the attribute, against the game in which none has it",
+}
+"""The worlds that the counterfactual notion compares, by the name in brackets."""
+
+
+def batches(episodes: int) -> list[int]:
+    """Return how many episodes are played at once, time after time."""
+    return [min(BATCH, episodes - done) for done in range(0, episodes, BATCH)]
+
+
+def assess(
+    model: Any,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int,
+    about: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    each: OnProgress = lambda: None,
+) -> Report:
+    """Play test episodes, once as they are and again in counterfactual worlds, and measure every notion.
+
+    Args:
+        model: See `fair_envs.baselines.evaluation.Player`.
+        rules: The environment.
+        episodes: How many.
+        seed: Of the first.
+        about: What the report says about the test.
+        level: Share of such intervals that cover.
+        each: Called after each of `batches`.
+
+    Returns:
+        Estimates by the names of `fair_envs.metrics.fairness_report`; the counterfactual notion has the name of its
+        worlds in brackets, see `WORLDS`. The details hold how often each group selected and executed each action.
+    """
+    played: list[Played] = []
+    worlds: list[Counterfactual] = []
+    for done, count in zip(range(0, episodes, BATCH), batches(episodes), strict=True):
+        played.append(play(model, rules, episodes=count, seed=seed + done))
+        worlds.append(counterfactual(model, rules, episodes=count, seed=seed + done))
+        each()
+    pairs = {"own": ("factual", "own"), "same": ("factual", "same"), "games": ("everybody", "none")}
+    estimates = measured(
+        Returns.concat(part.returns for part in played),
+        {name: (_joined(worlds, real), _joined(worlds, other)) for name, (real, other) in pairs.items()},
+        legitimate=next(iter(rules.spec.legitimate), None),
+        level=level,
+    )
+    return Report(
+        labels=("number",),
+        estimates={(name,): found for name, found in estimates.items()},
+        about={"episodes": episodes, "seed": seed, **(about or {})},
+        details={
+            "worlds": dict(WORLDS),
+            "groups": list(rules.spec.groups),
+            "selected": np.sum([part.selected for part in played], axis=0).tolist(),
+            "executed": np.sum([part.executed for part in played], axis=0).tolist(),
+        },
+        notes=[f"[{name}]: {meaning}" for name, meaning in WORLDS.items()],
+    )
+
+
+def _joined(parts: Sequence[Counterfactual], world: str) -> Returns:
+    return Returns.concat(getattr(part, world) for part in parts)
+
+
+def measured(
+    returns: Returns, worlds: Mapping[str, tuple[Returns, Returns]], *, legitimate: str | None, level: float
+) -> dict[str, Estimate]:
+    """Return every notion, the counterfactual one for each pair of factual and counterfactual worlds."""
+    estimates: dict[str, Estimate] = {}
+    for name, (factual, other) in worlds.items():
+        report = fairness_report(
+            returns,
+            sensitive=SENSITIVE,
+            legitimate=legitimate,
+            counterfactual=other,
+            factual=factual,
+            level=level,
+            resamples=2000,
+        )
+        for key, estimate in report.items():
+            estimates[f"{key}[{name}]" if key.startswith(COUNTERFACTUAL) else key] = estimate
+    return estimates

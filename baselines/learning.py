@@ -1,0 +1,158 @@
+"""The loop that trains a learner into a run's folder, for learners that are not Stable-Baselines3's."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from stable_baselines3.common.logger import Logger
+
+from fair_envs.baselines.runs import Run, serialized
+from fair_envs.baselines.training import Settings, own_chance
+from fair_envs.progress import progress_bar
+from fair_envs.stopping import stoppable
+
+
+class State(Protocol):
+    """Where a learner stands, which stays as it is while the learner goes on."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Return it as tensors and plain data."""
+
+
+class Learner(Protocol):
+    """A learner that can be interrupted between two iterations."""
+
+    num_timesteps: int
+
+    def snapshot(self) -> State:
+        """Return where it stands."""
+
+    def restore(self, state: Mapping[str, Any]) -> object:
+        """Go back to a state."""
+
+    def set_logger(self, logger: Logger) -> None:
+        """Log there from now on."""
+
+
+L = TypeVar("L", bound=Learner)
+S = TypeVar("S", bound=Settings)
+
+
+def train_learner(
+    settings: Settings,
+    make: Callable[[], L],
+    iterate: Callable[[L], Mapping[str, float]],
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    kept_every: int = 20,
+    after: Callable[[L], object] = lambda learner: None,
+    finish: Callable[[L, Path], object] = lambda learner, folder: None,
+) -> L:
+    """Train a learner until it has taken as many steps as its settings say, and return it.
+
+    With ``out`` the folder gets ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row for
+    each iteration), ``tensorboard/`` and ``checkpoint.pt``. Whatever interrupts the training leaves a checkpoint of the
+    end of the last iteration; resumed, it ends as it would have without the interruption.
+
+    Args:
+        settings: What is trained, and how.
+        make: Makes the untrained learner.
+        iterate: Lets the learner learn for one iteration, and returns what is logged.
+        out: A new folder, or None.
+        resume: Whether to go on with the training in ``out``.
+        progress: Whether to show a bar with the time left.
+        kept_every: Iterations from one checkpoint to the next.
+        after: Called after every iteration.
+        finish: Called in the end, with the learner and the folder.
+
+    Raises:
+        FileExistsError: ``out`` exists and is not to be resumed.
+        FileNotFoundError: There is nothing to resume.
+        ValueError: The run to resume has other settings.
+    """
+    if out is None:
+        if resume:
+            raise ValueError("out must name the run to resume, got None")
+        with own_chance(settings.threads):
+            return _learned(make(), settings, iterate, progress=progress, each=lambda learner, row: after(learner))
+    begun = Run.begun(
+        Path(out), settings.as_dict(), make, resume=resume, restore=lambda learner, state: learner.restore(state)
+    )
+    with stoppable(), own_chance(settings.threads), begun as (run, learner):
+        with run.log(learner) as logger:
+            keeper = _Keeper(run, learner, logger, every=kept_every)
+
+            def each(learner: L, row: Mapping[str, float]) -> None:
+                keeper.keep(learner, row)
+                after(learner)
+
+            try:
+                _learned(learner, settings, iterate, progress=progress, each=each)
+            finally:
+                keeper.write()
+        finish(learner, run.folder)
+        return learner
+
+
+def load_learner(run: str | Path, kind: type[S], make: Callable[[S], L]) -> tuple[L, S]:
+    """Return the learner of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder holds no run.
+        ValueError: It is damaged, or holds another kind of settings.
+    """
+    kept = Run.open(Path(run))
+    settings = kept.settings(kind)
+    with own_chance(settings.threads):
+        learner = make(settings)
+        kept.take_up(learner.restore)
+    return learner, settings
+
+
+def _learned(
+    learner: L,
+    settings: Settings,
+    iterate: Callable[[L], Mapping[str, float]],
+    *,
+    progress: bool,
+    each: Callable[[L, Mapping[str, float]], object],
+) -> L:
+    """Iterate until the steps are taken."""
+    done, total = min(learner.num_timesteps, settings.steps), settings.steps
+    with progress_bar(settings.algorithm, total=total, done=done, unit="steps", shown=progress) as advance:
+        while learner.num_timesteps < total:
+            before = learner.num_timesteps
+            each(learner, iterate(learner))
+            advance(learner.num_timesteps - before)
+    return learner
+
+
+class _Keeper:
+    """Logs each iteration, holds the state at its end, and writes that from time to time."""
+
+    def __init__(self, run: Run, learner: Learner, logger: Logger, *, every: int) -> None:
+        self._run, self._logger, self._every, self._iterations = run, logger, every, len(run.rows)
+        self._held: tuple[State, Mapping[str, Any]] | None = None
+        if not run.has_checkpoint:
+            self._hold(learner)
+
+    def keep(self, learner: Learner, row: Mapping[str, float]) -> None:
+        """Log an iteration."""
+        for name, value in row.items():
+            self._logger.record(name, value)
+        self._logger.dump(learner.num_timesteps)
+        self._hold(learner)
+        self._iterations += 1
+        if self._iterations % self._every == 0:
+            self.write()
+
+    def _hold(self, learner: Learner) -> None:
+        self._held = learner.snapshot(), self._run.place()
+
+    def write(self) -> None:
+        """Write where the training can go on."""
+        if self._held is not None:
+            snapshot, place = self._held
+            self._run.write(serialized({**snapshot.state(), **place, "unlogged": []}))

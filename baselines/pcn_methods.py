@@ -1,0 +1,53 @@
+"""The method Pareto Conditioned Networks."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+
+from fair_envs.baselines import coverage
+from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, preset_values, test, train_pcn
+from fair_envs.core import Rules
+from fair_envs.reports import Report
+
+
+def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment cannot be trained on, or ""."""
+    space = rules.action_space(rules.params)
+    if rules.multi_agent or not rules.spec.one_person or not isinstance(space, gym.spaces.Discrete):
+        return "needs discrete decisions about one person in each step"
+    return ""
+
+
+def evaluate(model: Any, settings: PCNTraining, how: Test) -> Report:
+    """Play the coverage set again, in the environment of the training.
+
+    Raises:
+        ValueError: Other parameters are given.
+    """
+    if how.changed:
+        raise ValueError("param must be left out: Pareto Conditioned Networks are tested in their own environment")
+    found = test(model, settings, episodes=how.episodes, seed=how.seed, progress=how.progress)
+    also = partial(coverage.save, found, reference=model.reference[model.requested])
+    return coverage.report(found, about=how.about(settings), also_save=also)
+
+
+METHODS = (
+    Method(
+        name="pcn",
+        summary="Pareto Conditioned Networks: one policy for any trade-off between performance and fairness notions.",
+        settings=PCNTraining,
+        train=train_pcn,
+        load=load_pcn,
+        evaluated=evaluate,
+        unsupported=unsupported,
+        presets={
+            "recommended": "this package's settings",
+            "farel": "those of the study FAReL",
+            "farel-published": "those of FAReL with the mistakes of its published code",
+        },
+        preset=preset_values,
+    ),
+)

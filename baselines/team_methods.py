@@ -1,0 +1,80 @@
+"""The methods for teams: DDPG, Fair-E and Fair-ER."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fair_envs.baselines.curriculum import level_states
+from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.pursuit import Learned
+from fair_envs.baselines.team_evaluation import play_levels, report_of
+from fair_envs.baselines.team_training import PRESETS, TeamTraining, load_team, team_preset, train_team
+from fair_envs.core import Rules
+from fair_envs.envs.pursuit.rules import Pursuit
+from fair_envs.evaluation import Policy
+from fair_envs.progress import progress_bar
+from fair_envs.registration import make_rules
+from fair_envs.reports import Report
+
+SPEED = "pursuer_speed"  # the parameter that the curriculum changes
+
+
+def is_team(rules: Rules) -> bool:
+    """Return whether agents act together by directions or angles."""
+    return isinstance(rules, Pursuit) and rules.params.action != "discrete"
+
+
+def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment cannot be trained on, or ""."""
+    return "" if isinstance(rules, Pursuit) else "needs a team of agents that act by directions"
+
+
+def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
+    """Play a team at the speeds of its curriculum, or at the one that is given."""
+    rules = make_rules(settings.env_id, **test.parameters)
+    levels = () if SPEED in test.changed else getattr(settings, "kept_levels", ())
+    speeds = levels or [getattr(rules.params, SPEED)]
+    with progress_bar("playing", total=len(speeds), shown=test.progress) as each:
+        found = play_levels(
+            model,
+            level_states(test.run, speeds=speeds),
+            rules,
+            speeds=speeds,
+            episodes=test.episodes,
+            seed=test.seed,
+            each=each,
+        )
+    return report_of(found, about=test.about(settings))
+
+
+def policy(model: Any, settings: TeamTraining, rules: Rules) -> Policy:
+    """Return the trained team, without noise."""
+    return Learned(model)
+
+
+OF_FAIR_ER = frozenset({"fairness_weight", "form", "fairness_limit", "weight_learning_rate"})
+SUMMARIES = {
+    "ddpg": "Deep deterministic policy gradient for a team, with networks of their own for each agent.",
+    "fair-e": "DDPG with one equivariant network for all agents, whose exchange changes nothing.",
+    "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
+}
+METHODS = tuple(
+    Method(
+        name=name,
+        summary=summary,
+        settings=TeamTraining,
+        train=train_team,
+        load=load_team,
+        evaluated=evaluate_team,
+        policy=policy,
+        unsupported=unsupported,
+        unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
+        presets={
+            "recommended": "settings for a small world",
+            "large": "settings for the paper's world",
+            "paper": "those of the paper",
+        },
+        preset=team_preset,
+    )
+    for name, summary in SUMMARIES.items()
+)
+assert set(METHODS[0].presets) == set(PRESETS)
