@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.policies import GroupedPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo import PPO
-    from fair_envs.baselines.pursuit import Greedy, Learned, Planner, ShuffledRoles, Team, greedy_directions
-    from fair_envs.baselines.pursuit_evaluation import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
     from fair_envs.baselines.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.rollouts import collect
     from fair_envs.baselines.single import SingleTraining, train_single
-    from fair_envs.baselines.studies import STUDIES, Study
+    from fair_envs.baselines.tasks import STUDIES, Study
+    from fair_envs.baselines.team_play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
+    from fair_envs.baselines.team_policy import Learned
     from fair_envs.baselines.team_training import TeamTraining, load_team, team_settings, train_team
     from fair_envs.baselines.training import Training, load, train
 
@@ -52,7 +52,6 @@ __all__ = [
     "FairE",
     "FairER",
     "FairPPO",
-    "Greedy",
     "GroupedPolicy",
     "Learned",
     "LongTermTraining",
@@ -62,7 +61,6 @@ __all__ = [
     "PCNSettings",
     "PCNTraining",
     "PPOLagrangian",
-    "Planner",
     "Played",
     "Player",
     "PolicyOutput",
@@ -70,10 +68,8 @@ __all__ = [
     "SetSpeed",
     "SharedTrunkPolicy",
     "ShieldActions",
-    "ShuffledRoles",
     "SingleTraining",
     "Study",
-    "Team",
     "TeamPlay",
     "TeamTraining",
     "Training",
@@ -83,7 +79,6 @@ __all__ = [
     "cover",
     "evaluate_speeds",
     "farel_settings",
-    "greedy_directions",
     "load",
     "load_long_term",
     "load_pcn",
@@ -111,12 +106,12 @@ _MODULES = {
     "pcn_training": ("PCNTraining", "load_pcn", "train_pcn"),
     "policies": ("GroupedPolicy", "SharedTrunkPolicy"),
     "ppo": ("PPO",),
-    "pursuit": ("Greedy", "Learned", "Planner", "ShuffledRoles", "Team", "greedy_directions"),
-    "pursuit_evaluation": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
     "regularised": ("APPO", "FPPO", "Regularised"),
     "rollouts": ("collect",),
     "single": ("SingleTraining", "train_single"),
-    "studies": ("STUDIES", "Study"),
+    "tasks": ("STUDIES", "Study"),
+    "team_play": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
+    "team_policy": ("Learned",),
     "team_training": ("TeamTraining", "load_team", "team_settings", "train_team"),
     "training": ("Training", "load", "train"),
 }

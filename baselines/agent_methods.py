@@ -6,8 +6,8 @@ from typing import Any
 from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluation import Player
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.pursuit import Learned
 from fair_envs.baselines.team_methods import evaluate_team, is_team
+from fair_envs.baselines.team_policy import Learned
 from fair_envs.baselines.training import Training, load, train
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy

@@ -10,10 +10,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ddpg import DDPG
-from fair_envs.baselines.pursuit_evaluation import SetSpeed
 from fair_envs.baselines.runs import batch, read_weights, serialized
+from fair_envs.baselines.team_play import SetSpeed, Speed, check_team
 from fair_envs.core import Lanes
-from fair_envs.envs.pursuit.params import Speed
 from fair_envs.files import replace_file
 from fair_envs.parameters import PositiveInt, checked
 
@@ -167,6 +166,7 @@ def begin_at(env: VecEnv, curriculum: Curriculum) -> SetSpeed:
     for amendment in lanes.amendments:
         if isinstance(amendment, SetSpeed):
             return amendment
+    check_team(lanes.rules)
     lanes.amendments.append(SetSpeed(curriculum.speed(0, 0.0)))
     return cast(SetSpeed, lanes.amendments[-1])
 

@@ -38,7 +38,6 @@ from fair_envs.aliases import Floats
 from fair_envs.baselines.ppo import lanes_of, source_of
 from fair_envs.baselines.team_networks import Sets, Stack, stack, unit
 from fair_envs.core import Rules, draws
-from fair_envs.envs.pursuit.rules import Pursuit, parts_of
 from fair_envs.evaluation import Policy
 from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
 
@@ -170,15 +169,14 @@ def sets_of(rules: Rules | None) -> Sets:
     Raises:
         ValueError: It does not say.
     """
-    if not isinstance(rules, Pursuit) or rules.params.observation == "authors":
-        came = "another environment" if not isinstance(rules, Pursuit) else "observation='authors'"
+    found = None if rules is None else rules.observed_teammates()
+    if found is None:
+        came = "none" if rules is None else f"{rules.name}, which does not say where"
         raise ValueError(
-            "DeepSetsPolicy must be told policy_kwargs['sets'] unless it plays FairPursuit with observation 'relative' "
-            f"or 'torus', got {came}"
+            f"DeepSetsPolicy must be told policy_kwargs['sets'] unless the rules say where observations hold "
+            f"team-mates, got {came}"
         )
-    params, parts = rules.params, parts_of(rules.params)
-    mates = 0 if params.blind else params.pursuers - 1
-    return Sets(base=parts.evader * params.evaders, mates=mates, mate=parts.mate, own=parts.own)
+    return Sets(*found)
 
 
 # ------------------------------------------------------------------------------------------------------- the replay
@@ -435,7 +433,7 @@ class DDPG(OffPolicyAlgorithm):
         ours = {"agents": self.agents, "shared": self.shared, "critics": 1 + self.twin_critics}
         self.policy_kwargs = kwargs = {**self.policy_kwargs, **ours}  # the caller's stay as they came
         if rules is not None:
-            kwargs.setdefault("directions", isinstance(rules, Pursuit) and rules.params.action == "direction")
+            kwargs.setdefault("directions", rules.acts_by_directions())
         if self.policy_class is DeepSetsPolicy and "sets" not in kwargs:
             kwargs["sets"] = sets_of(rules)
         self.replay_buffer = TeamReplay(
@@ -688,26 +686,9 @@ class FairE(DDPG):
     def _setup_model(self) -> None:
         if not self.shared:
             raise ValueError("shared must be True for Fair-E, got a model of another class, saved with False")
-        if self._rules is not None and (missing := asymmetry(self._rules, sets=self.policy_class is DeepSetsPolicy)):
+        if self._rules is not None and (missing := self._rules.asymmetry(sets=self.policy_class is DeepSetsPolicy)):
             warnings.warn(f"Fair-E's team has no symmetry: {missing}", stacklevel=4)
         super()._setup_model()
-
-
-def asymmetry(rules: Rules, *, sets: bool) -> str:
-    """Return why networks that agents share do not make them alike, as far as is known; nothing if they do.
-
-    Args:
-        rules: The environment.
-        sets: Whether the networks see team-mates as a set.
-    """
-    if not isinstance(rules, Pursuit):
-        return ""
-    params = rules.params
-    if len(set(rules.factors)) > 1:
-        return f"pursuers have different speeds, {rules.factors.tolist()}"
-    if params.teammates != "index" or sets or params.blind or params.pursuers < 3:
-        return ""
-    return "with teammates='index' observations are not exchanged with the agents; use 'cyclic' or DeepSetsPolicy"
 
 
 class FairER(DDPG):

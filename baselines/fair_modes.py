@@ -1,7 +1,7 @@
 """How a disparity reaches the policy: the modes of fair-PPO, each with the hooks of `fair_envs.baselines.ppo.PPO`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch as th
@@ -10,10 +10,7 @@ from torch.nn import functional
 
 from fair_envs.aliases import Floats, Floats32
 from fair_envs.baselines.costs import Disparity, cost_advantages
-from fair_envs.baselines.ppo import Evaluation, Losses, Minibatch, mean
-
-if TYPE_CHECKING:
-    from fair_envs.baselines.fair_ppo import FairPPO
+from fair_envs.baselines.ppo import PPO, Evaluation, Losses, Minibatch, mean
 
 FORGETTING = 0.9  # of the running disparity of "weighted", per rollout
 HIDDEN = 64  # units in each of the two layers of a cost critic
@@ -32,10 +29,41 @@ class Memory(dict[str, NDArray[Any]]):
         self.update({name: tensor.cpu().numpy().copy() for name, tensor in state.items()})
 
 
+class Penalised(PPO):
+    """What modes read of a fair learner, which `fair_envs.baselines.fair_ppo.FairPPO` implements."""
+
+    tolerance: float
+    cost_critics: "CostCritics"
+    memory: Memory
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """What the retrospective and the prospective cost are multiplied by."""
+        raise NotImplementedError
+
+    @property
+    def disparity(self) -> float:
+        """|D| at the end of the episodes that ended last, in scaled rewards."""
+        raise NotImplementedError
+
+    @property
+    def reward_scale(self) -> float:
+        """Factor on the rewards."""
+        raise NotImplementedError
+
+    def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
+        """Return what holds for each world and agent as what holds for each row."""
+        raise NotImplementedError
+
+    def agent_costs(self, disparity: Disparity) -> Floats:
+        """Return each agent's costs in each step."""
+        raise NotImplementedError
+
+
 class Mode:
     """A mode that changes nothing; subclasses say what the disparity does."""
 
-    def __init__(self, learner: "FairPPO") -> None:
+    def __init__(self, learner: Penalised) -> None:
         self.learner = learner
 
     def after_rollout(self, disparity: Disparity) -> None:

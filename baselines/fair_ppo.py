@@ -15,8 +15,8 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.baselines.costs import Disparity, Notion, common_costs, measure, own_share
-from fair_envs.baselines.fair_modes import MODES, CostCritics, CostMode, Memory, Mode
-from fair_envs.baselines.ppo import PPO, Evaluation, Minibatch, source_of
+from fair_envs.baselines.fair_modes import MODES, CostCritics, CostMode, Memory, Mode, Penalised
+from fair_envs.baselines.ppo import Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.parameters import NonNegative, checked
 
@@ -24,7 +24,7 @@ ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
 Credit = Literal["common", "own"]
 
 
-class FairPPO(PPO):
+class FairPPO(Penalised):
     """PPO with a fairness penalty on the disparity between two groups of agents.
 
     Per step, D_t is the sum so far of the difference between the groups' mean rewards (group 0 minus group 1). The

@@ -14,7 +14,7 @@ from fair_envs.baselines.following import FollowMeasures
 from fair_envs.baselines.long_term_training import LongTermTraining
 from fair_envs.baselines.massaging import Massager, PolicyOutput, ShieldActions, drawn, policy_output, speaker_of
 from fair_envs.baselines.regularised import Regularised
-from fair_envs.baselines.studies import study_of
+from fair_envs.baselines.tasks import study_of
 from fair_envs.baselines.training import own_chance
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, Transition, World, rollout

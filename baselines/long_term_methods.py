@@ -11,7 +11,7 @@ from fair_envs.baselines.long_term_training import (
     train_long_term,
 )
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.studies import STUDIES
+from fair_envs.baselines.tasks import STUDIES
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.reports import Report

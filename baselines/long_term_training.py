@@ -1,6 +1,6 @@
 """Trains for long-term fairness: PPO, A-PPO, F-PPO, its ablations, and PPO under a limit, from one record of settings.
 
-What an environment's long-term fairness is measured and mitigated with is its `fair_envs.baselines.studies.Study`.
+What an environment's long-term fairness is measured and mitigated with is its `fair_envs.baselines.tasks.Study`.
 """
 
 import warnings
@@ -21,7 +21,7 @@ from fair_envs.baselines.massaging import Massaging, Schedule
 from fair_envs.baselines.policies import SharedTrunkPolicy
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised, Scaling
 from fair_envs.baselines.settings import COMMON, Device
-from fair_envs.baselines.studies import Signals, study_of
+from fair_envs.baselines.tasks import Signals, study_of
 from fair_envs.baselines.training import load_as, plain_parameters, plain_settings, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure

@@ -25,7 +25,7 @@ from fair_envs.baselines.coverage import cover
 from fair_envs.baselines.ddpg import ACTOR, CRITIC, DDPG
 from fair_envs.baselines.pcn import PCN, PCNSettings
 from fair_envs.baselines.regularised import FPPO
-from fair_envs.baselines.studies import study_of
+from fair_envs.baselines.tasks import study_of
 from fair_envs.metrics.pareto import hypervolume
 from fair_envs.registration import make_rules, make_sb3
 

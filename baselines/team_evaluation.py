@@ -6,8 +6,8 @@ from typing import Any, Literal, cast
 import torch as th
 
 from fair_envs.aliases import OnProgress
-from fair_envs.baselines.pursuit import Learned
-from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
+from fair_envs.baselines.team_play import TeamPlay, play_team
+from fair_envs.baselines.team_policy import Learned
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.metrics.intervals import Estimate

@@ -3,36 +3,36 @@
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
+
 from fair_envs.baselines.curriculum import level_states
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.pursuit import Learned
 from fair_envs.baselines.team_evaluation import play_levels, report_of
+from fair_envs.baselines.team_policy import Learned
 from fair_envs.baselines.team_training import PRESETS, TeamTraining, load_team, team_preset, train_team
 from fair_envs.core import Rules
-from fair_envs.envs.pursuit.rules import Pursuit
 from fair_envs.evaluation import Policy
 from fair_envs.progress import progress_bar
 from fair_envs.registration import make_rules
 from fair_envs.reports import Report
 
-SPEED = "pursuer_speed"  # the parameter that the curriculum changes
-
 
 def is_team(rules: Rules) -> bool:
     """Return whether agents act together by directions or angles."""
-    return isinstance(rules, Pursuit) and rules.params.action != "discrete"
+    return rules.pace is not None and not isinstance(rules.action_space(rules.params), gym.spaces.Discrete)
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     """Return why an environment cannot be trained on, or ""."""
-    return "" if isinstance(rules, Pursuit) else "needs a team of agents that act by directions"
+    return "" if rules.pace is not None else "needs a team of agents that act by directions"
 
 
 def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
     """Play a team at the speeds of its curriculum, or at the one that is given."""
     rules = make_rules(settings.env_id, **test.parameters)
-    levels = () if SPEED in test.changed else getattr(settings, "kept_levels", ())
-    speeds = levels or [getattr(rules.params, SPEED)]
+    pace = str(rules.pace)
+    levels = () if pace in test.changed else getattr(settings, "kept_levels", ())
+    speeds = levels or [getattr(rules.params, pace)]
     with progress_bar("playing", total=len(speeds), shown=test.progress) as each:
         found = play_levels(
             model,

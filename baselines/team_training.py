@@ -1,4 +1,4 @@
-"""Trains teams of FairPursuit: DDPG, Fair-E and Fair-ER, from one record of settings."""
+"""Trains teams: DDPG, Fair-E and Fair-ER, from one record of settings."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
 from fair_envs.baselines.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
-from fair_envs.baselines.pursuit import Greedy
 from fair_envs.baselines.runs import Run, freeze, source
 from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.team_play import Speed
 from fair_envs.baselines.training import Keeper, callbacks_of, load_as, plain_parameters, plain_settings, train_as
-from fair_envs.envs.pursuit.params import Speed
+from fair_envs.evaluation import scripted
 from fair_envs.parameters import (
     NonNegative,
     NonNegativeInt,
@@ -27,13 +27,14 @@ from fair_envs.parameters import (
     checked,
     setting,
 )
-from fair_envs.registration import find, make_rules, make_sb3
+from fair_envs.registration import make_rules, make_sb3
 from fair_envs.seeds import LANES_EACH, TEAM_SEEDS
 
 TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
 Network = Literal["mlp", "sets"]
 Course = Literal["fixed", "linear", "stepped"]
 
+GUIDE = "greedy"  # the scripted policy that shows what to do
 KEPT_EVERY = 60.0  # seconds from one checkpoint to the next
 ROWS = 200  # of metrics, in a training
 
@@ -45,7 +46,7 @@ class TeamTraining:
     P in the comments is appendix C of Grupen, Selman and Lee (2022), C their code; see the preset ``paper``.
 
     Raises:
-        ValueError: A value outside its range, or another environment than FairPursuit with directions as actions.
+        ValueError: A value outside its range, or an environment that is no team's with directions as actions.
     """
 
     env_id: str
@@ -133,11 +134,11 @@ class TeamTraining:
             elif name not in ("env_id", "parameters"):
                 object.__setattr__(self, name, checked(name, value, kind))
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        if find(self.env_id) is not find("FairPursuit-v0"):
-            raise ValueError(f"env_id must be FairPursuit-v0, got {self.env_id!r}")
-        action = make_rules(self.env_id, **self.parameters).params.action
-        if action != "direction":
-            raise ValueError(f"action must be 'direction', got {action!r}")
+        if make_rules(self.env_id).pace is None:
+            raise ValueError(f"env_id must be that of a team, such as FairPursuit-v0, got {self.env_id!r}")
+        rules = make_rules(self.env_id, **self.parameters)
+        if not rules.acts_by_directions():
+            raise ValueError(f"parameters must be such that actions are directions, got {dict(self.parameters)}")
         self.course()
         if self.steps <= self.learning_starts:
             raise ValueError(
@@ -224,7 +225,7 @@ def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def team_settings(env_id: str = "FairPursuit-v0", *, preset: Preset = "recommended", **given: Any) -> TeamTraining:
+def team_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> TeamTraining:
     """Return the settings of a training, with those of a preset in place of what is not given."""
     values = team_preset(preset, given)
     return TeamTraining(**{**values, **given, "env_id": env_id, "parameters": values["parameters"]})
@@ -257,7 +258,7 @@ def make_team(config: TeamTraining) -> DDPG:
     if config.algorithm == "fair-er":
         own = ("fairness_weight", "form", "fairness_limit", "weight_learning_rate")
         settings |= {name: getattr(config, name) for name in own}
-    guide = Greedy() if config.guided else None
+    guide = scripted(make_rules(config.env_id, **config.parameters), GUIDE) if config.guided else None
     model = LEARNERS[config.algorithm](POLICIES[config.network], env, guide=guide, device="cpu", **settings)
     env.seed(first)  # the model has seeded it with its own seed
     if (course := config.course()) is not None:

@@ -5,6 +5,7 @@ of lanes is `Lanes`: an array of records with seeds, clocks, restarts and snapsh
 """
 
 import functools
+import importlib
 import math
 import os
 import secrets
@@ -51,6 +52,22 @@ CLOCK: list[tuple[Any, ...]] = [
 """The fields that every lane begins with; the core sets them."""
 
 
+class TeamOutcome(NamedTuple):
+    """What a team has achieved in B episodes."""
+
+    success: Flags  # (B,)
+    contributed: Flags  # (B, agents): whether the agent made a part of it
+
+
+class ObservedTeammates(NamedTuple):
+    """How many numbers of an observation are about what, in this order."""
+
+    base: int  # others than team-mates
+    mates: int  # team-mates
+    mate: int  # each of them
+    own: int  # the agent itself
+
+
 class Rules:
     """What an environment supplies; subclass it, and describe the environment in the subclass's docstring.
 
@@ -70,6 +87,11 @@ class Rules:
         sensitive_features: Those of `observed_features` that show it.
         leaving_field: Field of the lane that says of each agent, by 1, that its episode is over while others go on;
             None: nobody leaves early. What an agent does that has left makes no difference.
+        drawn_by: The renderer, as the import path ``"module:Class"`` of what is made from the rules; empty: none.
+        policies: Scripted policies by name, as import paths ``"module:Class"``; each is made from the rules alone.
+        keys: Which key of the keyboard takes which action, by pygame's names; none: the digits do.
+        action_names: What the actions are called; none: they have numbers only.
+        pace: The parameter that a curriculum changes for a team, see `set_pace`; None: there is none.
     """
 
     name: ClassVar[str]
@@ -81,6 +103,11 @@ class Rules:
     sensitive_field: ClassVar[str] = "sensitive"
     sensitive_features: ClassVar[tuple[str, ...]] = ("sensitive",)
     leaving_field: ClassVar[str | None] = None
+    drawn_by: ClassVar[str] = ""
+    policies: ClassVar[Mapping[str, str]] = {}
+    keys: ClassVar[Mapping[str, int]] = {}
+    action_names: ClassVar[Sequence[str]] = ()
+    pace: ClassVar[str | None] = None
     start: ClassVar[Callable[..., Any]]
     step: ClassVar[Callable[..., Any]]
     observe: ClassVar[Callable[..., Any]]
@@ -207,9 +234,36 @@ class Rules:
         """
         return {}
 
+    def set_pace(self, records: NDArray[np.void], value: float) -> None:
+        """Change the parameter `pace` of lanes whose episode begins, shape (B,), in place."""
+        raise NotImplementedError(f"{self.name} has no pace that a curriculum could change")
+
+    def team_outcome(self, records: NDArray[np.void]) -> TeamOutcome:
+        """Return what a team has achieved in finished episodes, shape (B,)."""
+        raise NotImplementedError(f"{self.name} does not say what a team achieves")
+
+    def acts_by_directions(self) -> bool:
+        """Return whether an action is a direction in the plane, of length at most 1."""
+        return False
+
+    def observed_teammates(self) -> ObservedTeammates | None:
+        """Return which parts of an observation are about team-mates, for networks that see a set; None: unknown."""
+        return None
+
+    def asymmetry(self, *, sets: bool) -> str:
+        """Return why agents with one network need not act alike, as far as the rules tell; empty: they do.
+
+        Args:
+            sets: Whether the network treats team-mates as a set.
+        """
+        return ""
+
     def renderer(self) -> Any:
         """Return what draws a lane: ``frame(lane) -> (height, width, 3) uint8`` and ``text(lane) -> str``."""
-        raise NotImplementedError(f"{self.name} has no renderer")
+        if not self.drawn_by:
+            raise NotImplementedError(f"{self.name} has no renderer")
+        module, _, name = self.drawn_by.partition(":")
+        return getattr(importlib.import_module(module), name)(self)
 
 
 def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:

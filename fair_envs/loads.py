@@ -190,8 +190,8 @@ def _infos(lanes: int) -> tuple[list[dict[str, Any]], FairSpec]:
 
 def equal_opportunity() -> Load:
     """Return the exact thresholds of equal opportunity for two groups and seven scores, a thousand worlds at a time."""
-    from fair_envs.baselines.lending import equal_opportunity as solve
     from fair_envs.envs.lending.params import REPAYMENTS
+    from fair_envs.envs.lending.policies import equal_opportunity as solve
 
     worlds = np.random.default_rng(0).dirichlet(np.ones(7), (WORLDS, 2))
 
@@ -204,7 +204,7 @@ def equal_opportunity() -> Load:
 
 def measures(env_id: str, *, lanes: int) -> Load:
     """Return the short-term and the long-term measure of an environment's study after each step, of what was played."""
-    from fair_envs.baselines.studies import study_of
+    from fair_envs.baselines.tasks import study_of
 
     env: Any = gym.make_vec(env_id, num_envs=lanes)
     drawn = _drawn(env.single_action_space, (lanes,))
@@ -319,7 +319,7 @@ def team_training() -> Load:
     from fair_envs.baselines.race import fill
     from fair_envs.baselines.team_training import TeamRows, make_team, team_settings
 
-    config = team_settings(preset="large", lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
+    config = team_settings("FairPursuit-v0", preset="large", lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
     model, course = make_team(config), config.course()
     assert model.replay_buffer is not None
     assert course is not None

@@ -1,14 +1,13 @@
 """Who plays, by name: chance, a designed driver, a function of one's own, or a run of a training."""
 
 import hashlib
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fair_envs.core import Rules
-from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, as_policy, begun, rollout
+from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, as_policy, begun, rollout, scripted
 from fair_envs.evaluation.policy import Act
 from fair_envs.imports import imported, source_hash
 from fair_envs.parameters import meant
@@ -33,27 +32,18 @@ def policy_named(name: str, rules: Rules) -> Policy:
         return as_policy(function_named(name))
     if is_run(name):
         return loaded(Path(name)).policy(rules)
-    drivers = drivers_of(rules)
-    if name not in drivers:
-        known = ", ".join(repr(known) for known in ("random", *drivers))
+    if name not in rules.policies:
+        known = ("random", *rules.policies)
         raise ValueError(
-            f"policy must be {known}, a run's folder or module:function, "
-            f"got {name!r}{meant(name, ('random', *drivers))}"
+            f"policy must be {', '.join(map(repr, known))}, a run's folder or module:function, "
+            f"got {name!r}{meant(name, known)}"
         )
-    return drivers[name](rules)
+    return scripted(rules, name)
 
 
 def is_run(name: str) -> bool:
     """Return whether a policy's name is the folder of a run."""
     return name != "random" and ":" not in name and Path(name).is_dir()
-
-
-def drivers_of(rules: Any) -> Mapping[str, Callable[[Any], Policy]]:
-    """Return the designed agents that play an environment, by name: FairTraffic's drivers."""
-    from fair_envs.envs.traffic.drivers import DRIVERS
-    from fair_envs.envs.traffic.rules import Traffic
-
-    return DRIVERS if isinstance(rules, Traffic) else {}
 
 
 def function_named(name: str) -> Act:

@@ -1,7 +1,6 @@
 """Plays an environment for people: in a window, with one agent on the keyboard, or into a film."""
 
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,39 +11,8 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints, OnProgress
 from fair_envs.core import Rules
-from fair_envs.envs.harvest import melting_pot
-from fair_envs.envs.harvest import rules as harvest
 from fair_envs.evaluation import Policy, World, scenes
 from fair_envs.faces.window import Window, import_pygame
-
-KEYS: Mapping[str, Mapping[str, int]] = {
-    "harvest": {
-        "up": harvest.UP,
-        "down": harvest.DOWN,
-        "left": harvest.LEFT,
-        "right": harvest.RIGHT,
-        "space": harvest.USE,
-        "r": harvest.RECOLOUR,
-        "o": harvest.OBSTRUCT,
-        "e": harvest.RIPEN,
-    },
-    "harvest_melting_pot": {
-        "up": melting_pot.FORWARD,
-        "down": melting_pot.BACKWARD,
-        "a": melting_pot.STEP_LEFT,
-        "d": melting_pot.STEP_RIGHT,
-        "left": melting_pot.TURN_LEFT,
-        "right": melting_pot.TURN_RIGHT,
-        "space": melting_pot.ZAP,
-        "1": melting_pot.PLANT_RED,
-        "2": melting_pot.PLANT_GREEN,
-        "3": melting_pot.PLANT_BLUE,
-    },
-}
-"""Which key takes which action, by the rules' name; other environments have the digits."""
-
-MARK = (230, 0, 180)  # colour of the box around the agent on the keyboard
-MARK_WIDTH = 3  # pixels
 
 
 def keys_of(rules: Rules) -> dict[str, int]:
@@ -57,12 +25,12 @@ def keys_of(rules: Rules) -> dict[str, int]:
     if not isinstance(space, gym.spaces.Discrete):
         raise ValueError(f"agent must be none for an environment without discrete actions, got {space}")
     digits = {str(k): k for k in range(min(int(space.n), 10))}
-    return {key: action for key, action in KEYS.get(rules.name, digits).items() if action < space.n}
+    return {key: action for key, action in (rules.keys or digits).items() if action < space.n}
 
 
 def described_keys(rules: Rules) -> dict[str, str]:
     """Return what each key does, in words where the environment names its actions."""
-    names = getattr(sys.modules[type(rules).__module__], "ACTION_NAMES", None)
+    names = rules.action_names
     return {key: names[action] if names else f"action {action}" for key, action in keys_of(rules).items()}
 
 
@@ -160,7 +128,10 @@ def play_in_window(
         for lane in islice(scenes(rules, OnKeyboard(policy, keyboard, agent), seed=seed), steps):
             if keyboard.left:
                 break
-            window.show(marked(renderer.frame(lane), renderer, lane, agent))
+            frame = renderer.frame(lane)
+            if agent is not None and hasattr(renderer, "mark"):
+                renderer.mark(frame, lane, agent)
+            window.show(frame)
     finally:
         window.close()
 
@@ -187,16 +158,3 @@ def save_film(frames: Iterator[NDArray[np.uint8]], path: Path, *, fps: int) -> N
         raise ImportError("films need imageio; install it with: pip install 'fair-envs[render]'") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     imageio.imwrite(path, list(frames), duration=1000 / fps, loop=0)
-
-
-def marked(frame: NDArray[np.uint8], renderer: Any, lane: Any, agent: int | None) -> NDArray[np.uint8]:
-    """Return the picture of a world of cells with a box around the agent; other pictures as they are."""
-    from fair_envs.envs.drawing import MARGIN, GridRenderer
-
-    if agent is None or not isinstance(renderer, GridRenderer) or lane["x"][agent] < 0:
-        return frame
-    left, top = (MARGIN + int(lane[axis][agent]) * renderer.cell for axis in ("x", "y"))
-    cell = frame[top : top + renderer.cell, left : left + renderer.cell]
-    for edge in (slice(None, MARK_WIDTH), slice(-MARK_WIDTH, None)):
-        cell[edge] = cell[:, edge] = MARK
-    return frame

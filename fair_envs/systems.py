@@ -24,7 +24,7 @@ from pettingzoo import ParallelEnv
 
 from fair_envs.aliases import Floats, OnProgress
 from fair_envs.core import Rules, check_count, check_seeds
-from fair_envs.evaluation import ParallelWorld, Policy, as_policy, rollout
+from fair_envs.evaluation import ParallelWorld, Policy, as_policy, rollout, rules_of
 from fair_envs.evaluation.policy import Act
 from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
@@ -43,7 +43,7 @@ from fair_envs.metrics.returns import (
 )
 from fair_envs.reports import Labels, Report
 from fair_envs.wrappers.decisions import play_decisions
-from fair_envs.wrappers.twin import Plays, Twins, batches, rules_of
+from fair_envs.wrappers.twin import Plays, Twins, batches
 
 Flip = Literal["carriers", "each"]
 FLIPS: tuple[Flip, ...] = get_args(Flip)

@@ -137,7 +137,7 @@ def twins(folder: Path) -> Iterator[Parts]:
                 "actions": (found.factual_actions, found.counterfactual_actions),
             }
     traffic = fair_envs.make_rules("FairTraffic-v0", cars=6, horizon=40)
-    from fair_envs.envs.traffic.drivers import ShortestTime
+    from fair_envs.envs.traffic.policies import ShortestTime
 
     found = Twins(traffic, lanes=2).run(ShortestTime(traffic), episodes=3, flip="carriers")
     yield {"values": found.factual.values, "counterfactual": found.counterfactual.values}
@@ -191,7 +191,8 @@ def juries(folder: Path) -> Iterator[Parts]:
     """Yield what scripted juries decide."""
     import gymnasium as gym
 
-    from fair_envs.baselines.college import Jury, NaiveJury, RobustJury, admissions
+    from fair_envs.envs.college.policies import Jury, NaiveJury, RobustJury
+    from tests.envs.admissions import admissions
 
     for kind in (Jury, NaiveJury, RobustJury):
         env: Any = gym.make_vec("FairCollege-v0", num_envs=3, horizon=20)

@@ -277,7 +277,8 @@ def test_the_agent_on_the_keyboard_has_a_box_around_it() -> None:
     lanes.seed(0)
     lanes.restart()
     lane = lanes.records[0]
-    plain, boxed = renderer.frame(lane), playing.marked(renderer.frame(lane), renderer, lane, 3)
+    plain, boxed = renderer.frame(lane), renderer.frame(lane)
+    renderer.mark(boxed, lane, 3)
     changed = np.argwhere((plain != boxed).any(axis=2))
     size = renderer.cell
     assert (np.ptp(changed, axis=0) == size - 1).all()

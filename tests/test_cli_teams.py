@@ -101,7 +101,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "speeds must fall, got (0.4, 1.2)"),
         (["ddpg", PURSUIT, "--actor", "8,x"], "actor must be an integer at least 1, got 'x'"),
         (["fair-er", PURSUIT, "--form", "fair"], "form must be one of 'plain', 'normalised', 'automatic', got 'fair'"),
-        (["ddpg", PURSUIT, "-p", "action=discrete"], "action must be 'direction', got 'discrete'"),
+        (["ddpg", PURSUIT, "-p", "action=discrete"], "parameters must be such that actions are directions, got {"),
         (["fair-e", PURSUIT, "-p", "observation=authors", "--network", "sets"], "DeepSetsPolicy must be told"),
         (["fair-er", PURSUIT, "-p", "pursuers=1"], "env must have at least two agents whose actions are directions"),
     ],

@@ -47,7 +47,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "search": ("engines", "files", "seeds", "system_cells", "tables"),
     "reproduction": ("baselines", "engines", "tables"),
     "pages": ("fair_envs", "metrics"),
-    "playing": ("envs",),
+    "playing": ("evaluation",),
     "loads": ("baselines", "search"),
     "benchmark": ("engines", "loads"),
     "cli": ("benchmark", "pages", "playing", "reproduction", "search"),
@@ -183,3 +183,17 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     program = f"import sys, fair_envs; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Inside packages too, and for types; rules name their renderer and policies by a string."""
+    import networkx as nx
+
+    files, graph = module_files(), nx.DiGraph()
+    for module, path in files.items():
+        for name, _ in imports(module, path.read_text("utf-8"), is_package=path.name == "__init__.py"):
+            while name and name not in files:
+                name = name.rpartition(".")[0]
+            if name not in ("", PACKAGE, module):
+                graph.add_edge(module, name)
+    assert [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1] == []

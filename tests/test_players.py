@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs import make_rules
-from fair_envs.evaluation import RandomPolicy
+from fair_envs import TABLE, make_rules
+from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scripted
 from fair_envs.players import contents, policy_named, policy_tried
 from tests.toys import LongCountdown
 
@@ -92,3 +92,19 @@ def test_drivers_play_fair_traffic_and_its_names_are_told() -> None:
         ValueError, match="policy must be 'random', 'random-turns', 'shortest-path', 'shortest-time', a"
     ):
         policy_named("fastest", rules)
+
+
+@pytest.mark.parametrize("env_id", TABLE)
+def test_scripted_policies_play_by_their_names(env_id: str) -> None:
+    rules = make_rules(env_id, **({} if env_id == "FairCollege-v0" else {"horizon": 4}))
+    for name in rules.policies:
+        world = LanesWorld(begun(rules, np.arange(2, dtype=np.uint64)))
+        played = list(rollout(world, policy_named(name, rules)))
+        assert played[-1].ended.all(), name
+
+
+def test_the_names_of_scripted_policies_are_listed_where_a_wrong_one_is_given() -> None:
+    with pytest.raises(ValueError, match="policy must be one of 'greedy', 'planner' for pursuit, got 'gredy'; did you"):
+        scripted(make_rules("FairPursuit-v0"), "gredy")
+    with pytest.raises(ValueError, match="policy must be 'random', 'always', 'never', 'correct', a run's folder or"):
+        policy_named("sometimes", make_rules("FairHiring-v0"))

@@ -21,14 +21,7 @@ from fair_envs.wrappers.recording import Recorder, RecordFairness
 from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
 from fair_envs.wrappers.transform import Batch, Setting, Transform
-from fair_envs.wrappers.twin import (
-    TwinEpisodes,
-    Twins,
-    counterfactual,
-    from_probabilities,
-    from_sb3,
-    sb3_probabilities,
-)
+from fair_envs.wrappers.twin import TwinEpisodes, Twins, counterfactual, from_probabilities, from_sb3, sb3_probabilities
 
 __all__ = [
     "Batch",

@@ -17,7 +17,7 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Rules, Worlds, check_count, check_seeds
-from fair_envs.evaluation import LanesWorld, Policy, Transition, World, begun, choose, rollout
+from fair_envs.evaluation import LanesWorld, Policy, Transition, World, begun, choose, lanes_of, rollout, rules_of
 from fair_envs.evaluation.policy import Act
 from fair_envs.faces.common import NotReset
 from fair_envs.history import Full, History
@@ -27,7 +27,7 @@ from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, 
 from fair_envs.parameters import checked
 from fair_envs.wrappers.adapters import other_layer, seen
 from fair_envs.wrappers.transform import Transform
-from fair_envs.wrappers.twin import View, lanes_of, rules_of
+from fair_envs.wrappers.twin import View
 
 Probabilities = Callable[[NDArray[Any]], ArrayLike]
 """Observations (B, agents, ...) to the probabilities of the actions (B, agents, A)."""

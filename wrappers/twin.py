@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.core import Lanes, Rules, Step, Worlds, check_count, check_seeds, fresh_seeds
+from fair_envs.core import Lanes, Step, check_count, check_seeds, fresh_seeds
 from fair_envs.evaluation import (
     FromProbabilities,
     FromSB3,
@@ -23,7 +23,9 @@ from fair_envs.evaluation import (
     Policy,
     Stochastic,
     begun,
+    lanes_of,
     rollout,
+    rules_of,
 )
 from fair_envs.evaluation.policy import Act
 from fair_envs.interactions import columns
@@ -364,19 +366,6 @@ def _joined(parts: Sequence[_Played]) -> _Played:
         padded.append(whole)
     returns, sensitive, legitimate = (np.concatenate([part[k] for part in parts]) for k in range(3))
     return _Played(returns, sensitive, legitimate, np.concatenate(padded, axis=1))
-
-
-def lanes_of(env: Any) -> Lanes | Worlds:
-    """Return the lanes of an environment of any face, or raise TypeError."""
-    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
-    if not isinstance(lanes, (Lanes, Worlds)):
-        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
-    return lanes
-
-
-def rules_of(env: Any) -> Rules:
-    """Return rules as they are, or those of an environment."""
-    return env if isinstance(env, Rules) else lanes_of(env).rules
 
 
 def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "all") -> Any:

@@ -322,6 +322,10 @@ class Title(NamedTuple):
 # ----------------------------------------------------------------------------------------------------- the frame
 
 
+MARK = (230, 0, 180)  # colour of the box around an agent
+MARK_WIDTH = 3  # pixels
+
+
 class GridRenderer:
     """Draws lanes of a world of cells: the grid, and beside it a panel.
 
@@ -345,6 +349,15 @@ class GridRenderer:
     def panel(self, lane: Any) -> list[Item]:
         """Return the entries of the panel from top to bottom."""
         raise NotImplementedError
+
+    def mark(self, frame: NDArray[np.uint8], lane: Any, agent: int) -> None:
+        """Draw a box around an agent into a picture of its lane, unless the agent is not on the map."""
+        if lane["x"][agent] < 0:
+            return
+        left, top = (MARGIN + int(lane[axis][agent]) * self.cell for axis in ("x", "y"))
+        cell = frame[top : top + self.cell, left : left + self.cell]
+        for edge in (slice(None, MARK_WIDTH), slice(-MARK_WIDTH, None)):
+            cell[edge] = cell[:, edge] = MARK
 
     def frame(self, lane: Any) -> NDArray[np.uint8]:
         """Return the picture of a lane, shape (height, width, 3), in fresh memory."""

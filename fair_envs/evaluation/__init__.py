@@ -11,9 +11,20 @@ from fair_envs.evaluation.policy import (
     Stochastic,
     as_policy,
     choose,
+    scripted,
 )
-from fair_envs.evaluation.rollout import Transition, World, rollout
-from fair_envs.evaluation.worlds import LanesWorld, ParallelWorld, VectorEnv, VectorWorld, begun, scenes
+from fair_envs.evaluation.rollout import rollout
+from fair_envs.evaluation.world import Transition, World
+from fair_envs.evaluation.worlds import (
+    LanesWorld,
+    ParallelWorld,
+    VectorEnv,
+    VectorWorld,
+    begun,
+    lanes_of,
+    rules_of,
+    scenes,
+)
 
 __all__ = [
     "DecisionMaker",
@@ -33,6 +44,9 @@ __all__ = [
     "as_policy",
     "begun",
     "choose",
+    "lanes_of",
     "rollout",
+    "rules_of",
     "scenes",
+    "scripted",
 ]

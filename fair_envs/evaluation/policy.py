@@ -1,17 +1,17 @@
 """Policies: what chooses the actions, whether it was learned, scripted or passed by a user as a function."""
 
+import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Rules
+from fair_envs.evaluation.world import Transition, World
 from fair_envs.faces.single import RandomPartners
-
-if TYPE_CHECKING:
-    from fair_envs.evaluation.rollout import Transition, World
+from fair_envs.parameters import meant
 
 Act = Callable[[NDArray[Any], Floats], NDArray[Any]]
 """Observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...)."""
@@ -29,7 +29,7 @@ class Policy:
 
     append_group: bool = False
 
-    def start(self, world: "World") -> None:
+    def start(self, world: World) -> None:
         """Prepare for a world. Override it to read `World.lanes`, or to allocate memory for its lanes."""
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
@@ -50,7 +50,7 @@ class Policy:
         """
         raise NotImplementedError
 
-    def observe_step(self, step: "Transition") -> None:
+    def observe_step(self, step: Transition) -> None:
         """Learn from the step that the actions led to."""
 
 
@@ -159,7 +159,7 @@ class MostLikely(Stochastic):
         self.policy = policy
         self.append_group = policy.append_group
 
-    def start(self, world: "World") -> None:
+    def start(self, world: World) -> None:
         """Prepare the policy."""
         self.policy.start(world)
 
@@ -173,7 +173,7 @@ class MostLikely(Stochastic):
         certain: Floats = np.eye(own.shape[-1])[own.argmax(axis=-1)]
         return certain
 
-    def observe_step(self, step: "Transition") -> None:
+    def observe_step(self, step: Transition) -> None:
         """Let the policy learn from the step."""
         self.policy.observe_step(step)
 
@@ -203,7 +203,7 @@ class DecisionMaker(Stochastic):
 
     lanes: Any = None
 
-    def start(self, world: "World") -> None:
+    def start(self, world: World) -> None:
         """Keep the lanes."""
         self.lanes = world.lanes
 
@@ -238,3 +238,17 @@ def as_policy(given: Policy | Act) -> Policy:
             f"got {given!r}"
         )
     return FromFunction(given)
+
+
+def scripted(rules: Rules, name: str) -> Policy:
+    """Return a scripted policy of an environment, see `fair_envs.core.Rules.policies`.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    if name not in rules.policies:
+        known = ", ".join(map(repr, rules.policies)) or "none"
+        raise ValueError(f"policy must be one of {known} for {rules.name}, got {name!r}{meant(name, rules.policies)}")
+    module, _, attribute = rules.policies[name].partition(":")
+    found: Policy = getattr(importlib.import_module(module), attribute)(rules)
+    return found

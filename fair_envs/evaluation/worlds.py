@@ -12,11 +12,25 @@ from numpy.typing import NDArray
 from fair_envs.aliases import Flags, Floats, Ints, Lane
 from fair_envs.core import Amendment, Lanes, Rules, Step, Worlds, check_seeds, draws
 from fair_envs.evaluation.policy import Policy
-from fair_envs.evaluation.rollout import Transition, World, rollout
+from fair_envs.evaluation.rollout import rollout
+from fair_envs.evaluation.world import Transition, World
 from fair_envs.faces.common import ActionCheck
 from fair_envs.interactions import columns
 
 # Lanes of rules -------------------------------------------------------------------------------------------------------
+
+
+def lanes_of(env: Any) -> Lanes | Worlds:
+    """Return the lanes of an environment of any face, or raise TypeError."""
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    if not isinstance(lanes, (Lanes, Worlds)):
+        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+    return lanes
+
+
+def rules_of(env: Any) -> Rules:
+    """Return rules as they are, or those of an environment."""
+    return env if isinstance(env, Rules) else lanes_of(env).rules
 
 
 def begun(rules: Rules, seeds: NDArray[np.uint64], *, threads: int = 1, amendments: Sequence[Amendment] = ()) -> Lanes:

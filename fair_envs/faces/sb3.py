@@ -48,11 +48,11 @@ class LanesVecEnv(OfLanes, VecEnv):
             raise ValueError(f"render_mode must be 'rgb_array' or None, got {render_mode!r}")
         self.render_mode = render_mode
         self.lanes: Lanes | Worlds
-        if isinstance(rules, Rules):
-            self.lanes = Lanes(rules, lanes, threads=threads)
-        else:
+        if isinstance(rules, Sequence):
             self.lanes = Worlds(rules, lanes, threads=threads)
             rules = self.lanes.rules
+        else:
+            self.lanes = Lanes(rules, lanes, threads=threads)
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, self.lanes.count)
         self._picture = Picture(self.lanes, render_mode)
@@ -241,8 +241,7 @@ class AgentsVecEnv(LanesVecEnv):
         append_group: bool = False,
         reward_scale: float = 1.0,
     ) -> None:
-        first = rules if isinstance(rules, Rules) else rules[0]
-        self.worlds = 1 if isinstance(rules, Rules) else len(rules)
+        first, self.worlds = (rules[0], len(rules)) if isinstance(rules, Sequence) else (rules, 1)
         if append_group and not first.spec.same_individuals:
             raise ValueError(f"append_group must be False: the agents of {first.name} belong to no group")
         self.append_group, self.reward_scale = append_group, float(checked("reward_scale", reward_scale, Positive))

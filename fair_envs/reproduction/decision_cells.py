@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.aliases import Flags, Floats
-from fair_envs.baselines.designed import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.rollouts import Random, collect
 from fair_envs.baselines.single import Algorithm, Learnt, SingleTraining, train_single
 from fair_envs.cells import Job
+from fair_envs.core import Rules
 from fair_envs.evaluation import Stochastic
+from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold
 from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
@@ -198,6 +199,22 @@ def chosen(commands: Sequence[Command]) -> list[Command]:
 
 
 # Simple policies ------------------------------------------------------------------------------------------------------
+
+
+def column_of(rules: Rules, name: str | None) -> int:
+    """Return the place of the entry of that name in an observation; None: of that which tells the group.
+
+    Raises:
+        ValueError: There is none.
+    """
+    names = rules.observed_features(rules.params)
+    wanted = [*rules.spec.sensitive, *rules.spec.sensitive_features] if name is None else [name]
+    for candidate in wanted:
+        if candidate in names:
+            return int(names.index(candidate))
+    raise ValueError(
+        f"group must be an entry of the observation ({', '.join(names) or 'none has a name'}), got {name!r}"
+    )
 
 
 class QualifiedMen(Correct):

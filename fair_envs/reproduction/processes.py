@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.aliases import Columns, Floats, Ints
 from fair_envs.baselines.massaging import Massager, drawn, likeliest, policy_output, speaker_of
-from fair_envs.baselines.studies import FEWEST
+from fair_envs.baselines.tasks import FEWEST
 from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, rollout
 from fair_envs.metrics import long_term, populations
 from fair_envs.metrics.long_term import Measure

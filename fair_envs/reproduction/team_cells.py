@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Floats
-from fair_envs.baselines.pursuit import Greedy, Planner, ShuffledRoles
-from fair_envs.baselines.pursuit_evaluation import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_evaluation import Plays, play_levels
+from fair_envs.baselines.team_play import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_training import TeamRows, TeamTraining, following, train_team
 from fair_envs.baselines.training import own_chance
 from fair_envs.cells import Job, read_cell
+from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles
 from fair_envs.evaluation import Policy
 from fair_envs.registration import make_rules
 from fair_envs.seeds import TEST_EACH, TEST_SEEDS

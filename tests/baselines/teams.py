@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fair_envs import make_sb3
 from fair_envs.aliases import Floats
 from fair_envs.baselines.ddpg import DDPG, TeamReplay
-from fair_envs.baselines.pursuit import Greedy, Team
+from fair_envs.envs.pursuit.policies import Greedy, Team
 from fair_envs.faces.sb3 import AgentsVecEnv
 
 PURSUIT = "FairPursuit-v0"

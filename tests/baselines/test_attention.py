@@ -13,8 +13,10 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.attention import (
-    AttentionMassager,
+from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.rollouts import collect
+from fair_envs.baselines.tasks.attention import AttentionMassager, gaussian, softmax
+from fair_envs.envs.attention.policies import (
     FairGreedy,
     Greedy,
     Matching,
@@ -26,12 +28,8 @@ from fair_envs.baselines.attention import (
     discovered_shares,
     expected_discoveries,
     fair_allocation,
-    gaussian,
     likeliest_rates,
-    softmax,
 )
-from fair_envs.baselines.massaging import PolicyOutput
-from fair_envs.baselines.rollouts import collect
 from fair_envs.envs.attention.rules import decode
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.metrics.long_term import ShareDeviation

@@ -9,8 +9,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.baselines.college import Admissions, Jury, NaiveJury, RobustJury, Worth, admissions, best_threshold
+from fair_envs.envs.college.policies import Jury, NaiveJury, RobustJury, Worth, best_threshold
 from fair_envs.evaluation import VectorWorld, rollout
+from tests.envs.admissions import Admissions, admissions
 
 LANES, ROUNDS, BURN_IN = 8, 40, 10
 

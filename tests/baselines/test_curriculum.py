@@ -154,7 +154,7 @@ def test_the_environments_speed_holds_for_episodes_that_began_before() -> None:
 def test_another_environment_is_refused() -> None:
     model = team().learn(60)
     model.env = small_env(lanes=1)
-    with pytest.raises(ValueError, match=r"rules must be those of FairPursuit"):
+    with pytest.raises(ValueError, match=r"rules must be those of a team"):
         begin_at(model.env, Linear())
         model.env.reset()
 

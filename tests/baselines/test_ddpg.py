@@ -30,8 +30,9 @@ from fair_envs.baselines.ddpg import (
     TeamReplay,
     equivariance_penalty,
 )
-from fair_envs.baselines.pursuit import Greedy, Learned, exchanged
+from fair_envs.baselines.team_policy import Learned
 from fair_envs.core import Lanes
+from fair_envs.envs.pursuit.policies import Greedy, exchanged
 from fair_envs.envs.pursuit.rules import Pursuit
 from tests.baselines.interruptions import Stop
 from tests.baselines.teams import PURSUIT, Fixed, Shown, numbers, replayed, same_numbers, team, team_env

@@ -7,10 +7,10 @@ import pytest
 import torch as th
 
 from fair_envs import make_rules
-from fair_envs.baselines.designed import Always, Correct, EqualOpportunity, Never, Past, Random, Threshold, gather
-from fair_envs.baselines.rollouts import collect
+from fair_envs.baselines.rollouts import Random, collect
 from fair_envs.baselines.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
 from fair_envs.evaluation import Stochastic
+from fair_envs.evaluation.deciders import Always, Correct, Never, Threshold
 from fair_envs.history import SlidingWindow
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import Treasure
@@ -60,38 +60,6 @@ def test_designed_agents_play_for_vector_rewards_too() -> None:
     assert played(env, Random(env))[0].rewards.shape[1] == 3
 
 
-def biased_past(n: int = 4000) -> Past:
-    """Return people whose ticket shows less well if they are foreign."""
-    chance = np.random.default_rng(0)
-    foreign, deserving = chance.random(n) < 0.5, chance.random(n) < 0.5
-    shown = deserving + chance.normal(0, np.where(foreign, 1.0, 0.3))
-    observations = np.stack([chance.random(n), foreign.astype(float), shown], axis=1)
-    return Past(observations=observations, favourable=deserving)
-
-
-def test_equal_opportunity_gives_each_group_the_same_true_positive_rate() -> None:
-    env, past = world(), biased_past()
-    agent = EqualOpportunity(env, past, share=0.8)
-    score, foreign = agent.score(past.observations), past.observations[:, FOREIGN] == 1
-    assert set(agent.thresholds) == {0.0, 1.0}
-    for group in (foreign, ~foreign):
-        limit = agent.thresholds[float(group is foreign)]
-        assert (score[group & past.favourable] >= limit).mean() == pytest.approx(0.8, abs=0.01)
-    at_half = [(score[group & past.favourable] >= 0.5).mean() for group in (foreign, ~foreign)]
-    assert abs(at_half[0] - at_half[1]) > 0.05  # one threshold for all does not
-    chosen = agent.chosen(past.observations)
-    limits = np.where(foreign, agent.thresholds[1.0], agent.thresholds[0.0])
-    assert (chosen == (score >= limits)).all()
-
-
-def test_equal_opportunity_learns_from_random_play() -> None:
-    env = world()
-    past = gather(env, steps=100)
-    assert (past.favourable == (past.observations[:, TICKET] == 1)).all()
-    for episode in played(env, EqualOpportunity(env, past)):
-        assert (episode.actions == (episode.observations[:, TICKET] == 1)).all()
-
-
 def test_what_agents_need_is_named() -> None:
     with pytest.raises(ValueError, match="env must decide on one person in each step"):
         Always(make_rules("FairEpidemic-v0"))
@@ -99,14 +67,6 @@ def test_what_agents_need_is_named() -> None:
         Always(Treasure(2))
     with pytest.raises(ValueError, match="env must know 'score' of those to be decided on, it knows feedback"):
         Threshold(world(), 0.5)
-    with pytest.raises(ValueError, match="env must tell the correct decision at once"):
-        gather(world(feedback="delayed"), steps=5)
-    with pytest.raises(ValueError, match=r"group must be an entry of the observation \(free, foreign, ticket\)"):
-        EqualOpportunity(world(), biased_past(), group="age")
-    past = biased_past()
-    nobody = Past(observations=past.observations, favourable=past.favourable & (past.observations[:, FOREIGN] == 0))
-    with pytest.raises(ValueError, match="past must hold people of each group to decide for, got none of group 1"):
-        EqualOpportunity(world(), nobody)
 
 
 # --------------------------------------------------------------------------------------------- the performance alone

@@ -8,18 +8,18 @@ import pytest
 from numpy.typing import ArrayLike
 
 from fair_envs.aliases import Floats
-from fair_envs.baselines.epidemic import (
+from fair_envs.baselines.massaging import Massager, PolicyOutput
+from fair_envs.baselines.rollouts import Random, collect
+from fair_envs.baselines.tasks.epidemic import EpidemicMassager
+from fair_envs.envs.epidemic import Vector
+from fair_envs.envs.epidemic.policies import (
     Central,
-    EpidemicMassager,
     MostInfectedNeighbours,
     MostNeighbours,
     Nobody,
     RandomSusceptible,
     eigenvector_centrality,
 )
-from fair_envs.baselines.massaging import Massager, PolicyOutput
-from fair_envs.baselines.rollouts import Random, collect
-from fair_envs.envs.epidemic import Vector
 from fair_envs.envs.epidemic.rules import Epidemic
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.faces.sb3 import AgentsVecEnv
@@ -113,9 +113,12 @@ def test_agents_play_and_end_up_where_they_are_known_to(kind: Any, last_reward: 
 
 def test_agents_ask_for_an_epidemic_with_one_vaccine() -> None:
     wrong: Any
-    for wrong in (Vector(1, vaccines=2), gym.make_vec("FairHiring-v0", num_envs=1), gym.make("CartPole-v1"), 3):
-        for kind in (MostNeighbours, EpidemicMassager):
+    for kind in (MostNeighbours, EpidemicMassager):
+        for wrong in (Vector(1, vaccines=2), gym.make_vec("FairHiring-v0", num_envs=1)):
             with pytest.raises(ValueError, match="env must be FairEpidemic with one vaccine a step, got"):
+                kind(wrong)
+        for wrong in (gym.make("CartPole-v1"), 3):
+            with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face, got"):
                 kind(wrong)
     with pytest.raises(ValueError, match="otherwise must be 'nobody' or 'hub', got 'first'"):
         MostNeighbours(small_world(), otherwise="first")  # type: ignore[arg-type]

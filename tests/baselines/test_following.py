@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fair_envs.baselines.following import restore, snapshot
-from fair_envs.baselines.lending import ScoreDistance
-from fair_envs.baselines.studies import STUDIES
+from fair_envs.baselines.tasks import STUDIES
+from fair_envs.baselines.tasks.lending import ScoreDistance
 from fair_envs.metrics import wasserstein
 from fair_envs.registration import make_rules
 from tests.metrics.test_long_term import CASES, LOANS, Case, Info, told

@@ -13,26 +13,18 @@ from scipy.optimize import linprog
 from stable_baselines3.common.distributions import CategoricalDistribution
 
 from fair_envs.aliases import Floats, Floats32, Ints
-from fair_envs.baselines.designed import Always, EqualOpportunity, gather
-from fair_envs.baselines.lending import (
-    ClosingLender,
-    EqualOpportunityLender,
-    LendingMassager,
-    LogisticLender,
-    MaxReward,
-    Thresholds,
-    equal_opportunity,
-    profitable,
-)
 from fair_envs.baselines.massaging import LENDING_SCHEDULE, PolicyOutput, policy_output
 from fair_envs.baselines.rollouts import collect
+from fair_envs.baselines.tasks.lending import LendingMassager
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
+from fair_envs.envs.lending.policies import EqualOpportunityLender, MaxReward, Thresholds, equal_opportunity, profitable
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
 from fair_envs.evaluation import Stochastic
 from fair_envs.metrics.long_term import OpportunityGap
 from fair_envs.metrics.populations import wasserstein
-from tests.helpers import earned, playing
+from fair_envs.reproduction.closing import ClosingLender
+from tests.helpers import playing
 
 FIRST = np.array(DISTRIBUTIONS["delayed_impact"])
 REPAY = np.array(REPAYMENTS["delayed_impact"])
@@ -280,62 +272,6 @@ def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str
     np.testing.assert_allclose(found, expected.acceptance(7), atol=1e-5)
 
 
-def test_a_learner_accepts_all_then_learns_who_repays() -> None:
-    env = lending(8, horizon=1500)
-    agent = LogisticLender(env, burn_in=400, refit=100)
-    episodes = played(env, agent, episodes=8)
-    for episode in episodes:
-        assert (episode.actions[:400] == ACCEPT).all()
-        _, score = group_and_score(episode.observations[1000:])
-        assert (episode.actions[1000:][score >= 5] == ACCEPT).mean() > 0.9
-        assert (episode.actions[1000:][score <= 1] == ACCEPT).mean() < 0.1
-    assert np.mean([episode.returns[0] for episode in episodes]) > np.mean(
-        [episode.returns[0] for episode in played(env, Always(env), episodes=8)]
-    )
-
-
-def test_a_learner_begins_each_episode_without_knowledge() -> None:
-    env = lending(2, horizon=60)
-    agent = LogisticLender(env, burn_in=30, refit=10)
-    for episode in played(env, agent, episodes=6):
-        assert (episode.actions[:30] == ACCEPT).all()
-    agent.begin(np.array([False, True]), np.array([9, 9]))
-    assert np.isnan(agent.repayment[1]).all() and not np.isnan(agent.repayment[0]).any()
-
-
-def test_a_learner_reads_loans_and_no_labels() -> None:
-    """Hidden labels of the rejected do not change what it learns."""
-    env = lending(1, feedback="none", observation="ml-fairness-gym", interest_rate=1.0)
-    agent = playing(LogisticLender(env, burn_in=4, refit=1), env)
-    agent.begin(np.array([True]), np.array([0]))
-    seen = np.zeros((1, 10), np.float32)
-    for score, reward in ((6, 1.0), (6, 1.0), (0, -1.0), (3, 0.0)):  # the last one was rejected
-        seen[:, 1:8] = np.eye(7)[score]
-        agent.decide(seen)
-        agent.observe_step(earned([[reward]], [True]))
-    assert agent._loans.sum() == 3
-    learnt = agent.repayment[0]
-    assert (np.diff(learnt) > 0).all() and learnt[6] > 0.9 and learnt[0] < 0.1
-
-
-def test_a_learner_can_aim_at_equal_opportunity() -> None:
-    env = lending(4, horizon=800)
-    agent = LogisticLender(env, goal="equal_opportunity", burn_in=300, refit=100)
-    played(env, agent, episodes=4)
-    seen, _ = env.reset(seed=1)
-    for _ in range(100):
-        seen, *_ = env.step(np.ones(4, np.int64))
-    counts = env.lanes.records["seen"]
-    expected = equal_opportunity(counts / counts.sum(axis=-1, keepdims=True), agent.repayment)
-    np.testing.assert_allclose(agent.acceptance(seen), expected.acceptance(7), atol=1e-5)
-
-
-def test_the_general_agents_play_too() -> None:
-    env = lending()
-    agent = EqualOpportunity(env, gather(env, steps=300), group="disadvantaged")
-    assert set(agent.thresholds) == {0.0, 1.0}
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -349,8 +285,6 @@ def test_the_general_agents_play_too() -> None:
             lambda: EqualOpportunityLender(lending(), distributions="past"),  # type: ignore[arg-type]
             "distributions must be one of 'true', 'initial', 'window', got 'past'",
         ),
-        (lambda: LogisticLender(lending(interest_rate=0)), "env must have an interest_rate above 0"),
-        (lambda: LogisticLender(lending(), burn_in=0), "burn_in must be an integer of at least 1, got 0"),
         (lambda: LendingMassager(Lending(), label="as_coded"), "known must be given for the labels"),
         (lambda: LendingMassager(Lending(), known=lambda: [1]), "known must be given for the labels"),
         (
@@ -359,7 +293,7 @@ def test_the_general_agents_play_too() -> None:
         ),
         (lambda: LendingMassager(Lending(), repayment=[0.5]), r"repayment must have shape \(7,\), as many scores"),
     ],
-    ids=range(10),
+    ids=range(8),
 )
 def test_what_does_not_fit_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch as th
 
-from fair_envs.baselines import studies
+from fair_envs.baselines import tasks
 from fair_envs.baselines.lagrangian import PPOLagrangian
 from fair_envs.baselines.long_term_evaluation import evaluate_long_term, play_long_term
 from fair_envs.baselines.long_term_training import (
@@ -22,7 +22,7 @@ from fair_envs.baselines.long_term_training import (
 )
 from fair_envs.baselines.massaging import MassagingSchedule
 from fair_envs.baselines.regularised import APPO, FPPO, Regularised
-from fair_envs.baselines.studies import Study
+from fair_envs.baselines.tasks import Study
 from fair_envs.core import Rules
 from tests.baselines.interruptions import Interrupt
 from tests.baselines.loans import HIRING, Accept, Age, Granted, hiring
@@ -66,7 +66,7 @@ STUDY = Study(
 @pytest.fixture(autouse=True)
 def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let job interviews have a study."""
-    monkeypatch.setitem(studies.STUDIES, HIRING, STUDY)
+    monkeypatch.setitem(tasks.STUDIES, HIRING, STUDY)
     yield
 
 
@@ -260,7 +260,7 @@ def test_bad_settings_are_refused(changes: Any, message: str) -> None:
 
 
 def test_massaging_alone_needs_a_massager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(studies.STUDIES, HIRING, Study(short=short, long=long))
+    monkeypatch.setitem(tasks.STUDIES, HIRING, Study(short=short, long=long))
     with pytest.raises(ValueError, match=f"algorithm must not be 'f-ppo-s' on {HIRING}, which has no massager"):
         config(algorithm="f-ppo-s")
 

@@ -9,9 +9,19 @@ import pytest
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.pursuit import (
+from fair_envs.baselines.team_play import (
+    SetSpeed,
+    TeamPlay,
+    by_seed,
+    evaluate_speeds,
+    paired_difference,
+    play_team,
+)
+from fair_envs.baselines.team_policy import Learned
+from fair_envs.core import Lanes, Rules
+from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.envs.pursuit.policies import (
     Greedy,
-    Learned,
     Planner,
     ShuffledRoles,
     Team,
@@ -20,16 +30,6 @@ from fair_envs.baselines.pursuit import (
     exchanged,
     greedy_directions,
 )
-from fair_envs.baselines.pursuit_evaluation import (
-    SetSpeed,
-    TeamPlay,
-    by_seed,
-    evaluate_speeds,
-    paired_difference,
-    play_team,
-)
-from fair_envs.core import Lanes, Rules
-from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.envs.pursuit.rules import Pursuit
 from tests.helpers import actions, uncompiled
 
@@ -133,9 +133,9 @@ def test_greedy_captures_if_faster_and_never_at_equal_speed(kind: Any) -> None:
 
 def test_a_team_refuses_another_environment() -> None:
     lanes = Lanes(Harvest(), 1)
-    with pytest.raises(ValueError, match=r"rules must be those of FairPursuit, got those of harvest"):
+    with pytest.raises(ValueError, match=r"rules must be those of a team, got those of harvest"):
         actions(Greedy(), lanes)
-    with pytest.raises(ValueError, match=r"rules must be those of FairPursuit"):
+    with pytest.raises(ValueError, match=r"rules must be those of a team"):
         play_team(Greedy(), Harvest(), episodes=1, seed=0)
 
 
@@ -202,7 +202,7 @@ def test_the_planner_forgets_its_plan_where_an_episode_begins() -> None:
 )
 def test_a_planner_that_cannot_be_is_refused(name: str, value: int, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Planner(**{name: value})
+        Planner(**{name: value})  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------------------------- learnt

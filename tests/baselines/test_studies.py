@@ -7,11 +7,11 @@ import pytest
 import torch as th
 
 import fair_envs
-from fair_envs.baselines.lending import LendingMassager, ScoreDistance
 from fair_envs.baselines.long_term_training import long_term_settings, make_long_term, train_long_term
 from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.baselines.regularised import FPPO, Changes
-from fair_envs.baselines.studies import STUDIES, study_of
+from fair_envs.baselines.tasks import STUDIES, study_of
+from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.interactions import columns
 from fair_envs.metrics import wasserstein

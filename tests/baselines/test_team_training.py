@@ -14,7 +14,7 @@ from fair_envs import make_rules
 from fair_envs.baselines import team_evaluation, team_training
 from fair_envs.baselines.curriculum import Linear, Stepped, level_states
 from fair_envs.baselines.ddpg import DDPG, DeepSetsPolicy, FairE, FairER
-from fair_envs.baselines.pursuit import Greedy, Learned, ShuffledRoles, Team
+from fair_envs.baselines.team_policy import Learned
 from fair_envs.baselines.team_training import (
     PRESETS,
     TeamTraining,
@@ -23,6 +23,7 @@ from fair_envs.baselines.team_training import (
     team_settings,
     train_team,
 )
+from fair_envs.envs.pursuit.policies import Greedy, ShuffledRoles, Team
 from tests.baselines.interruptions import Interrupt, Stop
 from tests.baselines.small import HARVEST
 from tests.baselines.teams import PURSUIT, WORLD, numbers, same_numbers
@@ -230,14 +231,14 @@ def test_a_fixed_speed_is_the_environments_and_keeps_no_levels(tmp_path: Path) -
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_stands_in_for_what_is_not_given(preset: Any) -> None:
-    settings = team_settings(preset=preset, gamma=0.5, parameters={"horizon": 77})
+    settings = team_settings(PURSUIT, preset=preset, gamma=0.5, parameters={"horizon": 77})
     of_preset = {**PRESETS[preset], "gamma": 0.5, "parameters": {**PRESETS[preset]["parameters"], "horizon": 77}}
     assert {name: getattr(settings, name) for name in of_preset} == of_preset
     assert settings.env_id == PURSUIT
 
 
 def test_the_papers_preset_is_the_papers() -> None:
-    settings = team_settings(preset="paper")
+    settings = team_settings(PURSUIT, preset="paper")
     found = (settings.learning_rate, settings.critic_learning_rate, settings.gamma, settings.batch_size)
     assert found == (1e-4, 1e-3, 0.99, 512)
     assert (settings.buffer_size, settings.tau, settings.max_grad_norm, settings.n_steps) == (500_000, 0.001, 0.5, 1)
@@ -256,8 +257,8 @@ def test_settings_survive_json() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"env_id": "FairWheat-v0"}, "id must be one of "),
-    ({"env_id": HARVEST}, "env_id must be FairPursuit-v0, got 'FairHarvest-v0'"),
-    ({"parameters": {"action": "discrete"}}, "action must be 'direction', got 'discrete'"),
+    ({"env_id": HARVEST}, "env_id must be that of a team, such as FairPursuit-v0, got 'FairHarvest-v0'"),
+    ({"parameters": {"action": "discrete"}}, "parameters must be such that actions are directions, got {"),
     ({"parameters": {"pursuers": 0}}, "pursuers must be between 1 and 100, got 0"),
     ({"parameters": {1: 2}}, "parameters must map names to values, got {1: 2}"),
     ({"algorithm": "ppo"}, "algorithm must be one of 'ddpg', 'fair-e', 'fair-er', got 'ppo'"),
@@ -295,7 +296,7 @@ def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None
 
 def test_unknown_presets_parameters_and_settings_are_named() -> None:
     with pytest.raises(ValueError, match="preset must be one of 'recommended', 'large', 'paper', got 'small'"):
-        team_settings(preset="small")  # type: ignore[arg-type]
+        team_settings(PURSUIT, preset="small")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="wings must be one of action, "):
         config(parameters={"wings": 2})
 
@@ -427,7 +428,7 @@ def test_policies_are_tested_at_their_speed_and_the_last_one_at_all(run: Path) -
 
 
 def test_what_is_played_is_what_the_kept_weights_do(run: Path) -> None:
-    from fair_envs.baselines.pursuit_evaluation import play_team
+    from fair_envs.baselines.team_play import play_team
 
     found = played(run)
     model, kept = load_team(run)

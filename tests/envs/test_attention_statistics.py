@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.attention import Greedy, Proportional, RoundRobin, Uniform
 from fair_envs.core import Lanes
+from fair_envs.envs.attention.policies import Greedy, Proportional, RoundRobin, Uniform
 from fair_envs.envs.attention.rules import Attention
 from fair_envs.evaluation import DecisionMaker, choose
 from tests.helpers import playing

@@ -16,8 +16,8 @@ from scipy.optimize import linear_sum_assignment
 
 from fair_envs import chance
 from fair_envs.aliases import Floats
-from fair_envs.baselines.lending import equal_opportunity, profitable
 from fair_envs.core import Lanes
+from fair_envs.envs.lending.policies import equal_opportunity, profitable
 from fair_envs.envs.lending.rules import Lending
 
 EACH, STEPS, KNOWN_EPISODES = 48, 10_000, 10

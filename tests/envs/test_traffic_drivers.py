@@ -10,7 +10,7 @@ import pytest
 
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
-from fair_envs.envs.traffic.drivers import DRIVERS, RandomTurns, ShortestPath, ShortestTime, Turns
+from fair_envs.envs.traffic.policies import DRIVERS, RandomTurns, ShortestPath, ShortestTime, Turns
 from fair_envs.envs.traffic.rules import OF_TURN, SEEN_OF_TURN, Traffic
 from fair_envs.wrappers.twin import Twins
 
@@ -115,7 +115,7 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_drivers_need_no_torch() -> None:
-    program = "import sys, fair_envs.envs.traffic.drivers; print(*{'torch', 'stable_baselines3'} & set(sys.modules))"
+    program = "import sys, fair_envs.envs.traffic.policies; print(*{'torch', 'stable_baselines3'} & set(sys.modules))"
     folder = Path(__file__).parents[2]
     run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
     assert run.stdout.split() == []

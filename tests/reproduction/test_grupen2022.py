@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fair_envs import make_rules
-from fair_envs.baselines.pursuit import Greedy
-from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
+from fair_envs.baselines.team_play import TeamPlay, play_team
 from fair_envs.baselines.team_training import TeamTraining, team_settings
 from fair_envs.engines import run_cells
+from fair_envs.envs.pursuit.policies import Greedy
 from fair_envs.reproduction.papers import grupen2022
 from fair_envs.reproduction.papers.grupen2022 import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
 from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, read_team
@@ -76,7 +76,7 @@ def test_policies_are_kept_at_every_speed_that_is_tested() -> None:
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what a small training and a designed team gave, and the cells."""
-    learnt = team_settings(algorithm="fair-er", speeds=(1.2, 0.8), levels=(1.2, 0.8), **FEW)
+    learnt = team_settings("FairPursuit-v0", algorithm="fair-er", speeds=(1.2, 0.8), levels=(1.2, 0.8), **FEW)
     tested: dict[str, Any] = {"speeds": (1.2, 0.8), "episodes": 7}
     group = [
         TeamCell(training=learnt, dealt=True, **tested),

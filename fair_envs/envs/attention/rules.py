@@ -495,6 +495,16 @@ class Attention(Rules):
     """
 
     name: ClassVar[str] = "attention"
+    drawn_by: ClassVar[str] = "fair_envs.envs.attention.render:AttentionRenderer"
+    policies: ClassVar[Mapping[str, str]] = {
+        "uniform": "fair_envs.envs.attention.policies:Uniform",
+        "round-robin": "fair_envs.envs.attention.policies:RoundRobin",
+        "proportional": "fair_envs.envs.attention.policies:Proportional",
+        "greedy": "fair_envs.envs.attention.policies:Greedy",
+        "naive-matching": "fair_envs.envs.attention.policies:NaiveMatching",
+        "matching": "fair_envs.envs.attention.policies:Matching",
+        "fair-greedy": "fair_envs.envs.attention.policies:FairGreedy",
+    }
     Params: ClassVar[type] = AttentionParams
     presets = PROFILES
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
@@ -594,9 +604,3 @@ class Attention(Rules):
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
         """Return the incidents of the coming step as ``"feedback"`` and the rates as ``"rate"``, shape (B, K)."""
         return {"feedback": records["incidents"].astype(np.int64), "rate": np.array(records["rates"])}
-
-    def renderer(self) -> Any:
-        """Return what draws the map."""
-        from fair_envs.envs.attention.render import AttentionRenderer
-
-        return AttentionRenderer(self)

@@ -1,6 +1,7 @@
 """The rules of FairCollege on one lane, in the order in which they are played."""
 
 from collections import namedtuple
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -352,6 +353,12 @@ class College(Rules):
     """
 
     name: ClassVar[str] = "college"
+    drawn_by: ClassVar[str] = "fair_envs.envs.college.render:CollegeRenderer"
+    policies: ClassVar[Mapping[str, str]] = {
+        "fixed-threshold": "fair_envs.envs.college.policies:Jury",
+        "naive-jury": "fair_envs.envs.college.policies:NaiveJury",
+        "robust-jury": "fair_envs.envs.college.policies:RobustJury",
+    }
     Params: ClassVar[type] = CollegeParams
     presets = PROFILES
     fps: ClassVar[int] = 2
@@ -451,9 +458,3 @@ class College(Rules):
             "score": np.array(records["score"]),
             "cost": costs[records["group"]],
         }
-
-    def renderer(self) -> Any:
-        """Return what draws the last round."""
-        from fair_envs.envs.college.render import CollegeRenderer
-
-        return CollegeRenderer(self)

@@ -316,6 +316,14 @@ class Epidemic(Rules):
     """
 
     name: ClassVar[str] = "epidemic"
+    drawn_by: ClassVar[str] = "fair_envs.envs.epidemic.render:EpidemicRenderer"
+    policies: ClassVar[Mapping[str, str]] = {
+        "most-neighbours": "fair_envs.envs.epidemic.policies:MostNeighbours",
+        "most-infected-neighbours": "fair_envs.envs.epidemic.policies:MostInfectedNeighbours",
+        "central": "fair_envs.envs.epidemic.policies:Central",
+        "random-susceptible": "fair_envs.envs.epidemic.policies:RandomSusceptible",
+        "nobody": "fair_envs.envs.epidemic.policies:Nobody",
+    }
     Params: ClassVar[type] = EpidemicParams
     presets = PROFILES
     fps: ClassVar[int] = 2
@@ -394,9 +402,3 @@ class Epidemic(Rules):
         """Return whom a vaccination would make immune as ``"feedback"``, and everybody's ``"health"`` (0, 1 or 2)."""
         health = np.array(records["health"], np.int64)
         return {"feedback": (health == SUSCEPTIBLE).astype(np.int64), "health": health}
-
-    def renderer(self) -> Any:
-        """Return what draws the network."""
-        from fair_envs.envs.epidemic.render import EpidemicRenderer
-
-        return EpidemicRenderer(self)

@@ -1,5 +1,6 @@
 """The rules of FairFraud on one lane, in the order in which an hour passes."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -486,6 +487,12 @@ class Fraud(Rules):
     """
 
     name: ClassVar[str] = "fraud"
+    drawn_by: ClassVar[str] = "fair_envs.envs.fraud.render:FraudRenderer"
+    policies: ClassVar[Mapping[str, str]] = {
+        "always": "fair_envs.evaluation.deciders:Always",
+        "never": "fair_envs.evaluation.deciders:Never",
+        "correct": "fair_envs.evaluation.deciders:Correct",
+    }
     Params: ClassVar[type] = FraudParams
     presets = PROFILES
     fps = 4
@@ -627,12 +634,6 @@ class Fraud(Rules):
         """Return whether the transactions at hand are frauds: ``"feedback"``, shape (B, 1); -1 where there is none."""
         fraud = np.where(records["waiting"] == 1, records["fraud"], -1)
         return {"feedback": fraud.astype(np.int64)[:, np.newaxis]}
-
-    def renderer(self) -> Any:
-        """Return what draws the transactions."""
-        from fair_envs.envs.fraud.render import FraudRenderer
-
-        return FraudRenderer(self)
 
 
 def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:

@@ -2,6 +2,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 # (compiled rules: Numba infers their types from the call)
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -557,6 +558,20 @@ class MeltingPotHarvest(Rules):
     """
 
     name: ClassVar[str] = "harvest_melting_pot"
+    drawn_by: ClassVar[str] = "fair_envs.envs.harvest.melting_pot_render:MeltingPotRenderer"
+    action_names: ClassVar[Sequence[str]] = ACTION_NAMES
+    keys: ClassVar[Mapping[str, int]] = {
+        "up": FORWARD,
+        "down": BACKWARD,
+        "a": STEP_LEFT,
+        "d": STEP_RIGHT,
+        "left": TURN_LEFT,
+        "right": TURN_RIGHT,
+        "space": ZAP,
+        "1": PLANT_RED,
+        "2": PLANT_GREEN,
+        "3": PLANT_BLUE,
+    }
     Params: ClassVar[type] = MeltingPotParams
     multi_agent = True
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
@@ -636,12 +651,6 @@ class MeltingPotHarvest(Rules):
     def action_space(self, params: MeltingPotParams) -> gym.spaces.Discrete:
         """Return the eleven actions, ten with two colours."""
         return gym.spaces.Discrete(number_of_actions(params))
-
-    def renderer(self) -> Any:
-        """Return what draws the harvest."""
-        from fair_envs.envs.harvest.melting_pot_render import MeltingPotRenderer
-
-        return MeltingPotRenderer(self)
 
 
 def number_of_actions(params: MeltingPotParams) -> int:

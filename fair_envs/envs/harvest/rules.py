@@ -1,5 +1,6 @@
 """The rules of FairHarvest on one lane, in the order in which the game is played."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -650,6 +651,18 @@ class Harvest(Rules):
     """
 
     name: ClassVar[str] = "harvest"
+    drawn_by: ClassVar[str] = "fair_envs.envs.harvest.render:HarvestRenderer"
+    action_names: ClassVar[Sequence[str]] = ACTION_NAMES
+    keys: ClassVar[Mapping[str, int]] = {
+        "up": UP,
+        "down": DOWN,
+        "left": LEFT,
+        "right": RIGHT,
+        "space": USE,
+        "r": RECOLOUR,
+        "o": OBSTRUCT,
+        "e": RIPEN,
+    }
     Params: ClassVar[type] = HarvestParams
     presets = PROFILES
     multi_agent = True
@@ -731,12 +744,6 @@ class Harvest(Rules):
     def action_space(self, params: HarvestParams) -> gym.spaces.Discrete:
         """Return the eight actions, nine with separate ripening."""
         return gym.spaces.Discrete(number_of_actions(params))
-
-    def renderer(self) -> Any:
-        """Return what draws the harvest."""
-        from fair_envs.envs.harvest.render import HarvestRenderer
-
-        return HarvestRenderer(self)
 
 
 def number_of_actions(params: HarvestParams) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -527,6 +527,13 @@ class Hiring(Rules):
     """
 
     name: ClassVar[str] = "hiring"
+    drawn_by: ClassVar[str] = "fair_envs.envs.hiring.render:HiringRenderer"
+    policies: ClassVar[Mapping[str, str]] = {
+        "always": "fair_envs.evaluation.deciders:Always",
+        "never": "fair_envs.evaluation.deciders:Never",
+        "correct": "fair_envs.evaluation.deciders:Correct",
+    }
+    action_names: ClassVar[Sequence[str]] = ACTION_NAMES
     Params: ClassVar[type] = HiringParams
     presets = PROFILES
     sensitive_field: ClassVar[str] = "flipped"
@@ -623,12 +630,6 @@ class Hiring(Rules):
             "feedback": records["qualified"][:, np.newaxis].astype(np.int64),
             "score": np.array(records["goodness"])[:, np.newaxis],
         }
-
-    def renderer(self) -> Any:
-        """Return what draws the company."""
-        from fair_envs.envs.hiring.render import HiringRenderer
-
-        return HiringRenderer(self)
 
     def _judge(self, records: NDArray[np.void]) -> None:
         judge_all(self.code, readable(records))

@@ -1,6 +1,6 @@
 """The rules of FairLending on one lane, in the order in which they are played."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -305,6 +305,15 @@ class Lending(Rules):
     """
 
     name: ClassVar[str] = "lending"
+    drawn_by: ClassVar[str] = "fair_envs.envs.lending.render:LendingRenderer"
+    action_names: ClassVar[Sequence[str]] = ACTION_NAMES
+    policies: ClassVar[Mapping[str, str]] = {
+        "always": "fair_envs.evaluation.deciders:Always",
+        "never": "fair_envs.evaluation.deciders:Never",
+        "correct": "fair_envs.evaluation.deciders:Correct",
+        "max-reward": "fair_envs.envs.lending.policies:MaxReward",
+        "equal-opportunity": "fair_envs.envs.lending.policies:EqualOpportunityLender",
+    }
     Params: ClassVar[type] = LendingParams
     presets = PROFILES
     sensitive_field: ClassVar[str] = "flipped"
@@ -426,12 +435,6 @@ class Lending(Rules):
             "score": self.repayment[records["score"]][:, np.newaxis],
             "distribution": np.array(records["chances"]),
         }
-
-    def renderer(self) -> Any:
-        """Return what draws the bank."""
-        from fair_envs.envs.lending.render import LendingRenderer
-
-        return LendingRenderer(self)
 
 
 def tables(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """The rules of FairPursuit on one lane, in the order in which they are played."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.chance import normal, uniform
 from fair_envs.compilation import record_of
-from fair_envs.core import Rules, inlined, rule
+from fair_envs.core import ObservedTeammates, Rules, TeamOutcome, inlined, rule
 from fair_envs.envs.pursuit.params import (
     AUTHORS,
     CYCLIC,
@@ -578,11 +578,17 @@ class Pursuit(Rules):
     """
 
     name: ClassVar[str] = "pursuit"
+    drawn_by: ClassVar[str] = "fair_envs.envs.pursuit.render:PursuitRenderer"
     Params: ClassVar[type] = PursuitParams
     presets = PROFILES
     multi_agent = True
     fps: ClassVar[int] = 20
     sensitive_features: ClassVar[tuple[str, ...]] = ()
+    pace: ClassVar[str | None] = "pursuer_speed"
+    policies: ClassVar[Mapping[str, str]] = {
+        "greedy": "fair_envs.envs.pursuit.policies:Greedy",
+        "planner": "fair_envs.envs.pursuit.policies:Planner",
+    }
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def __init__(self, **given: Any) -> None:
@@ -700,8 +706,33 @@ class Pursuit(Rules):
             return gym.spaces.Box(-math.pi, math.pi, (1,), np.float32)
         return gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
 
-    def renderer(self) -> Any:
-        """Return what draws the torus."""
-        from fair_envs.envs.pursuit.render import PursuitRenderer
+    def set_pace(self, records: NDArray[np.void], value: float) -> None:
+        """Set the pursuers' speed; each pursuer's own factor multiplies it."""
+        records["speed"] = value * self.factors
 
-        return PursuitRenderer(self)
+    def team_outcome(self, records: NDArray[np.void]) -> TeamOutcome:
+        """Return whether all evaders were captured, and who captured at least one."""
+        # not `terminated`, which a time limit may be too
+        return TeamOutcome(success=records["left"] == 0, contributed=records["captures"] > 0)
+
+    def acts_by_directions(self) -> bool:
+        """Return whether the parameter ``action`` says so."""
+        return bool(self.params.action == "direction")
+
+    def observed_teammates(self) -> ObservedTeammates | None:
+        """Return the parts of an observation of ways."""
+        params = self.params
+        if params.observation == "authors":
+            return None
+        parts = parts_of(params)
+        mates = 0 if params.blind else params.pursuers - 1
+        return ObservedTeammates(base=parts.evader * params.evaders, mates=mates, mate=parts.mate, own=parts.own)
+
+    def asymmetry(self, *, sets: bool) -> str:
+        """Return whether speeds or the order of team-mates tell agents apart."""
+        params = self.params
+        if len(set(self.factors)) > 1:
+            return f"pursuers have different speeds, {self.factors.tolist()}"
+        if params.teammates != "index" or sets or params.blind or params.pursuers < 3:
+            return ""
+        return "with teammates='index' observations are not exchanged with the agents; use 'cyclic' or DeepSetsPolicy"

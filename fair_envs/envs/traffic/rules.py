@@ -3,6 +3,7 @@
 Streets have lanes too. Here `lane` is always the core's record of an episode; a lane of a street is a *side*.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -520,7 +521,7 @@ class Traffic(Rules):
     * (a) ``human_information="static"``: people see how far it is by each turn; machines see how long it takes now,
       and into which streets other machines have announced to turn. ``"times"`` tells people the former, as a navigation
       service does, ``"all"`` the latter too, and announces their turns: then there is no difference. With the drivers
-      of `fair_envs.envs.traffic.drivers`, to withhold announcements alone (``"times"``) makes none to be measured.
+      of `fair_envs.envs.traffic.policies`, to withhold announcements alone (``"times"``) makes none to be measured.
     * (b) ``human_reaction=1``: people see the free cells ahead and the lights as they were so many steps ago, and brake
       to those cells (never into another car). 0: at once, as machines do.
     * (c) ``human_dawdling=0.3``: their chance to drive a cell less, that of machines being ``dawdling=0.1``.
@@ -590,6 +591,13 @@ class Traffic(Rules):
     """
 
     name: ClassVar[str] = "traffic"
+    drawn_by: ClassVar[str] = "fair_envs.envs.traffic.render:TrafficRenderer"
+    action_names: ClassVar[Sequence[str]] = ACTION_NAMES
+    policies: ClassVar[Mapping[str, str]] = {
+        "random-turns": "fair_envs.envs.traffic.policies:RandomTurns",
+        "shortest-path": "fair_envs.envs.traffic.policies:ShortestPath",
+        "shortest-time": "fair_envs.envs.traffic.policies:ShortestTime",
+    }
     Params: ClassVar[type] = TrafficParams
     multi_agent = True
     sensitive_field: ClassVar[str] = "human"
@@ -716,12 +724,6 @@ class Traffic(Rules):
     def action_space(self, params: TrafficParams) -> gym.spaces.Discrete:
         """Return brake, keep and accelerate, each with left, straight and right."""
         return gym.spaces.Discrete(9)
-
-    def renderer(self) -> Any:
-        """Return what draws the city."""
-        from fair_envs.envs.traffic.render import TrafficRenderer
-
-        return TrafficRenderer(self)
 
 
 def carriers(share: float, count: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fair_envs import tables
 from fair_envs.aliases import Floats
-from fair_envs.baselines.pursuit_evaluation import TeamPlay
+from fair_envs.baselines.team_play import TeamPlay
 from fair_envs.baselines.team_training import Preset, TeamTraining, team_settings
 from fair_envs.cells import Job
 from fair_envs.metrics import Estimate, mean_interval, paired_difference, team_fairness
@@ -114,7 +114,7 @@ def training_of(scale: Scale, given: Mapping[str, Any], seed: int) -> TeamTraini
         **given,
     }
     settings["parameters"] = {**scale.parameters, **given.get("parameters", {})}
-    training = team_settings(preset=scale.preset, **settings)
+    training = team_settings("FairPursuit-v0", preset=scale.preset, **settings)
     return replace(training, fairness_weight=training.fairness_weight * training.reward_scale)
 
 

@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from fair_envs.baselines.attention import AttentionMassager
-from fair_envs.baselines.epidemic import EpidemicMassager
-from fair_envs.baselines.lending import LendingMassager, ScoreDistance
 from fair_envs.baselines.massaging import (
     ATTENTION_SCHEDULE,
     EPIDEMIC_SCHEDULE,
@@ -17,6 +14,9 @@ from fair_envs.baselines.massaging import (
     Massager,
     Schedule,
 )
+from fair_envs.baselines.tasks.attention import AttentionMassager
+from fair_envs.baselines.tasks.epidemic import EpidemicMassager
+from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
 from fair_envs.core import Rules
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.metrics.long_term import (

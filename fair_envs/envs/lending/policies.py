@@ -1,36 +1,30 @@
-"""Who lends by the book, and who massages a lender's decisions: agents and a massager for FairLending.
+"""Scripted policies for FairLending: they give each applicant a probability of a loan by group and score, see `Lender`.
 
-The agents give each applicant a chance of a loan by group and score, see `Lender`. Those that know the true scores of
-the groups are bounds, no policies that anybody could use. The optimum of a threshold for each group under equal
-opportunity lies at a corner of one group's receiver operating characteristic, so all corners are tried: it is exact.
+Those that use the true scores of the groups are bounds, no policies that anybody could use. The optimum of a threshold
+for each group under equal opportunity lies at a corner of one group's receiver operating characteristic, so all corners
+are tried: it is exact.
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.designed import Logistic
-from fair_envs.baselines.massaging import ROUNDING, PolicyOutput
 from fair_envs.compilation import kernel, rule
-from fair_envs.core import check_count
-from fair_envs.envs.lending.params import GROUPS, checked_repayment
-from fair_envs.envs.lending.rules import ACCEPT, Lending
-from fair_envs.evaluation import DecisionMaker, Transition, World
-from fair_envs.metrics.long_term import Measure, column_names
-from fair_envs.metrics.populations import wasserstein
+from fair_envs.envs.lending.params import GROUPS
+from fair_envs.envs.lending.rules import Lending
+from fair_envs.evaluation import DecisionMaker, rules_of
 from fair_envs.parameters import NonNegative, checked
 from fair_envs.weights import shares_of
 
 LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 
+
 Source = Literal["true", "initial", "window"]
+
+
 """Of the groups' scores: as they are, which nobody knows; as the episode began; as seen in the window."""
-
-
-# Thresholds -----------------------------------------------------------------------------------------------------------
 
 
 class Thresholds(NamedTuple):
@@ -202,9 +196,6 @@ def solve(
             numbers[b, 2 + group] = strictness if strictness > 0.0 else 1.0
 
 
-# Agents ---------------------------------------------------------------------------------------------------------------
-
-
 class Lender(DecisionMaker):
     """Gives loans by group and score; subclasses say how often.
 
@@ -216,7 +207,7 @@ class Lender(DecisionMaker):
     """
 
     def __init__(self, env: Any) -> None:
-        self.rules = rules_of(env)
+        self.rules = lending_of(env)
         self.interest = self.rules.params.interest_rate
         self._applicant = ApplicantReader(self.rules)
 
@@ -280,234 +271,13 @@ class EqualOpportunityLender(Lender):
         return np.where(both_seen, fair.acceptance(repayment.shape[-1]), greedy)
 
 
-class ClosingLender(Lender):
-    """Lends where a loan is expected to bring the groups' true scores closer together in that step, and nowhere else.
-
-    It shows what looking at the change of one step comes to, as the regularisation of F-PPO does: from the known
-    distributions the 1-Wasserstein distance falls from 1 to about 0.7, where no single loan helps any more and it lends
-    to nobody; lending to everybody comes closer in the end.
-    """
-
-    def acceptance(self, observation: NDArray[Any]) -> Floats:
-        """Return 1 where the expected distance falls, shape (B, groups, scores)."""
-        shares = np.asarray(self.oracle()["distribution"])
-        before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
-        after = [self._distance_after(shares, step) for step in (-1, 1)]
-        chance = self.rules.repayment
-        falls: Flags = (1 - chance) * after[0] + chance * after[1] < before - ROUNDING
-        return falls.astype(np.float64)
-
-    def _distance_after(self, shares: Floats, step: int) -> Floats:
-        """Return the distance after a loan to each group and score that moves it by a step, (B, groups, scores)."""
-        lanes, groups, scores = shares.shape
-        moved = np.broadcast_to(shares[:, np.newaxis, np.newaxis], (lanes, groups, scores, groups, scores)).copy()
-        for group, score in np.ndindex(groups, scores):
-            mass = np.minimum(self.rules.params.mass_shift, shares[:, group, score])
-            moved[:, group, score, group, score] -= mass
-            moved[:, group, score, group, min(max(score + step, 0), scores - 1)] += mass
-        return np.asarray(wasserstein(moved[..., 0, :], moved[..., 1, :]))
-
-
-class LogisticLender(EqualOpportunityLender):
-    """Learns who repays from the loans that it gives, each lane for itself, and lends by what it has learnt.
-
-    It accepts everybody at first. Then a logistic regression of repaid loans on the score stands for the chance to
-    repay: at scores that it stops lending at it learns nothing more.
-
-    Args:
-        env: FairLending, of any interface, or its rules; the interest rate is above 0.
-        goal: ``"reward"``, as `MaxReward`, or ``"equal_opportunity"`` on the observed window.
-        burn_in: Decisions in which everybody is accepted.
-        refit: Decisions between two regressions.
-
-    Attributes:
-        repayment: The learnt chance to repay at each score, shape (B, scores); NaN during the burn-in.
-
-    Raises:
-        ValueError: Another environment, no interest, or no such number.
-    """
-
-    def __init__(
-        self,
-        env: Any,
-        *,
-        goal: Literal["reward", "equal_opportunity"] = "reward",
-        burn_in: int = 200,
-        refit: int = 100,
-    ) -> None:
-        fair = checked("goal", goal, Literal["reward", "equal_opportunity"]) == "equal_opportunity"
-        super().__init__(env, distributions="window" if fair else "initial")
-        if not self.interest > 0:
-            raise ValueError("env must have an interest_rate above 0, by which repaid loans are told, got 0")
-        check_count("burn_in", burn_in)
-        check_count("refit", refit)
-        self._fair, self._burn_in, self._refit = fair, burn_in, refit
-
-    def start(self, world: World) -> None:
-        """Make room for what is learnt in each lane."""
-        super().start(world)
-        lanes, scores = world.count, len(self.rules.repayment)
-        self.repayment: Floats = np.full((lanes, scores), np.nan)
-        self._loans = np.zeros((lanes, scores, 2), np.int64)  # lost, repaid
-        self._decisions = np.zeros(lanes, np.int64)
-        self._score: Ints = np.zeros(lanes, np.int64)
-
-    def begin(self, mask: Flags, episodes: Ints) -> None:
-        """Forget what was learnt in these lanes."""
-        self.repayment[mask], self._loans[mask], self._decisions[mask] = np.nan, 0, 0
-
-    def acceptance(self, observation: NDArray[Any]) -> Floats:
-        """Return what the learnt chances say; 1 during the burn-in."""
-        _, self._score = self._applicant(observation)
-        learning = np.isnan(self.repayment[:, :1])
-        repayment = np.where(learning, self.rules.repayment * 0 + 0.5, self.repayment)
-        if self._fair:
-            decided = self._acceptance(self._distributions(observation), repayment)
-        else:
-            decided = profitable(repayment, interest=self.interest)[:, np.newaxis].astype(np.float64)
-        return np.where(learning[..., np.newaxis], 1.0, decided)
-
-    def observe_step(self, step: Transition) -> None:
-        """Learn from what the loans earned."""
-        playing, earned = step.active, step.reward.reshape(len(step.active), -1)[:, 0]
-        lent = np.flatnonzero(playing & (earned != 0))
-        np.add.at(self._loans, (lent, self._score[lent], (earned[lent] > 0).astype(np.int64)), 1)
-        self._decisions += playing
-        late = self._decisions - self._burn_in
-        for lane in np.flatnonzero(playing & (late >= 0) & (late % self._refit == 0)):
-            self.repayment[lane] = self._learnt(self._loans[lane])
-
-    def _learnt(self, loans: Ints) -> Floats:
-        """Return the chance to repay at each score, from loans by score, lost and repaid: shape (scores, 2)."""
-        score = np.arange(len(loans), dtype=np.float64)[:, np.newaxis]
-        repaid = np.repeat(np.tile([False, True], len(loans)), loans.ravel())
-        return Logistic(np.repeat(score, loans.sum(axis=1), axis=0), repaid)(score)
-
-
-# Massaging ------------------------------------------------------------------------------------------------------------
-
-
-class LendingMassager:
-    """Turns unsure decisions about loans around where that brings the groups' true positive rates closer together.
-
-    A decision of the probability p is unsure if threshold <= p <= 1 - threshold. The short-term measure is asked for
-    its value after the decision and after the other one; strictly less wins, by more than a rounding.
-
-    Args:
-        env: FairLending of any face, or its rules.
-        label: What is taken for whether the applicant repays: ``"estimated"``, the chance at the score; ``"known"``,
-            the hidden label, a privilege that no bank has; ``"as_coded"``, the hidden label and a tie turns the
-            decision around too, as in the published code. There, every unsure decision about somebody who will not
-            repay is turned around, since neither decision changes the measure: the label leaks into what is learnt.
-        known: Returns who will repay, shape (B,), for the latter two:
-            ``lambda: env.unwrapped.oracle()["feedback"][:, 0]``. It is asked where a decision is unsure.
-        repayment: The chance to repay at each score, shape (scores,); by default the environment's.
-
-    Raises:
-        ValueError: Another environment, no such chances, or ``known`` is missing or not asked for.
-    """
-
-    def __init__(
-        self,
-        env: Any,
-        *,
-        label: Literal["estimated", "known", "as_coded"] = "estimated",
-        known: Callable[[], ArrayLike] | None = None,
-        repayment: ArrayLike | None = None,
-    ) -> None:
-        self.rules = rules_of(env)
-        self.label = checked("label", label, Literal["estimated", "known", "as_coded"])
-        if (known is None) != (label == "estimated"):
-            raise ValueError(f"known must be given for the labels 'known' and 'as_coded' alone, got {known!r}")
-        self._known = known
-        self._applicant = ApplicantReader(self.rules)
-        scores = len(self.rules.repayment)
-        self.repayment = self.rules.repayment if repayment is None else checked_repayment(repayment, scores=scores)
-
-    def __call__(
-        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
-    ) -> NDArray[Any]:
-        """Return the altered actions, fresh, shape (B,); ``short`` is an `OpportunityGap` or offers its `if_taken`."""
-        if policy.probabilities is None:
-            raise ValueError("policy must give probabilities of discrete actions, got none")
-        chance = policy.probabilities[np.arange(len(action)), action]
-        unsure = (threshold <= chance) & (chance <= 1 - threshold)
-        if not np.count_nonzero(unsure):
-            return np.array(action)
-        group, score = self._applicant(observation)
-        repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
-        other = 1 - action
-        gain = short.if_taken(group, action, repays) - short.if_taken(group, other, repays)
-        fairer = gain >= -ROUNDING if self.label == "as_coded" else gain > ROUNDING
-        return np.where(unsure & fairer, other, action)
-
-
-# What loans do to the groups ------------------------------------------------------------------------------------------
-
-
-class ScoreDistance(Measure):
-    """The 1-Wasserstein distance of the groups' scores, as a bank keeps it in its books.
-
-    It is the true distance: the bank knows the scores that the groups began with, and each loan moves ``mass_shift`` of
-    them by ``fair_outcome``. Unlike the distance of those who came to its door lately, it tells what a decision itself
-    has changed. 0 is fair; at most the number of scores - 1.
-
-    Args:
-        env: FairLending of any face, or its rules.
-        lanes: How many lanes (B).
-
-    Attributes:
-        distributions: Share of each score in each group, shape (B, 2, scores).
+def lending_of(env: Any) -> Lending:
+    """Return the rules of FairLending, of any interface.
 
     Raises:
         ValueError: Another environment.
     """
-
-    def __init__(self, env: Any, lanes: int) -> None:
-        super().__init__(lanes)
-        rules = rules_of(env)
-        self._names = column_names("group", "action", "features", "outcome")
-        self._first, self._shift = np.array(rules.distributions), rules.params.mass_shift
-        self.distributions: Floats = np.empty((self.lanes, *self._first.shape))
-        self.restart(np.ones(self.lanes, bool))
-
-    def measured(self, info: Mapping[str, NDArray[Any]]) -> Floats:
-        """Take in a step and return the distance after it."""
-        group, action, features, outcome = self._told(info)
-        if group.ndim > 1:
-            raise ValueError(f"fair_group must be of one applicant a lane, got shape {group.shape}")
-        lane = np.flatnonzero(action == ACCEPT)
-        who, scores = group[lane], self._first.shape[1]
-        score = np.rint(features[lane, 0] * (scores - 1)).astype(np.int64)
-        after = score + np.rint(outcome[lane]).astype(np.int64)
-        check_codes("fair_group", who, len(self._first))
-        check_codes("the score", score, scores)
-        check_codes("the score after the loan", after, scores)
-        mass = np.minimum(self._shift, self.distributions[lane, who, score])
-        self.distributions[lane, who, score] -= mass
-        self.distributions[lane, who, after] += mass
-        return self._distance()
-
-    def forget(self, mask: Flags) -> None:
-        """Begin with the first distributions in the masked lanes."""
-        self.distributions[mask] = self._first
-        self.value = np.where(mask, self._distance(), self.value)
-
-    def _distance(self) -> Floats:
-        return np.asarray(wasserstein(self.distributions[:, 0], self.distributions[:, 1]))
-
-
-# What is observed -----------------------------------------------------------------------------------------------------
-
-
-def rules_of(env: Any) -> Lending:
-    """Return the rules of an environment of FairLending.
-
-    Raises:
-        ValueError: Another environment.
-    """
-    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
-    rules = env if isinstance(env, Lending) else getattr(lanes, "rules", None)
+    rules = rules_of(env)
     if not isinstance(rules, Lending):
         raise ValueError(f"env must be FairLending, got {env}")
     return rules
@@ -551,17 +321,3 @@ def shares_in(observation: NDArray[Any], first: int, *, scores: int) -> Floats:
     counts = counts.reshape(-1, len(GROUPS), scores)
     whole = counts.sum(axis=-1, keepdims=True)
     return counts / np.where(whole > 0, whole, 1)
-
-
-__all__ = [
-    "ClosingLender",
-    "EqualOpportunityLender",
-    "Lender",
-    "LendingMassager",
-    "LogisticLender",
-    "MaxReward",
-    "ScoreDistance",
-    "Thresholds",
-    "equal_opportunity",
-    "profitable",
-]

@@ -1,32 +1,32 @@
-"""Scripted policies for FairAttention, and its massager.
+"""Scripted policies for FairAttention.
 
 They give the probabilities of each unit's location, shape (B, units, locations). Those that use the true rates are
 bounds, no policies that anybody could use. The others see what the observation shows. After ml-fairness-gym (D'Amour et
 al., 2020), whose greedy agent is that of Elzayn et al. (2019).
 """
 
-import math
-from collections.abc import Iterator
-from itertools import permutations
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtrc
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.massaging import DIGITS, PolicyOutput
 from fair_envs.core import check_count
-from fair_envs.envs.attention.rules import Attention, columns_of, counted, decode
-from fair_envs.evaluation import DecisionMaker, World
-from fair_envs.metrics.long_term import Measure
+from fair_envs.envs.attention.rules import Attention, columns_of, counted
+from fair_envs.evaluation import DecisionMaker, World, rules_of
 from fair_envs.parameters import NonNegativeInt, UnitInterval, checked
 
 HIGHEST_RATE = 50.0  # that is estimated: units that all discover something say nothing against any higher one
+
+
 HALVINGS = 50  # of the interval that holds an estimate
+
+
 MOST_INCIDENTS = 100  # that expected shares sum over
+
+
 ALPHA_STEP = 0.05  # by which the constraint gives way where nothing meets it
-SMALLEST_SHARE = 0.005  # of the softmax that is left to a location; the published code's
 
 
 class Allocator(DecisionMaker):
@@ -40,8 +40,7 @@ class Allocator(DecisionMaker):
     """
 
     def __init__(self, env: Any) -> None:
-        lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
-        rules = env if isinstance(env, Attention) else getattr(lanes, "rules", None)
+        rules = rules_of(env)
         if not isinstance(rules, Attention) or rules.params.action != "units":
             raise ValueError(f"env must be FairAttention with action='units', got {env}")
         self.params, self.units, self.locations = rules.params, rules.params.units, rules.params.locations
@@ -127,9 +126,6 @@ def added_greedily(rates: Floats, counts: Ints, limits: Ints, units: int) -> Int
         more = (counts.sum(axis=-1, keepdims=True) < units) & (np.take_along_axis(gain, best, -1) >= 0)
         np.put_along_axis(counts, best, np.take_along_axis(counts, best, -1) + more, -1)
     return counts
-
-
-# Agents that learn the rates ------------------------------------------------------------------------------------------
 
 
 class Told(NamedTuple):
@@ -390,139 +386,3 @@ def expected_discoveries(rates: Floats, counts: Ints) -> Floats:
     units = np.arange(1, max(2, int(counts.max()) + 1))
     each = np.where(units <= counts[..., np.newaxis], tail(units, rates[..., np.newaxis]), 0.0)
     return np.asarray(each.sum(axis=(-2, -1)))
-
-
-# The massager ---------------------------------------------------------------------------------------------------------
-
-
-class AttentionMassager:
-    """Moves one unit to another location if the short-term measure falls and the policy is unsure; see `Massager`.
-
-    The measure is a `ShareDeviation`, or another that says what it would become for each of n choices of sending units
-    (``if_taken``, of shape (B, n, K)). Nothing is moved where it is undefined, which is so before the first step. The
-    best move is made; the lowest indices win a tie, and a move that changes nothing is not made.
-
-    ``action="units"``: a unit's choice of location r gives way to k if their probabilities differ by at most the
-    threshold, as in the paper's text. ``action="logits"``: what the published code does. It moves a share of the
-    softmax, at most one unit's, from r to k; both logits must have about the same density as before under the policy's
-    Gaussians. That depends on the policy's spread, so that a threshold means something else as learning goes on; the
-    measure is asked about the allocation with the unit moved, though decoding the new logits gives another one now and
-    then (4 to 7 % of pairs); and the new logits may lie outside the action space.
-
-    Args:
-        locations: How many there are (K).
-        units: How many there are (N).
-        action: The environment's parameter.
-
-    Attributes:
-        alters_one_entry: Whether one entry of an action is altered at most, so that it can be told how probable what is
-            executed is.
-    """
-
-    def __init__(self, *, locations: int = 5, units: int = 6, action: Literal["units", "logits"] = "units") -> None:
-        check_count("locations", locations)
-        check_count("units", units)
-        self.locations, self.units = locations, units
-        self.action = checked("action", action, Literal["units", "logits"])
-        self.alters_one_entry = action == "units"
-
-    def __call__(
-        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
-    ) -> NDArray[Any]:
-        """Return the altered actions, fresh, of the shape of ``action``."""
-        if self.action == "units":
-            return self._of_units(action, policy, short, threshold)
-        return self._of_logits(action, policy, short, threshold)
-
-    def _of_units(self, action: NDArray[Any], policy: PolicyOutput, short: Measure, threshold: float) -> NDArray[Any]:
-        if policy.probabilities is None:
-            raise ValueError("policy must give probabilities for action='units', got none")
-        own = np.take_along_axis(policy.probabilities, action[..., np.newaxis], axis=2)
-        close = np.abs(own - policy.probabilities) <= threshold  # (B, N, K)
-        here = action[..., np.newaxis] == np.arange(self.locations)  # (B, N, K)
-        may = (here[..., np.newaxis] & close[:, :, np.newaxis]).any(axis=1)  # (B, from, to)
-        moved = np.array(action)
-        for lane, origin, target in moves(here.sum(axis=1), may, short):
-            unit = np.flatnonzero(here[lane, :, origin] & close[lane, :, target])[0]
-            moved[lane, unit] = target
-        return moved
-
-    def _of_logits(self, action: NDArray[Any], policy: PolicyOutput, short: Measure, threshold: float) -> NDArray[Any]:
-        if policy.mean is None or policy.std is None:
-            raise ValueError("policy must give mean and std for action='logits', got none")
-        logits = action.astype(np.float64)
-        counts = np.zeros((len(logits), self.locations), np.int64)
-        for row, out in zip(logits, counts, strict=True):
-            decode(row, self.units, np.empty(self.locations), out)
-        shares = softmax(logits)
-        other = np.array([self._shifted(logits, shares, pair) for pair in self._pairs()])  # (pairs, B, K)
-        density = (gaussian(z, policy.mean, policy.std) for z in (logits, other))
-        similar = np.abs(np.subtract(*density)) <= threshold  # (pairs, B, K)
-        may = np.zeros((len(logits), self.locations, self.locations), bool)
-        for pair, (origin, target) in enumerate(self._pairs()):
-            enough = shares[:, origin] > SMALLEST_SHARE
-            may[:, origin, target] = enough & similar[pair, :, origin] & similar[pair, :, target]
-        moved, places = np.array(action), {pair: k for k, pair in enumerate(self._pairs())}
-        for lane, origin, target in moves(counts, may, short):
-            moved[lane] = other[places[origin, target], lane]
-        return moved
-
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        return permutations(range(self.locations), 2)
-
-    def _shifted(self, logits: Floats, shares: Floats, pair: tuple[int, int]) -> Floats:
-        """Return logits whose softmax has up to one unit's share moved from one location to another, shape (B, K)."""
-        origin, target = pair
-        mass = shares[:, origin] - np.maximum(SMALLEST_SHARE, shares[:, origin] - 1 / self.units)
-        largest = logits.max(axis=1)
-        whole = largest + np.log(np.exp(logits - largest[:, np.newaxis]).sum(axis=1))
-        out: Floats = logits.copy()
-        with np.errstate(divide="ignore", invalid="ignore"):  # where there is not enough to move
-            out[:, origin] = whole + np.log(shares[:, origin] - mass)
-            out[:, target] = whole + np.log(shares[:, target] + mass)
-        return out
-
-
-def moves(counts: Ints, may: Flags, short: Measure) -> Iterator[tuple[int, int, int]]:
-    """Yield lane, origin and target of the moves of one unit that lower a short-term measure the most.
-
-    Args:
-        counts: Units at each location, shape (B, K).
-        may: Whether a unit may be moved, shape (B, from, to).
-        short: The measure.
-    """
-    lanes, locations = counts.shape
-    here = np.eye(locations, dtype=counts.dtype)
-    moved = counts[:, np.newaxis, np.newaxis] - here[:, np.newaxis] + here  # (B, from, to, K)
-    asked = np.concatenate([counts[:, np.newaxis], moved.reshape(lanes, -1, locations)], axis=1)
-    values = cast(Any, short).if_taken(asked).round(DIGITS)
-    able = may & (counts[:, :, np.newaxis] > 0) & (here == 0)
-    now, values = values[:, 0], np.where(able.reshape(lanes, -1), values[:, 1:], np.inf)
-    best = values.argmin(axis=1)
-    better = (values[np.arange(lanes), best] < now) & ~np.isnan(short.value)
-    for lane in np.flatnonzero(better).tolist():
-        origin, target = divmod(int(best[lane]), locations)
-        yield lane, origin, target
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return the shares of logits, along the last axis."""
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-def gaussian(value: Floats, mean: Floats, std: Floats) -> Floats:
-    """Return the density of a normal number."""
-    return np.asarray(np.exp(-0.5 * ((value - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi)))
-
-
-__all__ = [
-    "AttentionMassager",
-    "FairGreedy",
-    "Greedy",
-    "Matching",
-    "NaiveMatching",
-    "Proportional",
-    "RoundRobin",
-    "Uniform",
-]

@@ -1,26 +1,27 @@
-"""Plays teams of FairPursuit and tells what came of it: success, steps, and who captured how often."""
+"""Plays teams and returns what came of it: success, steps, and who contributed how often."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.pursuit import pursuit_of
 from fair_envs.core import Amendment, Rules, check_count, check_seeds
-from fair_envs.envs.pursuit.params import Speed
 from fair_envs.evaluation import LanesWorld, Policy, begun, rollout
 from fair_envs.metrics.intervals import Estimate, Undefined, mean_interval, share_interval
 from fair_envs.metrics.intervals import paired_difference as difference_of
 from fair_envs.metrics.team import TeamFairness, captor_sets, identity_mutual_information, over_seeds, team_fairness
-from fair_envs.parameters import checked
+from fair_envs.parameters import Range, checked
 from fair_envs.progress import progress_bar
 
-LISTED = 10  # pursuers, all of whose sets are listed at most
+Speed = Annotated[float, Range(0, 100)]
+"""What a curriculum changes, see `fair_envs.core.Rules.pace`."""
+
+LISTED = 10  # agents, all of whose sets are listed at most
 
 
 class SetSpeed:
@@ -45,7 +46,7 @@ class SetSpeed:
     def __call__(self, rules: Rules, lanes: NDArray[np.void]) -> None:
         """Set the pursuers' speeds, in place."""
         if self._value is not None:
-            lanes["speed"] = self._value * pursuit_of(rules).factors
+            rules.set_pace(lanes, self._value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +141,7 @@ def play_team(
 
     Args:
         team: Who plays all pursuers.
-        rules: The environment, of FairPursuit.
+        rules: The environment, a team's.
         episodes: How many, at least 1.
         seed: Of the first episode.
         lanes: How many are played at once; the results do not depend on it if the team's actions do not.
@@ -153,7 +154,7 @@ def play_team(
     """
     check_count("episodes", episodes)
     check_count("lanes", lanes)
-    pursuit_of(rules)
+    check_team(rules)
     changed: list[Amendment] = [SetSpeed(speed), *amendments]
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
     played = []
@@ -176,14 +177,20 @@ def _play(team: Policy, rules: Rules, seeds: NDArray[np.uint64], *, amendments: 
     returns = np.zeros((lanes.count, lanes.agents))
     for step in rollout(LanesWorld(lanes), team):
         returns += step.reward
-    records = lanes.records
+    records, outcome = lanes.records, rules.team_outcome(lanes.records)
     return TeamPlay(
-        captured=records["left"] == 0,  # not `terminated`, which a time limit may be too
-        captors=records["captures"] > 0,
+        captured=outcome.success,
+        captors=outcome.contributed,
         returns=returns,
         steps=records["time"].astype(np.int64),
         seed=int(seeds[0]),
     )
+
+
+def check_team(rules: Rules) -> None:
+    """Raise ValueError unless the rules are a team's, whose pace can be changed."""
+    if rules.pace is None:
+        raise ValueError(f"rules must be those of a team (`Rules.pace`), got those of {rules.name}")
 
 
 def evaluate_speeds(

@@ -4,9 +4,6 @@ They see what a jury is told (`info`), no hidden truth; the robust one also know
 has a jury of its own.
 """
 
-import math
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -16,10 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from fair_envs.aliases import Columns, Floats, Ints
 from fair_envs.core import check_count
 from fair_envs.envs.college.rules import College
-from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, World, rollout
-from fair_envs.metrics import burden, social_burden, stratified_accuracy
+from fair_envs.evaluation import Policy, Transition, World, rules_of
 from fair_envs.parameters import UnitInterval, checked
-from fair_envs.wrappers.twin import rules_of
 
 BURN_IN = 10  # rounds; of the published experiment
 
@@ -205,74 +200,3 @@ class RobustJury(NaiveJury):
         with np.errstate(divide="ignore"):
             affordable = np.minimum((1.0 - self.epsilon) / self._costs, self.params.largest_change)
         return np.asarray(np.minimum(super().expected(info) + affordable[info["fair_group"]], 1.0))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Admissions:
-    """What juries decided in T rounds of B lanes with M applicants each.
-
-    Attributes:
-        thresholds: Shape (T, B).
-        rewards: Shape (T, B).
-        groups: Shape (T, B, M), as are the others.
-        admitted: 0 or 1.
-        qualified: 0 or 1, of everybody.
-        burdens: What each needed to pay to reach the threshold, whether they did or not.
-        outcomes: Benefit to the applicants: 1 if admitted, minus what they paid.
-    """
-
-    thresholds: Floats
-    rewards: Floats
-    groups: Ints
-    admitted: Ints
-    qualified: Ints
-    burdens: Floats
-    outcomes: Floats
-
-    def since(self, first: int) -> "Admissions":
-        """Return the rounds from this one on, for example without a burn-in."""
-        return Admissions(**{name: column[first:] for name, column in vars(self).items()})
-
-    @property
-    def accuracy(self) -> Floats:
-        """The share of correct decisions about each group, shape (2,)."""
-        return stratified_accuracy(self.admitted, self.qualified, self.groups, groups=2)
-
-    @property
-    def social_burden(self) -> Floats:
-        """The mean burden of each group's qualified, shape (2,)."""
-        return social_burden(self.burdens, self.qualified, self.groups, groups=2)
-
-
-def admissions(env: VectorEnv, jury: Jury, *, rounds: int, seed: int = 0) -> Admissions:
-    """Play rounds and return what was decided; the environment is reset first.
-
-    Args:
-        env: B lanes of FairCollege.
-        jury: A new one, made for it.
-        rounds: How many; at most the environment's ``horizon``.
-        seed: Of lane 0; lane i has ``seed + i``.
-
-    Raises:
-        ValueError: More rounds than an episode has.
-    """
-    check_count("rounds", rounds)
-    if rounds > jury.params.horizon:
-        raise ValueError(f"rounds must be at most the horizon, {jury.params.horizon}, got {rounds}")
-    world = VectorWorld(env, seed=seed)
-    told: dict[str, list[NDArray[Any]]] = {name: [] for name in Admissions.__dataclass_fields__}
-    hidden = env.unwrapped.oracle()
-    for step in islice(rollout(world, jury, episodes=math.inf), rounds):
-        info, thresholds = step.columns, np.array(env.unwrapped.lanes.records["threshold"])
-        told["thresholds"].append(thresholds)
-        told["rewards"].append(step.reward[:, 0])
-        told["groups"].append(info["fair_group"])
-        told["admitted"].append(info["fair_action"])
-        told["qualified"].append(hidden["feedback"])
-        told["burdens"].append(burden(hidden["score"], thresholds[:, np.newaxis], hidden["cost"]))
-        told["outcomes"].append(info["fair_outcome"])
-        hidden = env.unwrapped.oracle()
-    return Admissions(**{name: np.array(columns) for name, columns in told.items()})
-
-
-__all__ = ["Admissions", "Jury", "NaiveJury", "RobustJury", "Worth", "admissions", "best_threshold"]

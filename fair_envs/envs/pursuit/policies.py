@@ -1,7 +1,4 @@
-"""Policies for all pursuers of FairPursuit: scripted, learned, and wrapped ones.
-
-`pursuit_evaluation.play_team` plays their episodes.
-"""
+"""Scripted policies for all pursuers of FairPursuit, and one that shuffles the roles of another."""
 
 from typing import Annotated, Any
 
@@ -25,11 +22,18 @@ OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captu
 class Team(Policy):
     """Plays all pursuers of a batch of lanes, which it may look into but does not change; override `act`.
 
+    Args:
+        rules: What is going to be played; None: the lanes tell.
+
     Attributes:
         lanes: What is played, from `start` on.
     """
 
     lanes: Lanes
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        if rules is not None:
+            pursuit_of(rules)
 
     def start(self, world: Any) -> None:
         """Keep the lanes; ``world`` is what has them: a `World`, or an environment without its wrappers."""
@@ -82,46 +86,6 @@ class Greedy(Team):
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the ways to the evader as actions."""
         return actions_of(self.lanes.rules, greedy_directions(self.lanes))
-
-
-class Learned(Team):
-    """A model plays every pursuer, without noise.
-
-    A network's results may differ in their last bits with the number of rows that it is given.
-
-    Args:
-        model: Has ``predict(rows, deterministic=True) -> (actions, state)``, with a row for each pursuer of each lane;
-            row b n + i is what pursuer i of lane b sees. If its ``observation_space`` has one number more, that is i,
-            as for `fair_envs.baselines.GroupedPolicy`.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return what the model predicts for each row.
-
-        Raises:
-            ValueError: The model takes other observations, or has other actions.
-        """
-        rows, lanes = self._rows(observation), self.lanes
-        actions, _ = self.model.predict(rows, deterministic=True)
-        space = lanes.rules.action_space(lanes.rules.params)
-        shape = (lanes.count * lanes.agents, *(space.shape or ()))
-        if np.shape(actions) != shape:
-            raise ValueError(f"model must return actions of shape {shape} for these rules, got {np.shape(actions)}")
-        return np.asarray(actions, space.dtype).reshape(lanes.count, lanes.agents, *shape[1:])
-
-    def _rows(self, observation: NDArray[Any]) -> NDArray[Any]:
-        lanes, agents, size = observation.shape
-        space = getattr(self.model, "observation_space", None)
-        wanted = size if space is None else space.shape[0]
-        if wanted == size + 1:
-            number = np.broadcast_to(np.arange(agents, dtype=observation.dtype)[:, np.newaxis], (lanes, agents, 1))
-            observation = np.concatenate([observation, number], axis=-1)
-        elif wanted != size:
-            raise ValueError(f"model must take these rules' observations of {size} numbers, got one of {wanted}")
-        return observation.reshape(lanes * agents, -1)
 
 
 class Remembering(Team):
@@ -184,6 +148,7 @@ class Planner(Remembering):
     episodes with pursuers slower than the evader last longer than 500 steps, and the others longer than with it.
 
     Args:
+        rules: See `Team`.
         samples: Number of plans tried each time.
         horizon: Steps that it looks ahead.
         every: Steps between two plannings, and of a piece.
@@ -194,6 +159,7 @@ class Planner(Remembering):
 
     def __init__(
         self,
+        rules: Rules | None = None,
         *,
         samples: int = 300,
         horizon: int = 36,
@@ -202,6 +168,7 @@ class Planner(Remembering):
         weight: float = 0.001,
         seed: int = 0,
     ) -> None:
+        super().__init__(rules)
         self.samples: int = checked("samples", samples, PositiveInt)
         self.horizon: int = checked("horizon", horizon, PositiveInt)
         self.every: int = checked("every", every, Annotated[int, Range(1, self.horizon)])
@@ -272,6 +239,7 @@ class ShuffledRoles(Remembering):
     """
 
     def __init__(self, team: Policy, *, seed: int = 0) -> None:
+        super().__init__()
         self.team = team
         self.seed = check_seeds(seed, 1)[0]
 
@@ -320,4 +288,4 @@ def exchanged(records: NDArray[np.void], bodies: Ints) -> NDArray[np.void]:
     return out
 
 
-__all__ = ["Greedy", "Learned", "Planner", "ShuffledRoles", "Team", "actions_of", "greedy_directions"]
+__all__ = ["Greedy", "Planner", "ShuffledRoles", "Team", "actions_of", "greedy_directions"]

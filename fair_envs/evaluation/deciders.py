@@ -1,0 +1,107 @@
+"""Scripted policies for environments with one decision-maker and two decisions, to compare learned ones with.
+
+Those that use the ground truth or a hidden score are bounds, no policies that anybody could use.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.aliases import Flags, Floats
+from fair_envs.core import Rules
+from fair_envs.evaluation.policy import DecisionMaker
+from fair_envs.evaluation.worlds import rules_of
+from fair_envs.parameters import checked
+
+
+class Decider(DecisionMaker):
+    """Decides for or against a person for certain; subclasses say for whom.
+
+    Args:
+        env: The environment, of any interface, or its rules: one person a step, and two decisions.
+
+    Raises:
+        ValueError: The environment has others.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.rules = rules_of(env)
+        self.spec = self.rules.spec
+        if self.rules.multi_agent or not self.spec.one_person or self.spec.actions != 2:
+            raise ValueError(f"env must decide on one person in each step, with two decisions, got {env}")
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return in which lanes the favourable decision is taken, shape (B,)."""
+        raise NotImplementedError
+
+    def decide(self, observation: NDArray[Any]) -> Floats:
+        """Return probabilities 0 and 1, shape (B, 2)."""
+        favourable = self.spec.favourable_action
+        action = np.where(self.chosen(observation), favourable, 1 - favourable)
+        certain: Floats = np.eye(2)[action]
+        return certain
+
+
+class Always(Decider):
+    """Takes the favourable decision about everybody."""
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return True."""
+        return np.ones(len(observation), bool)
+
+
+class Never(Decider):
+    """Takes the favourable decision about nobody."""
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return False."""
+        return np.zeros(len(observation), bool)
+
+
+class Correct(Decider):
+    """Takes the decision that the ground truth says is correct.
+
+    It need not earn the most: what a decision leads to later does not count.
+
+    Raises:
+        ValueError: The environment has no ground truth.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        _check_oracle(self.rules, "feedback")
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return where the favourable decision is correct."""
+        found: Flags = self.oracle()["feedback"][:, 0] == self.spec.favourable_action
+        return found
+
+
+class Threshold(Decider):
+    """Takes the favourable decision about those whose hidden score reaches a threshold.
+
+    Args:
+        env: The environment, of any interface, or its rules.
+        threshold: In units of the score.
+        score: Its name in `Rules.oracle`.
+
+    Raises:
+        ValueError: The environment has no such score.
+    """
+
+    def __init__(self, env: Any, threshold: float, *, score: str = "score") -> None:
+        super().__init__(env)
+        _check_oracle(self.rules, score)
+        self.threshold, self.score = checked("threshold", threshold, float), score
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return whose score is high enough."""
+        found: Flags = self.oracle()[self.score][:, 0] >= self.threshold
+        return found
+
+
+def _check_oracle(rules: Rules, name: str) -> None:
+    known = rules.oracle(np.zeros(1, rules.dtype).view(np.recarray))
+    if name not in known:
+        raise ValueError(f"env must know {name!r} of those to be decided on, it knows {', '.join(known) or 'nothing'}")

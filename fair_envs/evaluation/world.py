@@ -1,0 +1,66 @@
+"""What a policy plays: lanes of an environment, whatever the interface, and the steps that come of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fair_envs.aliases import Columns, Flags, Floats, Ints, Records
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transition:
+    """One step of B lanes.
+
+    Attributes:
+        observation: What the policy saw before the step, shape (B, agents, ...).
+        action: What it chose, shape (B, agents, ...).
+        reward: Shape (B, agents), or (B, agents, objectives) for vector rewards.
+        active: The lanes that played; the other entries mean nothing. Shape (B,).
+        ended: The active lanes whose episode ended with this step, shape (B,).
+        episode: The number of each lane's episode, shape (B,).
+        facts: The records of what happened to whom, shape (B,); None where the environment reports `info` only.
+        tell: Returns the ``fair_*`` columns of `info`.
+    """
+
+    observation: Any
+    action: Any
+    reward: Floats
+    active: Flags
+    ended: Flags
+    episode: Ints
+    facts: Records = None
+    tell: Callable[[], Columns] = dict
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The ``fair_*`` columns of `info`, lanes first."""
+        return self.tell()
+
+
+class World:
+    """B lanes of an environment, at the start of an episode each; subclasses adapt an interface.
+
+    Attributes:
+        count: B.
+        lanes: The batch behind the interface, a `Lanes` or `Worlds`; None for an environment of another package.
+        observation: What the agents see now, shape (B, agents, ...).
+    """
+
+    count: int
+    lanes: Any = None
+    observation: Any
+
+    def uniforms(self) -> Floats:
+        """Return random numbers for the actions of this step, shape (B, agents) or (B, agents, choices)."""
+        raise NotImplementedError
+
+    def report(self, probabilities: Floats) -> None:
+        """Report action probabilities to an environment that records them; others ignore them."""
+
+    def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
+        """Play one step of the active lanes, and update the observation."""
+        raise NotImplementedError
+
+    def restart(self, mask: Flags) -> None:
+        """Begin the next episode in lanes whose episode has ended, unless the environment does so itself."""
