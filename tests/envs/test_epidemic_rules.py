@@ -460,7 +460,7 @@ def test_given_communities_need_no_networkx(monkeypatch: pytest.MonkeyPatch) -> 
         ({"network": [("a", "b")]}, "network must have pairs of people numbered from 0"),
         ({"network": [(0, 1), (2, 2)]}, "network must have pairs of two people, got 2 with itself"),
         ({"network": np.eye(3)}, "got 0 with itself"),
-        ({"network": np.zeros((3, 3))}, "network must have at least 2 people, some of whom meet"),
+        ({"network": np.zeros((3, 3))}, "network must have at least 2 people and one pair"),
         ({"network": np.zeros((3, 2))}, "network must be a symmetric matrix of 0 and 1"),
         ({"network": np.triu(np.ones((3, 3)), 1)}, "network must be a symmetric matrix"),
         ({"network": 2 * np.ones((3, 3))}, "network must be a symmetric matrix"),

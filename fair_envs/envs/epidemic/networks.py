@@ -237,7 +237,7 @@ def _from_pairs(given: Any) -> tuple[tuple[Hashable, ...], Ints]:
 def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Ints:
     """Return each pair once, sorted."""
     if people < 2 or not pairs:
-        raise ValueError(f"network must have at least 2 people, some of whom meet, got {people} and {len(pairs)} pairs")
+        raise ValueError(f"network must have at least 2 people and one pair, got {people} and {len(pairs)} pairs")
     edges = np.unique(np.sort(np.array(pairs, np.int64), axis=1), axis=0)
     alone = edges[edges[:, 0] == edges[:, 1]]
     if len(alone):

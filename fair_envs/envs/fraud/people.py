@@ -242,7 +242,7 @@ def migrate(lane: Lane, world: Record) -> None:
 
 @rule
 def expected_newcomers(world: Record, kind: int, share_of_month: float) -> float:
-    """Return the expected number of newcomers in an hour at full satisfaction: that of leavers.
+    """Return the expected number of newcomers in an hour at full satisfaction, equal to that of leavers.
 
     Args:
         world: Parameters.

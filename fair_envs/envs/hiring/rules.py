@@ -480,8 +480,8 @@ class Hiring(Rules):
     47), gender (1: woman), degree, extra degree, nationality (1: foreign), married, experience (/ 47), Dutch, French,
     English, German (1: speaks it).
 
-    **Rewards.** Hiring: goodness - ``threshold`` + noise, plus ``reward_bias_size`` for applicants whom the bias
-    favours, between -1 and 1. Rejecting: the negative of the reward for hiring. ``reward_bias``: ``"none"``, ``"men"``,
+    **Rewards.** Hiring: goodness - ``threshold`` + noise, plus ``reward_bias_size`` for applicants favoured by the
+    bias, between -1 and 1. Rejecting: the negative of the reward for hiring. ``reward_bias``: ``"none"``, ``"men"``,
     ``"belgian_men"``, or a function that takes features by name and returns the share of the size to add, given
     directly or by its import path: ``lambda age, married: age > 50 and married``. The bias changes only the reward,
     never the label. The return does not measure how often decisions are correct. If no employee leaves, rejecting all

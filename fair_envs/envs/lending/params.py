@@ -31,7 +31,7 @@ class LendingParams(NamedTuple):
     interest_rate: NonNegative = 1.0  # interest on a repaid loan; A, G's experiments; G: 0.3
     max_cash: Positive = 1e20  # upper limit of the bank's cash; A, G
     # The applicants
-    distributions: Literal["delayed_impact", "equal", "own"] = "delayed_impact"  # initial, or your own table; A, G
+    distributions: Literal["delayed_impact", "equal", "own"] = "delayed_impact"  # of scores, or your own table; A, G
     repayment: Literal["delayed_impact", "own"] = "delayed_impact"  # by score, or your own table; A, G
     advantaged_share: UnitInterval = 0.5  # share of applicants from the advantaged group; A, G
     mass_shift: UnitInterval = 0.01  # share of a group's distribution that one loan moves; A, G
