@@ -63,7 +63,7 @@ def test_the_list_names_each_environment_its_agents_and_its_variants() -> None:
 def test_a_page_holds_the_docstring_the_parameters_and_the_facts() -> None:
     said = Said("show", ENV_ID)
     assert "Allelopathic harvest" in said.flat
-    assert "sensitive_fraction 0.5 a number between 0 and 1 of the agents carry the attribute; P, C" in said.flat
+    assert "sensitive_fraction 0.5 a number between 0 and 1 share of the agents with the attribute; P, C" in said.flat
     assert "half_speed: no, yes" in said.flat
     assert "Box(10,) of float32" in said.flat
     assert "P is La Malfa et al. (2025)" in said.flat

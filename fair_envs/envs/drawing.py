@@ -1,6 +1,6 @@
-"""What pictures are drawn with: colours, text, figures in cells, a panel, and the frame that holds both.
+"""Building blocks of pictures: colours, text, figures in cells, a panel, and the frame that holds both.
 
-Pixels are drawn by pygame on surfaces that need no display, text with escape codes for a terminal.
+Pygame draws pixels on surfaces that need no display; text uses escape codes for a terminal.
 """
 
 import itertools
@@ -19,14 +19,14 @@ Point = tuple[float, float]  # (x, y)
 
 # Pixels
 LARGEST_FRAME = 1008, 704
-CELL_SIZES = range(4, 73)  # the smallest wins over the largest frame
-PLAIN_BELOW = 16  # pixels of a cell that leave no room for detail
+CELL_SIZES = range(4, 73)  # pixels; the smallest size takes precedence over the largest frame
+PLAIN_BELOW = 16  # cells smaller than this have no room for detail
 MARGIN = 12
 PANEL_WIDTH = 288
-ICON = 24  # a figure in the panel
-BLOCK = 16  # video codecs want sizes that are multiples of this
+ICON = 24  # size of a figure in the panel
+BLOCK = 16  # video codecs require sizes that are multiples of this
 SMALL, NORMAL, LARGE = 15, 17, 24  # text
-MOST_LINES = 2000  # of text that are kept
+MOST_LINES = 2000  # most lines of text that are kept
 
 PAPER: Rgb = (250, 248, 243)
 GROUND: Rgb = (238, 231, 216)
@@ -36,7 +36,7 @@ INK: Rgb = (38, 38, 46)
 FAINT: Rgb = (112, 108, 100)
 WHITE: Rgb = (255, 255, 255)
 
-# Okabe and Ito's palette: told apart by the colour-blind too
+# Okabe and Ito's palette: colour-blind people can distinguish its colours
 BLUE: Rgb = (0, 114, 178)
 ORANGE: Rgb = (230, 159, 0)
 GREEN: Rgb = (0, 158, 115)
@@ -66,12 +66,12 @@ def number(value: float, *, digits: int = 1, sign: bool = False) -> str:
 
 
 def share(part: float, whole: float) -> float:
-    """Return a share, NaN of nothing."""
+    """Return a share, NaN if the whole is 0."""
     return part / whole if whole else math.nan
 
 
 def percent(value: float) -> str:
-    """Return a share in words; - if it is undefined."""
+    """Return a share as a percentage; - if it is undefined."""
     return "-" if math.isnan(value) else f"{100 * value:.0f}%"
 
 
@@ -79,10 +79,10 @@ def percent(value: float) -> str:
 
 
 class Lines:
-    """Writes lines of text, each of which is drawn once and kept.
+    """Writes lines of text, and keeps each line once it has been drawn.
 
     Args:
-        size: Of lines that are written without one.
+        size: Default size of lines.
     """
 
     def __init__(self, *, size: int = NORMAL) -> None:
@@ -90,7 +90,7 @@ class Lines:
         self._drawn: dict[tuple[str, int, Rgb, Rgb], Any] = {}
 
     def __len__(self) -> int:
-        """Return how many are kept."""
+        """Return the number of lines kept."""
         return len(self._drawn)
 
     def draw(self, text: str, *, size: int, colour: Rgb, ground: Rgb = PAPER) -> Any:
@@ -114,7 +114,7 @@ class Lines:
         ground: Rgb = PAPER,
         right: bool = False,
     ) -> None:
-        """Write a line whose middle is at height y; it begins at x, or ends there if ``right``."""
+        """Write a line with its middle at height y; it begins at x, or ends there if ``right``."""
         drawn = self.draw(text, size=self._size if size is None else size, colour=colour, ground=ground)
         surface.blit(drawn, (x - drawn.get_width() if right else x, y - drawn.get_height() // 2))
 
@@ -122,7 +122,7 @@ class Lines:
 def draw_line(text: str, size: int, colour: Rgb, ground: Rgb) -> Any:
     """Return a line of text; drawn large and shrunk, since hinting would space small letters unevenly."""
     pygame = import_pygame()
-    pygame.font.init()  # again: somebody may have called pygame.quit()
+    pygame.font.init()  # again: a user may have called pygame.quit()
     large = pygame.font.Font(None, 4 * size).render(text, True, colour)
     paper = pygame.Surface(large.get_size(), depth=32)
     paper.fill(ground)
@@ -134,11 +134,11 @@ def draw_line(text: str, size: int, colour: Rgb, ground: Rgb) -> Any:
 
 
 class Pen:
-    """Draws on the unit square, x to the right and y downwards, larger than needed; `tile` shrinks it smoothly.
+    """Draws on the unit square, x to the right and y downwards, on a larger scale that `tile` shrinks smoothly.
 
     Args:
-        size: Pixels of a side of the tile.
-        ground: Colour of the empty square; None: it can be seen through.
+        size: Side of the tile in pixels.
+        ground: Colour of the empty square; None: transparent.
         plain: Whether figures should leave detail out, because cells are small.
 
     Attributes:
@@ -155,7 +155,7 @@ class Pen:
     def _empty_square(self, ground: Rgb | None) -> Any:
         if ground is None:
             surface = self._pygame.Surface((self._scale, self._scale), self._pygame.SRCALPHA, 32)
-            surface.fill((*INK, 0))  # what is seen through at an edge is as dark as an outline
+            surface.fill((*INK, 0))  # transparent, and at edges as dark as an outline
             return surface
         surface = self._pygame.Surface((self._scale, self._scale), depth=32)
         surface.fill(ground)
@@ -182,7 +182,7 @@ class Pen:
                 self.disc(x + (to_x - x) * k / dots, y + (to_y - y) * k / dots, width / 2, colour)
 
     def veil(self, colour: Rgb, strength: float) -> None:
-        """Lay a translucent colour over all; 1 hides what is below."""
+        """Cover everything with a translucent colour; strength 1 hides what is below."""
         veil = self._pygame.Surface(self._surface.get_size(), depth=32)
         veil.fill(colour)
         veil.set_alpha(round(255 * strength))
@@ -197,12 +197,12 @@ class Pen:
         return round(start + x * side), round(start + y * side)
 
     def _side(self) -> float:
-        """Return the pixels of the unit."""
+        """Return the side of the unit square in pixels."""
         return (1 - 2 * self.inset) * self._scale
 
 
 class Figure(Protocol):
-    """What can stand in a cell; hashable, for each is drawn once and kept."""
+    """What can stand in a cell; hashable, because each figure is drawn once and kept."""
 
     def paint(self, pen: Pen) -> None:
         """Draw it."""
@@ -225,7 +225,7 @@ class Blank(NamedTuple):
 
 
 class Stock:
-    """Keeps what was drawn once: figures and lines of text. Neither needs a display, nor fonts that live on.
+    """Keeps figures and lines of text once they are drawn. It needs neither a display nor live fonts.
 
     Args:
         plain: Whether figures leave detail out.
@@ -240,7 +240,7 @@ class Stock:
         self.lines = Lines()
 
     def tile(self, figures: tuple[Figure, ...], size: int, ground: Rgb | None) -> Any:
-        """Return the surface with the figures, the first one lowest."""
+        """Return the surface with the figures, the first one at the bottom."""
         key = figures, tuple(map(type, figures)), size, ground  # NamedTuples of equal fields are equal
         if key not in self._tiles:
             pen = Pen(size, ground, plain=self._plain)
@@ -258,8 +258,8 @@ class Sheet:
 
     Args:
         surface: The whole frame.
-        left: Of the panel in the frame.
-        top: Of the panel in the frame.
+        left: Left edge of the panel in the frame.
+        top: Upper edge of the panel in the frame.
         stock: The figures and lines.
     """
 
@@ -267,17 +267,17 @@ class Sheet:
         self._surface, self._left, self._top, self._stock = surface, left, top, stock
 
     def write(self, text: str, x: int, y: int, *, size: int = NORMAL, colour: Rgb = INK, right: bool = False) -> None:
-        """Write a line whose middle is at height y; it begins at x, or ends there if ``right``."""
+        """Write a line with its middle at height y; it begins at x, or ends there if ``right``."""
         lines = self._stock.lines
         lines.write(self._surface, text, self._left + x, self._top + y, size=size, colour=colour, right=right)
 
     def bar(self, x: float, y: float, width: float, height: float, colour: Rgb) -> None:
-        """Fill a rectangle; a width below 0 reaches to the left."""
+        """Fill a rectangle; a negative width extends to the left."""
         left, right = sorted((round(x), round(x + width)))
         self._surface.fill(colour, (self._left + left, round(self._top + y), right - left, round(height)))
 
     def icon(self, figure: Figure, x: int, y: int, *, size: int = ICON) -> None:
-        """Draw a figure whose upper left corner is at (x, y)."""
+        """Draw a figure with its upper left corner at (x, y)."""
         self._surface.blit(self._stock.tile((figure,), size, PAPER), (self._left + x, self._top + y))
 
 
@@ -296,7 +296,7 @@ class Item(Protocol):
 
 
 class Title(NamedTuple):
-    """The name of the world and how much of the episode is gone."""
+    """The name of the world and the share of the episode that has passed."""
 
     name: str
     time: int
@@ -308,7 +308,7 @@ class Title(NamedTuple):
         return 44
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the name, the step and a bar of the time gone."""
+        """Draw the name, the step and a bar of the time that has passed."""
         sheet.write(self.name, 0, y + 10, size=LARGE)
         sheet.write(f"step {self.time} of {self.horizon}", PANEL_WIDTH, y + 11, right=True)
         sheet.bar(0, y + 24, PANEL_WIDTH, 5, TRACK)
@@ -329,11 +329,11 @@ MARK_WIDTH = 3  # pixels
 class GridRenderer:
     """Draws lanes of a world of cells: the grid, and beside it a panel.
 
-    A subclass overrides `figures` and `panel`. Drawing reads the lane and changes nothing.
+    A subclass overrides `figures` and `panel`. Drawing does not change the lane.
 
     Args:
-        width: Cells.
-        height: Cells.
+        width: Number of columns.
+        height: Number of rows.
     """
 
     def __init__(self, *, width: int, height: int) -> None:
@@ -343,7 +343,7 @@ class GridRenderer:
         self._empty: Any = None
 
     def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:
-        """Yield the cells that are not empty and the figures in each, the lowest first."""
+        """Yield the non-empty cells and the figures in each, the lowest first."""
         raise NotImplementedError
 
     def panel(self, lane: Any) -> list[Item]:
@@ -387,7 +387,7 @@ class GridRenderer:
         return self._stock.tile((Blank(), *figures), self.cell, GROUND)
 
     def _corner(self, x: int, y: int) -> tuple[int, int]:
-        """Return the pixel in the upper left corner of a cell."""
+        """Return the pixel at the upper left corner of a cell."""
         return MARGIN + x * self.cell, MARGIN + y * self.cell
 
     def _size(self, items: Iterable[Item]) -> tuple[int, int]:
@@ -406,7 +406,7 @@ class GridRenderer:
 
 
 def cell_size(width: int, height: int) -> int:
-    """Return the pixels of a cell's side: as many as the largest frame leaves, within `CELL_SIZES`."""
+    """Return the side of a cell in pixels: the largest that fits into the largest frame, within `CELL_SIZES`."""
     across = (LARGEST_FRAME[0] - 3 * MARGIN - PANEL_WIDTH) // width
     down = (LARGEST_FRAME[1] - 2 * MARGIN) // height
     return max(CELL_SIZES[0], min(CELL_SIZES[-1], across, down))

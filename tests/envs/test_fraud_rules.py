@@ -424,7 +424,7 @@ def test_a_week_without_transactions_decides_on_nobody() -> None:
 
 def test_hours_beyond_the_year_are_refused() -> None:
     assert Fraud(first_day=360, hours=168).params.hours == 168
-    with pytest.raises(ValueError, match="hours must be at most the 144 that are left of 2016, got 168"):
+    with pytest.raises(ValueError, match="hours must be at most 144, the hours left in 2016, got 168"):
         Fraud(first_day=361)
 
 
@@ -498,7 +498,7 @@ def test_the_largest_population_is_rounded_up_so_that_settings_share_a_layout() 
 def test_more_newcomers_in_an_hour_than_have_numbers_are_refused() -> None:
     given: dict[str, Any] = {"fraud_proportion": 0.0, "customer_stays": 0.0, "noise_level": 1.0, "hours": 1}
     Fraud(transactions_per_year=16_300 * 366 * 24.0, **given)
-    with pytest.raises(ValueError, match=r"transactions_per_year must be so few that at most 16384 newcomers .*, got"):
+    with pytest.raises(ValueError, match=r"transactions_per_year must be so small that at most 16384 people .*, got"):
         Fraud(transactions_per_year=16_400 * 366 * 24.0, **given)
 
 

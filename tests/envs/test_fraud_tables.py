@@ -283,7 +283,7 @@ NOTHING = object()  # None in the place of what is changed, where None takes it 
             1.0,
             r"merchant_per_currency.genuine.EUR must name 0, got '7'",
         ),
-        (("merchant_amount_hist", "fraud"), [], r"merchant_amount_hist must have one histogram a merchant"),
+        (("merchant_amount_hist", "fraud"), [], r"merchant_amount_hist must have one histogram per merchant"),
         (("merchant_amount_hist", "fraud", 0, "min"), None, r"merchant_amount_hist.fraud\[0\] must have the columns"),
         (("merchant_amount_hist", "fraud", 0, "heights"), [1.0], r"fraud\[0\] must have 20 numbers, got 1"),
         (("merchant_amount_hist", "fraud", 0, "heights"), [0.0] * 20, r"fraud\[0\] must have heights that sum"),

@@ -93,7 +93,7 @@ def test_gaps_are_undefined_or_those_of_the_start_before_the_first_decision() ->
 def test_the_words_describe_the_applicant() -> None:
     renderer, lane = played(0)
     lane["group"], lane["score"], lane["repays"] = DISADVANTAGED, 2, 0
-    assert renderer.applicant(lane) == ["disadvantaged", "score 2", "repays with a chance of 45%", "(will not repay)"]
+    assert renderer.applicant(lane) == ["disadvantaged", "score 2", "repays with probability 45%", "(will not repay)"]
 
 
 def test_in_a_flipped_world_the_first_scores_are_exchanged_too() -> None:

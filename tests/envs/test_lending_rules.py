@@ -388,7 +388,7 @@ def test_equal_groups_begin_alike() -> None:
         ({"distributions": [[1, -1], [1, 0]]}, "distributions must have finite weights of at least 0, got -1"),
         ({"distributions": [[0, 0], [1, 0]]}, "distributions must have weights that sum to a positive"),
         ({"repayment": "always"}, "repayment must be one of 'delayed_impact' or a table of numbers, got 'always'"),
-        ({"repayment": [0.5, 0.5]}, r"repayment must have shape \(7,\), as many scores as distributions, got \(2,\)"),
+        ({"repayment": [0.5, 0.5]}, r"repayment must have shape \(7,\), one entry for each score, got \(2,\)"),
         ({"distributions": [[1, 1], [1, 1]]}, r"repayment must have shape \(2,\), .*, got \(7,\)"),
         ({"repayment": [0, 0, 0, 0, 0, 0, 1.5]}, "repayment must hold probabilities between 0 and 1, got 1.5"),
         ({"repayment": [0, 0, 0, 0, 0, 0, float("nan")]}, "repayment must hold probabilities between 0 and 1, got nan"),

@@ -274,9 +274,9 @@ def test_the_legend_has_the_signs_of_the_city_alone() -> None:
         return {word for _, word in renderer.panel(lane)[-1].signs}
 
     assert signs(safety_share=0.0, crossroads="right_of_way") == {"hospital"}
-    assert signs(destination="own") == {"somebody's goal", "drives safely", "green light", "red light"}
+    assert signs(destination="own") == {"a car's goal", "drives safely", "green light", "red light"}
     streets = signs(human_lanes=["all"], toll=1.0, toll_streets=["A"], roadworks_share=1 / 7)
-    assert streets > {"for people alone", "toll", "road works"}
+    assert streets > {"people only", "toll", "road works"}
     assert "toll" not in signs(toll_streets=["A"])
     assert "road works" not in signs(roadworks_share=0.05)  # of 7 streets none
 

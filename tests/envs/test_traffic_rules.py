@@ -1105,7 +1105,7 @@ def test_each_of_them_alone_makes_a_difference(on: Any) -> None:
         ({"destination": "A1"}, "destination must be one of 'hospital', 'own', got 'A1'"),
         (
             {"columns": 2, "rows": 2, "hospital": "C2"},
-            r"hospital must be a crossroads from A1 to B2 \(set hospital too where columns or rows change\), got 'C2'",
+            r"hospital must be a crossroads from A1 to B2 \(set hospital too if you change columns or rows\), got 'C2'",
         ),
         ({"hospital": "E1"}, "hospital must be a crossroads from A1 to D3 .*, got 'E1'"),
         ({"hospital": "A03"}, "hospital must be a crossroads from A1 to D3 .*, got 'A03'"),
@@ -1119,7 +1119,7 @@ def test_each_of_them_alone_makes_a_difference(on: Any) -> None:
         ({"human_lanes": [2]}, r"human_lanes\[0\] must be a text, got 2"),
         (
             {"human_lanes": ["A"], "lanes": 1},
-            "lanes must be at least 2 where human drivers have one of their own, got 1",
+            "lanes must be at least 2 with human_lanes, got 1",
         ),
         ({"toll_streets": ["1", "E"]}, "toll_streets must be streets such as A1-B1, .* there is no 'E'"),
         ({"toll": -1.0}, "toll must be at least 0, got -1.0"),

@@ -1,4 +1,4 @@
-"""FairAttention: a decision-maker who sends a few units to locations where incidents happen."""
+"""FairAttention: a decision-maker sends a few units to locations where incidents happen."""
 
 from fair_envs.envs.attention.rules import Attention
 from fair_envs.faces.parallel import AgentsEnv, module_of

@@ -1,4 +1,4 @@
-"""Pictures of FairAttention: a map of the locations, what became of the last step's incidents, and the rates so far."""
+"""Pictures of FairAttention: a map of the locations, the last step's incidents, and the rates so far."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -43,12 +43,12 @@ from fair_envs.envs.drawing import (
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 FOUND: Rgb = (0, 110, 90)
 MISSED: Rgb = (200, 70, 20)
-HEAT: Rgb = (224, 130, 90)  # of a location whose rate is `HOT` or more
+HEAT: Rgb = (224, 130, 90)  # of a location with a rate of `HOT` or more
 HOT = 16.0
 SHADES = 8
 LARGEST_CELL = 144  # pixels
 ROW_OF_DOTS, MOST_DOTS = 6, 24
-MOST_LISTED = 12  # locations in the panel
+MOST_LISTED = 12  # most locations in the panel
 CHART_HEIGHT = 110
 
 
@@ -63,7 +63,7 @@ class Location(NamedTuple):
     missed: int
 
     def paint(self, pen: Pen) -> None:
-        """Draw the ground and what happened there; if plain, the ground and whether units were there."""
+        """Draw the ground, the units and the incidents; if plain, the ground and whether there were units."""
         ground = mixed(GROUND, HEAT, self.shade / SHADES)
         pen.box(0.03, 0.03, 0.94, 0.94, ground)
         if pen.plain:
@@ -82,7 +82,7 @@ class Location(NamedTuple):
             pen.disc(x, y, 0.03, ground)
 
     def letters(self) -> str:
-        """Return how many units are there; a dot for none."""
+        """Return the number of units; a dot if there are none."""
         return styled(f"{min(self.units, 99):<2}", BOLD) if self.units else styled("· ", DIM)
 
 
@@ -90,7 +90,7 @@ class Location(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A sign of the legend."""
+    """A symbol of the legend."""
 
     kind: int  # 0: a unit, 1: discovered, 2: missed
 
@@ -109,32 +109,32 @@ class Mark(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """What the signs on the map mean."""
+    """The meaning of the symbols on the map."""
 
     height: int = 30
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the signs side by side."""
+        """Draw the symbols side by side."""
         for kind, word in enumerate(("unit", "discovered", "missed")):
             left = (0, 70, 180)[kind]
             sheet.icon(Mark(kind), left, y, size=16)
             sheet.write(word, left + 20, y + 8, size=SMALL, colour=FAINT)
 
     def lines(self) -> list[str]:
-        """Return nothing: the text names its columns."""
+        """Return nothing: the text has column names instead."""
         return []
 
 
 class Record(NamedTuple):
-    """What happened at a location."""
+    """The record of a location."""
 
     name: str
     colour: Rgb
     rate: float
-    units: int  # in the last step, as the next two
+    units: int  # in the last step, as the next two fields
     found: int
     occurred: int
-    discovered: int  # in the episode, as the next
+    discovered: int  # in the episode, as the next field
     missed: int
 
 
@@ -142,7 +142,7 @@ class Records(NamedTuple):
     """The locations: rate, last step, and how many incidents of the episode were discovered."""
 
     records: Sequence[Record]
-    others: int  # locations that are not listed
+    others: int  # number of locations that are not listed
 
     @property
     def height(self) -> int:
@@ -150,7 +150,7 @@ class Records(NamedTuple):
         return 26 + 26 * len(self.records) + (20 if self.others else 0)
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw a bar for all incidents of a location, the discovered part of it in colour."""
+        """Draw a bar for all incidents of a location, with the discovered part in colour."""
         sheet.write("rate", 96, y + 8, size=SMALL, colour=FAINT, right=True)
         sheet.write("incidents so far, discovered", PANEL_WIDTH, y + 8, size=SMALL, colour=FAINT, right=True)
         most = max(1, *(own.discovered + own.missed for own in self.records))
@@ -182,7 +182,7 @@ class Chart(NamedTuple):
     """The rates over the episode."""
 
     rates: Floats32  # (times, locations), so far
-    whole: int  # how many times there will be
+    whole: int  # number of times in the whole episode
 
     @property
     def height(self) -> int:
@@ -190,7 +190,7 @@ class Chart(NamedTuple):
         return 34 + CHART_HEIGHT
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw a curve for each location; the axis ends at the episode's end."""
+        """Draw a curve for each location; the axis covers the whole episode."""
         highest = float(self.rates.max(initial=1.0))
         sheet.write("rates so far", 0, y + 8, colour=FAINT)
         sheet.write(f"up to {number(highest)}", PANEL_WIDTH, y + 8, size=SMALL, colour=FAINT, right=True)
@@ -203,7 +203,7 @@ class Chart(NamedTuple):
                 sheet.bar(step * time, bottom - top - 2, math.ceil(step), top - foot + 2, COLOURS[k % len(COLOURS)])
 
     def lines(self) -> list[str]:
-        """Return nothing: a terminal has no room."""
+        """Return nothing: a terminal has no room for it."""
         return []
 
 
@@ -235,7 +235,7 @@ class AttentionRenderer(GridRenderer):
             yield (k % self.width, k // self.width), (figure,)
 
     def panel(self, lane: Any) -> list[Item]:
-        """Return the time, what the signs mean, the locations' records, and their rates."""
+        """Return the time, the legend, the locations' records, and their rates."""
         return [
             Title("FairAttention", int(lane["time"]), self._params.horizon),
             Legend(),
@@ -245,7 +245,7 @@ class AttentionRenderer(GridRenderer):
 
 
 def records_of(lane: Any, names: Sequence[str]) -> list[Record]:
-    """Return what happened at the locations that are listed."""
+    """Return the records of the listed locations."""
     columns = ("rates", "units", "found", "occurred", "discovered", "missed")
     rows = zip(*(lane[name].tolist() for name in columns), strict=True)
     listed = list(zip(names, rows, strict=True))[:MOST_LISTED]

@@ -1,4 +1,4 @@
-"""The rules of FairAttention on one lane, in the order in which they are played."""
+"""The rules of FairAttention on one lane, in the order in which they are applied."""
 
 import math
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ from fair_envs.envs.attention.params import (
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode, shown
 
-# Sites of chance
+# Random streams
 INCIDENTS, MANY_INCIDENTS, REPORTS, DISCOVERY, FALSE_ALARM, HINTS = range(6)
 
-SEEN, OCCURRED, SENT = range(3)  # what a lane adds up over its window; units only if they are paid for
-WORDS = 4  # that one draw gives
-MOST_AT_ONCE = 256.0  # mean of a Poisson number from one word
-TRACE = 128  # rates that a lane keeps for its picture
-LARGEST_RATE = 1e4  # which no rate rises above
-LARGEST_COUNT = 2**15 - 1  # of incidents of a location in a step; the largest rate and weight are far from it
+SEEN, OCCURRED, SENT = range(3)  # quantities summed over a lane's window; units only if they affect the reward
+WORDS = 4  # random words per draw
+MOST_AT_ONCE = 256.0  # largest mean of a Poisson number drawn from one word
+TRACE = 128  # number of rates stored for the picture
+LARGEST_RATE = 1e4  # upper limit of all rates
+LARGEST_COUNT = 2**15 - 1  # most incidents at a location in a step; the largest rate and weight stay far below
 OWN = "own"
 
 
@@ -44,7 +44,7 @@ OWN = "own"
 
 @rule
 def start(lane: Lane, params: Record) -> None:
-    """Set the rates, and let the first step's incidents happen."""
+    """Set the rates, and draw the first step's incidents."""
     for k in range(params.locations):
         lane.rates[k] = params.first_rates[k]
         lane.increases[k] = params.increases[k]
@@ -54,7 +54,7 @@ def start(lane: Lane, params: Record) -> None:
 
 @rule
 def happen(lane: Lane, params: Record, time: int) -> None:
-    """Let the incidents of a time happen, at the rates of now."""
+    """Draw the incidents of the given time at the current rates."""
     draw(lane, params, time, INCIDENTS, params.discoverable_weight, lane.incidents)
     if params.reported_weight > 0:
         draw(lane, params, time, REPORTS, params.reported_weight, lane.reports)
@@ -62,7 +62,7 @@ def happen(lane: Lane, params: Record, time: int) -> None:
 
 @rule
 def draw(lane: Lane, params: Record, time: int, site: int, weight: float, out: Any) -> None:
-    """Draw a Poisson number for each location, whose mean is its rate times the weight."""
+    """Draw a Poisson number for each location, with its rate times the weight as the mean."""
     for first in range(0, params.locations, WORDS):
         luck = words(lane.key, time, site, first // WORDS)
         for k in range(first, min(first + WORDS, params.locations)):
@@ -91,20 +91,20 @@ def send(lane: Lane, action: NDArray[Any], params: Record) -> None:
 
 @rule
 def decode(logits: NDArray[Any], units: int, shares: Any, out: Any) -> None:
-    """Add units to locations one by one, always to the one with the largest share, which falls by one unit's share.
+    """Add units one at a time to the location with the largest share, which then falls by one unit's share.
 
     Args:
         logits: Shape (K,); the shares are their softmax.
-        units: How many are sent (N); each takes 1/N from the share.
-        shares: Shape (K,); in the end, what is left of the shares.
-        out: Shape (K,); how many units each location has. The lowest index wins a tie.
+        units: Number of units to send (N); each subtracts 1/N from the share.
+        shares: Shape (K,); overwritten with the remaining shares.
+        out: Shape (K,); overwritten with the number of units at each location. The lowest index wins a tie.
     """
     locations, whole = logits.shape[0], 0.0
     largest = float(logits[0])
     for k in range(1, locations):
         largest = max(largest, float(logits[k]))
     for k in range(locations):
-        shares[k] = math.exp(float(logits[k]) - largest)  # in double precision, wherever it is decoded
+        shares[k] = math.exp(float(logits[k]) - largest)  # always in double precision
         whole += shares[k]
     for k in range(locations):
         shares[k] /= whole
@@ -119,7 +119,7 @@ def decode(logits: NDArray[Any], units: int, shares: Any, out: Any) -> None:
 
 @rule
 def discover(lane: Lane, params: Record) -> None:
-    """Let the units discover incidents; without luck if they miss none and make none up."""
+    """Let the units discover incidents; draws no random numbers unless units can miss or invent incidents."""
     for k in range(params.locations):
         lane.false_alarms[k] = 0
         if params.replacement:
@@ -133,7 +133,7 @@ def discover(lane: Lane, params: Record) -> None:
 
 @rule
 def search(lane: Lane, params: Record, k: int) -> None:
-    """Let a location's units look for its incidents one after another; each discovers one at most."""
+    """Let a location's units search for its incidents one after another; each discovers at most one."""
     free, found, made_up = int(lane.units[k]), 0, 0
     extra = params.extra_probability
     for incident in range(lane.incidents[k]):
@@ -153,7 +153,7 @@ def search(lane: Lane, params: Record, k: int) -> None:
 
 @rule
 def seen(lane: Lane, k: int) -> int:
-    """Return how many incidents the units report, false ones too, up to the most that an observation shows."""
+    """Return the number of reported incidents, with false ones, up to the most that an observation shows."""
     return min(LARGEST_COUNT, lane.found[k] + lane.false_alarms[k])
 
 
@@ -162,7 +162,7 @@ def seen(lane: Lane, k: int) -> int:
 
 @rule
 def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> Any:
-    """Send the units, let them discover, change the rates, let the next incidents happen; it never terminates."""
+    """Send the units, discover incidents, change the rates, draw the next incidents; it never terminates."""
     send(lane, action, params)
     discover(lane, params)
     count(lane, params)
@@ -180,7 +180,7 @@ def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts
 
 @rule
 def count(lane: Lane, params: Record) -> None:
-    """Add the step to the sums over the window, in place of the oldest one, and over the episode."""
+    """Add the step to the sums over the window, replacing the oldest one, and to the sums over the episode."""
     oldest, sums = lane.past[lane.oldest], lane.sums
     for k in range(params.locations):
         put(oldest, sums, SEEN, k, seen(lane, k))
@@ -197,14 +197,14 @@ def count(lane: Lane, params: Record) -> None:
 
 @rule
 def put(oldest: NDArray[np.int16], sums: Any, kind: int, k: int, value: int) -> None:
-    """Put a number into the window in place of the oldest one, and into its sum."""
+    """Replace the oldest number in the window, and update its sum."""
     sums[kind, k] += value - oldest[kind, k]
     oldest[kind, k] = value
 
 
 @rule
 def earned(lane: Lane, params: Record) -> float:
-    """Return the reward: for the discovered, less for the missed and for unequal shares of units."""
+    """Return the reward: discovered incidents minus penalties for missed ones and for unequal shares of units."""
     found, missed = 0, 0
     for k in range(params.locations):
         found += lane.found[k]
@@ -217,7 +217,7 @@ def earned(lane: Lane, params: Record) -> float:
 
 @rule
 def deviation(lane: Lane, params: Record) -> float:
-    """Return how far a location's share of the window's units is from an equal share, at most."""
+    """Return the largest distance of a location's share of the window's units from an equal share."""
     whole, largest = 0, 0.0
     for k in range(params.locations):
         whole += lane.sums[SENT, k]
@@ -228,7 +228,7 @@ def deviation(lane: Lane, params: Record) -> float:
 
 @rule
 def change(lane: Lane, params: Record) -> None:
-    """Let rates fall where units were and rise where none was."""
+    """Decrease the rates of locations with units, and increase those of locations without."""
     for k in range(params.locations):
         if lane.units[k] > 0:
             lane.rates[k] = max(0.0, lane.rates[k] - params.decrease_rate * lane.units[k])
@@ -239,7 +239,7 @@ def change(lane: Lane, params: Record) -> None:
 
 @rule
 def keep_rates(lane: Lane, params: Record) -> None:
-    """Keep the rates for the picture, at every so many steps."""
+    """Store the rates for the picture at regular intervals."""
     if lane.next_kept > 0:
         lane.next_kept -= 1
         return
@@ -250,12 +250,12 @@ def keep_rates(lane: Lane, params: Record) -> None:
     lane.next_kept = params.trace_every - 1
 
 
-# ----------------------------------------------------------------------------------- what is seen and told
+# ------------------------------------------------------------------------------- observations and feedback
 
 
 @rule
 def write_row(lane: Lane, params: Record) -> None:
-    """Write what is told about the step, twice: the last rows are then one piece of memory, wherever they begin."""
+    """Write the step's row twice: the last rows are then contiguous in memory, wherever they begin."""
     lane.newest += params.row
     if lane.newest == params.history * params.row:
         lane.newest = 0
@@ -269,7 +269,7 @@ def write_row(lane: Lane, params: Record) -> None:
 
 @rule
 def write_counts(lane: Lane, params: Record, row: Floats32, again: Floats32) -> None:
-    """Write discovered, occurred, units and ratio of all locations, as they are."""
+    """Write discovered, occurred, units and ratio of all locations, unscaled."""
     locations = params.locations
     for k in range(locations):
         tell(row, again, k, seen(lane, k))
@@ -280,7 +280,7 @@ def write_counts(lane: Lane, params: Record, row: Floats32, again: Floats32) -> 
 
 @rule
 def write_scaled(lane: Lane, params: Record, row: Floats32, again: Floats32) -> None:
-    """Write the columns that are told, each between 0 and 1, hints between -1 and 1."""
+    """Write the observed columns, scaled to between 0 and 1, hints to between -1 and 1."""
     locations, units = params.locations, params.units
     for k in range(locations):
         place = k
@@ -307,40 +307,40 @@ def write_scaled(lane: Lane, params: Record, row: Floats32, again: Floats32) -> 
 
 @rule
 def tell(row: Floats32, again: Floats32, place: int, value: float) -> None:
-    """Write a number twice; copying the row later would wait for it to be written."""
+    """Write a number twice; copying the row later would have to wait until it is written."""
     row[place] = value
     again[place] = value
 
 
 @rule
 def scaled(count: float, units: int) -> float:
-    """Return a number of incidents as a number in (-1, 1): one half for as many as there are units."""
+    """Return a number of incidents scaled to (-1, 1): one half if it equals the number of units."""
     return count / (abs(count) + units)
 
 
 @rule
 def ratio(lane: Lane, k: int) -> float:
-    """Return the share of the window's incidents that were discovered; one more is counted, so that it is defined."""
+    """Return the discovered share of the window's incidents; the denominator is one larger, so it is never 0."""
     return lane.sums[SEEN, k] / (lane.sums[OCCURRED, k] + 1)
 
 
 @rule
 def observe(lane: Lane, params: Record, observation: Floats32) -> None:
-    """Write the last rows, the oldest first; zeros before the first step."""
+    """Write the last rows, the oldest first; zeros for steps before the first."""
     first = lane.newest + params.row
     copy(lane.rows[first : first + observation.shape[1]], observation[0])
 
 
 @rule
 def copy(source: Floats32, out: Floats32) -> None:
-    """Copy numbers; a loop over pieces of memory of one length is faster than an assignment."""
+    """Copy numbers; for contiguous arrays of equal length, a loop is faster than an assignment."""
     for i in range(out.size):
         out[i] = source[i]
 
 
 @rule
 def describe(lane: Lane, params: Record, facts: Facts) -> None:
-    """Write who the locations are; their features are what the last step told about them."""
+    """Write the locations' records; their features are the columns of the last step."""
     newest = lane.rows[lane.newest : lane.newest + params.row]
     for k in range(params.locations):
         facts.individual[k] = k
@@ -354,7 +354,7 @@ def describe(lane: Lane, params: Record, facts: Facts) -> None:
 
 
 def world_of(params: AttentionParams, rates: Floats) -> NDArray[np.void]:
-    """Return all that compiled rules look up as one record, shape (1,); rates have shape (2, K)."""
+    """Return all that compiled rules look up, as one record, shape (1,); rates have shape (2, K)."""
     return record_of(
         {
             **encode(params)._asdict(),
@@ -367,26 +367,26 @@ def world_of(params: AttentionParams, rates: Floats) -> NDArray[np.void]:
 
 
 def columns_of(params: AttentionParams) -> tuple[str, ...]:
-    """Return the names of what each step tells about a location, in the order of an observation."""
+    """Return the names of a location's columns, in the order of an observation."""
     told = ("discovered", "occurred", "units", "ratio") if params.told == "all" else ("discovered", "units")
     reported = ("reported",) if params.reported_weight > 0 else ()
     return (*told, *reported, *(("hint_0", "hint_1") if params.noisy_features else ()))
 
 
 def counted(scaled: ArrayLike, units: int) -> Ints:
-    """Return the numbers of incidents that an observation shows scaled.
+    """Return the numbers of incidents from their scaled values in an observation.
 
-    It is exact up to about 10,000 incidents at 6 units: beyond, neighbouring numbers are shown as the same one.
+    The result is exact up to about 10,000 incidents at 6 units; beyond, adjacent numbers have the same scaled value.
     """
     shown = np.asarray(scaled, np.float64)
     return np.asarray(np.rint(units * shown / (1.0 - shown)), np.int64)
 
 
 def checked_rates(name: str, rates: Any) -> Floats:
-    """Return rates of one's own, shape () or (K,).
+    """Return user-defined rates, shape () or (K,).
 
     Raises:
-        ValueError: Neither a number nor one for each of several locations, or a rate below 0 or too large.
+        ValueError: Not a number or one number for each of several locations, or a rate below 0 or too large.
     """
     try:
         given = np.array(rates, np.float64)
@@ -405,86 +405,88 @@ def checked_rates(name: str, rates: Any) -> Floats:
 
 
 class Attention(Rules):
-    """Locations with incidents, and a few units of attention to send there, after Hu, Lear and Zhang (2024).
+    """Locations with incidents, and a few units of attention to allocate, after Hu, Lear and Zhang (2024).
 
-    **Description.** Incidents happen at five locations, at rates of their own. In each step a decision-maker sends six
-    units, each to one location; a unit discovers one incident there, if there is one. Where units are, the rate falls;
-    where none is, it rises. Inspections of food, pest control or mobile clinics are of this kind. The authors of
-    ml-fairness-gym warn against reading it as predictive policing: there, what is recorded depends on who is watched in
-    ways that this model leaves out.
+    **Description.** Incidents happen at five locations, each with its own rate. In each step a decision-maker sends six
+    units, each to one location. A unit discovers one incident there, if there is one. The rate falls where units are
+    and rises where there are none. Examples are food inspections, pest control and mobile clinics. The authors of
+    ml-fairness-gym warn against reading it as predictive policing. In policing, the recorded incidents depend on which
+    people are watched, in ways that this model leaves out.
 
-    **Who decides and who is affected.** The decision-maker decides (one agent); the locations are affected, all of them
-    in each step, and stand for those who live there. The harm is to be left without attention: incidents go
-    undiscovered, and more of them follow. What can be read off: how unequally units are shared (short term), and how
-    unequally incidents, or their rates, come to be spread (long term). An equal share of units is not an equal need.
-    Nothing is said about differences within a location, nor about the harm that attention itself can do.
+    **Who decides and who is affected.** The decision-maker decides (one agent); all locations are affected in each
+    step, and stand for the people who live there. The harm is a lack of attention: incidents remain undiscovered, and
+    more of them follow. You can measure how unequally units are allocated (short term), and how unequally incidents or
+    their rates are distributed over time (long term). Equal shares of units do not imply equal needs. The environment
+    does not model differences within a location, nor harm from attention itself.
 
     **Sensitive attribute and legitimate factors.** ``location``: each location is a group of one. No legitimate factor.
 
-    **Action space.** ``MultiDiscrete([5] * 6)``: the location of each unit; an agent that samples them from one
-    distribution sends a multinomial number to each. With ``action="logits"``, a ``Box`` of a number for each location,
-    from -``logit_limit`` to it: units are added one by one where the softmax is largest, and each takes a share of 1/6
-    from it (`decode`). The published code declares a limit of 3 and does not keep it; here actions outside the box are
-    refused, as everywhere, and learners that clip, such as those of Stable-Baselines3, clip to it.
+    **Action space.** ``MultiDiscrete([5] * 6)``: the location of each unit. If an agent samples all of them from one
+    distribution, the numbers of units at the locations are multinomial. With ``action="logits"``, a ``Box`` with one
+    number for each location, from -``logit_limit`` to ``logit_limit``. Units are added one at a time to the location
+    with the largest softmax value, and each subtracts 1/6 from that value (`decode`). The published code declares a
+    limit of 3 but does not enforce it. Here actions outside the box are refused, as everywhere in this package.
+    Learners that clip actions, such as those of Stable-Baselines3, clip to it.
 
     **Observation space.** ``Box`` of 160 numbers from 0 to 1: the last ``history`` (8) steps, the oldest first, zeros
-    before the first step, each as columns of one number for each location. Reshaped to (8, 4, 5), the axes are step,
-    column, location. The columns: ``discovered`` and ``occurred``, where n incidents are shown as n / (n + units);
-    ``units``, as a share of all; ``ratio``, the share of the incidents of the last ``window`` steps that were
-    discovered, with one incident more in the denominator. ``told="discovered"`` leaves out ``occurred`` and ``ratio``:
-    what was not discovered stays unknown, see **What is told**. ``reported_weight`` adds ``reported``;
+    for steps before the first. Each step has columns with one number for each location. Reshaped to (8, 4, 5), the axes
+    are step, column, location. The columns: ``discovered`` and ``occurred``, where n incidents are shown as n / (n +
+    units); ``units``, as a share of all; ``ratio``, the discovered share of the incidents of the last ``window`` steps,
+    with one more incident in the denominator. ``told="discovered"`` leaves out ``occurred`` and ``ratio``, so that
+    undiscovered incidents stay hidden, see **Revealed incidents**. ``reported_weight`` adds ``reported``;
     ``noisy_features`` adds ``hint_0`` and ``hint_1``, between -1 and 1, scaled as counts are: two normal numbers, the
     second of which has the mean 1 + incidents. ``observation="authors"``: the published code's 160 numbers, the same
     columns in the same order without scaling.
 
-    **What is told.** By default (``told="all"``), as in the paper, the observation and ``fair_feedback`` show all
-    incidents, those too that nobody discovered. Hardly any decision-maker outside a study knows these. The study needs
-    them: its long-term measure counts incidents, and its learners see their ratio. ``told="discovered"`` hides them
-    from both; measures of incidents are undefined then, and only the oracle knows.
+    **Revealed incidents.** By default (``told="all"``), as in the paper, the observation and ``fair_feedback`` show all
+    incidents, including undiscovered ones. Hardly any real decision-maker has this information. The study needs it: its
+    long-term measure counts incidents, and its learners observe their ratio. ``told="discovered"`` hides undiscovered
+    incidents from both. Measures of incidents are then undefined, and only the oracle returns them.
 
-    **Rewards.** ``discovered_reward`` (1) for each incident discovered, minus ``missed_penalty`` (0.25) for each that
-    was not. The reward pays for discoveries and so rewards keeping incidents alive: sending units everywhere in turn
-    drives all rates to 0 within 100 steps and earns nothing from then on; the paper's agents earn about 2 a step.
-    Report incidents, missed incidents and rates beside it. ``share_penalty`` times the excess of the deviation of
-    shares in the window over ``share_tolerance`` is taken off.
+    **Rewards.** ``discovered_reward`` (1) for each incident discovered, minus ``missed_penalty`` (0.25) for each missed
+    incident. Since the reward pays for discoveries, it favours policies that keep incidents alive. Sending units
+    everywhere in turn drives all rates to 0 within 100 steps and earns nothing from then on; the paper's agents earn
+    about 2 per step. Report incidents, missed incidents and rates beside the reward. ``share_penalty`` times the
+    deviation of shares in the window beyond ``share_tolerance`` is subtracted.
 
-    **Interactions.** One individual a location. ``fair_features``: what the last step told about it, the columns
-    above. ``fair_action``: units sent there. ``fair_feedback``: the incidents that happened there, which as many units
-    would have discovered, and which may be more than there are units; -1 with ``told="discovered"``. ``fair_outcome``:
-    the incidents discovered. Both decision and feedback are amounts (``fair_spec.amounts``): group notions, which ask
-    who got decision 1, are refused; `fair_envs.metrics.ShareDeviation` and ``IncidentDistance`` compare amounts, and
-    notions on individuals apply. The oracle knows the incidents of the coming step (``"feedback"``) and the rates
-    (``"rate"``).
+    **Interactions.** One individual per location. ``fair_features``: the location's columns of the last step, as above.
+    ``fair_action``: units sent there. ``fair_feedback``: the number of incidents there, which is the number of units
+    that would have discovered all of them and can be larger than the number of units; -1 with ``told="discovered"``.
+    ``fair_outcome``: the incidents discovered. Decisions and feedback are both amounts (``fair_spec.amounts``). Group
+    notions compare who received decision 1 and are therefore refused; `fair_envs.metrics.ShareDeviation` and
+    ``IncidentDistance`` compare amounts, and notions on individuals apply. The oracle returns the incidents of the
+    coming step (``"feedback"``) and the rates (``"rate"``).
 
     **Starting state.** Rates of 8, 6, 4, 3 and 1.5.
 
     **Episode end.** Truncation after ``horizon`` steps; it never terminates.
 
-    **Order of a step.** Incidents have happened, Poisson numbers of the rates; they do not depend on the action, so
-    that a counterfactual twin meets the same luck. Units are sent, and discover. Then rates fall by ``decrease_rate``
-    (0.1) for each unit, not below 0, or rise by the location's own increase (0.2, 0.26, 0.4, 0.6, 0.3) where no unit
-    is. Rates do not rise above 10,000.
+    **Order of a step.** The step's incidents are Poisson numbers with the rates as means. They are drawn before the
+    action and do not depend on it, so a counterfactual twin has the same random numbers. Units are sent and discover
+    incidents. Then each rate falls by ``decrease_rate`` (0.1) for each unit at the location, but not below 0. Without
+    a unit it rises by the location's own increase (0.2, 0.26, 0.4, 0.6, 0.3). Rates do not rise above 10,000.
 
-    **Discovery.** Each incident is missed by each free unit with ``miss_probability``; a unit that discovered one is
-    no longer free. A unit that is still free at the end reports a false incident with ``extra_probability``: the
-    decision-maker is told of it as if it were one, and earns nothing. With ``replacement`` a unit discovers any number
-    of incidents and is always free; ``extra_probability`` is ignored then, and nobody reports false incidents.
+    **Discovery.** Each free unit misses each incident with ``miss_probability``; a unit that discovers an incident is
+    no longer free. A unit that is still free at the end reports a false incident with ``extra_probability``. The
+    decision-maker sees it like a true one, but earns nothing. With ``replacement`` a unit discovers any number of
+    incidents and is always free; ``extra_probability`` is then ignored, and there are no false incidents.
 
-    **Arguments.** The fields of `AttentionParams`, each with its default and source. Rates can be your own: a number or
-    one for each location. ``profile``: ``"paper"``; ``"authors"``: the published code's actions and observations;
-    ``"pocar"``: the same with one rate for increase and decrease, as Yu et al. (2022); ``"ml-fairness-gym"``: one rate,
-    incidents hidden, noisy features, nothing taken off for missed incidents.
+    **Arguments.** The fields of `AttentionParams`, each with its default and source. You can give your own rates: one
+    number, or one for each location. ``profile``: ``"paper"``; ``"authors"``: the published code's actions and
+    observations; ``"pocar"``: the same with one rate for increase and decrease, as in Yu et al. (2022);
+    ``"ml-fairness-gym"``: one rate, hidden incidents, noisy features, no penalty for missed incidents.
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on:
+    **Differences from the paper and its code**, with the switches that restore their behaviour:
 
-    * The paper prints none of the numbers; they are the code's.
-    * Units choose locations, so that an allocation has a probability; there, unbounded Gaussian logits are decoded:
+    * The paper gives none of the numbers; they come from its code.
+    * Units choose locations, so that an allocation has a probability. The code decodes unbounded Gaussian logits:
       ``action="logits"`` with a large ``logit_limit``.
     * Observations are scaled and bounded: ``observation="authors"``.
-    * The paper lets rates fall below 0; the code, and this package, do not.
-    * The horizon is truncation; there, an end like any other.
-    * ml-fairness-gym lets free units report a false incident after each true one: ``extras="per_incident"``; counts
-      false incidents as discovered in what agents earn; and has probabilities of missing for each location.
+    * In the paper rates can fall below 0; in the code and in this package they cannot.
+    * Reaching the horizon is truncation; in the code it is termination.
+    * ml-fairness-gym differs in three ways. Free units can report a false incident after each true one:
+      ``extras="per_incident"``. False incidents count as discovered in the reward. Each location has its own
+      probability of missing an incident.
 
     **References.** Y. Hu, J. Lear, L. Zhang, "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement
     Learning", arXiv 2401.06318, 2024. E. Yu, Z. Qin, M. K. Lee, S. Gao, "Policy Optimization with Advantage
@@ -518,7 +520,7 @@ class Attention(Rules):
         self.code = self._with_rates(own)
 
     def _with_rates(self, own: Mapping[str, Floats]) -> NDArray[np.void]:
-        """Return what compiled rules are given."""
+        """Return the tables for compiled rules."""
         params = self.params
         rates = np.stack([self._rates(name, own) for name in RATES])
         return world_of(params, rates)
@@ -535,11 +537,9 @@ class Attention(Rules):
         return np.array(np.broadcast_to(rates, locations))
 
     def check(self, params: AttentionParams) -> None:
-        """Raise ValueError unless the authors' observation can show what is told."""
+        """Raise ValueError unless the authors' observation can show the revealed columns."""
         if params.observation == "authors" and columns_of(params) != ("discovered", "occurred", "units", "ratio"):
-            raise ValueError(
-                f"observation must be 'structured' where {', '.join(columns_of(params))} are told, got 'authors'"
-            )
+            raise ValueError(f"observation must be 'structured' to show {', '.join(columns_of(params))}, got 'authors'")
 
     def lane(self, params: AttentionParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
@@ -547,9 +547,9 @@ class Attention(Rules):
         row, kinds = len(columns_of(params)) * locations, 3 if params.share_penalty > 0 else 2
         return [
             ("rates", np.float64, locations),  # mean incidents of the coming step
-            ("increases", np.float64, locations),  # of the rates, where no unit is
+            ("increases", np.float64, locations),  # of the rates, without units
             ("incidents", np.int32, locations),  # of the coming step
-            ("reports", np.int32, locations),  # the same, of incidents that nobody needs to discover
+            ("reports", np.int32, locations),  # reported without any unit, of the coming step
             ("units", np.int32, locations),  # sent in the last step
             ("occurred", np.int32, locations),  # incidents of the last step
             ("found", np.int32, locations),  # incidents discovered in the last step
@@ -557,14 +557,14 @@ class Attention(Rules):
             ("discovered", np.int64, locations),  # in the episode
             ("missed", np.int64, locations),  # in the episode
             ("past", np.int16, (window, kinds, locations)),  # the last steps' numbers seen, occurred, sent
-            ("oldest", np.int32),  # of these steps: the place of the next one
+            ("oldest", np.int32),  # index of the oldest of these steps, which the next one replaces
             ("sums", np.int64, (kinds, locations)),  # over these steps
-            ("rows", np.float32, 2 * params.history * row),  # what the last steps told, twice
-            ("newest", np.int32),  # where the last step's row begins
-            ("shares", np.float64, locations),  # in which logits are decoded
-            ("past_rates", np.float32, (TRACE, locations)),  # at every so many steps
-            ("kept", np.int32),  # how many of them there are
-            ("next_kept", np.int32),  # steps until the next
+            ("rows", np.float32, 2 * params.history * row),  # the rows of the last steps, twice
+            ("newest", np.int32),  # start of the last step's row
+            ("shares", np.float64, locations),  # workspace for decoding logits
+            ("past_rates", np.float32, (TRACE, locations)),  # rates at regular intervals
+            ("kept", np.int32),  # number of these
+            ("next_kept", np.int32),  # steps until the next of these
         ]
 
     def fair_spec(self, params: AttentionParams) -> FairSpec:
@@ -591,7 +591,7 @@ class Attention(Rules):
         return gym.spaces.Box(low, np.ones_like(low), dtype=np.float32)
 
     def observed_features(self, params: AttentionParams) -> tuple[str, ...]:
-        """Return the names of all entries: a column, a location and how many steps ago, as in ``units_4_1``."""
+        """Return the names of all entries: a column, a location and the number of steps ago, as in ``units_4_1``."""
         parts = product(range(params.history, 0, -1), columns_of(params), range(params.locations))
         return tuple(f"{column}_{k}_{ago}" for ago, column, k in parts)
 

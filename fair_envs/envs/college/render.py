@@ -1,7 +1,7 @@
-"""Pictures of FairCollege: pixels, drawn by pygame on surfaces that need no display, and text.
+"""Pictures of FairCollege, as pixels and as text. Pygame draws the pixels on surfaces that need no display.
 
-On the left the applicants of the last round, each with the score that they had, the score that they presented and what
-that cost, beside the threshold; on the right what happened to each group so far.
+The left side shows the applicants of the last round: each one's original score, presented score and cost, beside the
+threshold. The right side shows the record of each group so far.
 """
 
 import math
@@ -34,18 +34,18 @@ from fair_envs.faces.window import import_pygame
 
 # Pixels
 WIDTH, HEIGHT, MARGIN = 1008, 576, 24
-AXIS = (MARGIN + 12, 604)  # where the scores 0 and 1 are
+AXIS = (MARGIN + 12, 604)  # positions of the scores 0 and 1
 TOP, BOTTOM = 126, 532  # of the applicants
 PANEL = 712  # its left edge
 BAR = WIDTH - MARGIN - PANEL
 SMALL, NORMAL, LARGE, HUGE = 16, 19, 26, 40  # text
-RADIUS = 8.0  # of a mark, at most
-SMOOTH = 2  # figures are drawn so many times larger, and shrunk
+RADIUS = 8.0  # largest radius of a mark
+SMOOTH = 2  # factor by which figures are drawn larger before they are shrunk
 
-MOST_SHOWN = 40  # applicants
+MOST_SHOWN = 40  # most applicants shown
 LINE: Rgb = (176, 32, 48)  # the threshold
 COLOURS: dict[int, Rgb] = {ADVANTAGED: BLUE, DISADVANTAGED: (214, 132, 0)}
-CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # of the colours in a terminal
+CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # codes of the colours in a terminal
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -61,15 +61,15 @@ class Person(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What happened to a group so far; NaN where there was nobody."""
+    """The record of a group so far; NaN if the group had no such applicants."""
 
     group: int
     applied: int
     qualified: int
     admitted_qualified: float  # share of the qualified who were admitted
     admitted_others: float  # share of the others
-    burden: float  # what the qualified needed to pay to reach the threshold, on average
-    paid: float  # by everybody, on average
+    burden: float  # mean cost for the qualified to reach the threshold
+    paid: float  # mean cost paid by all
 
 
 class CollegeRenderer:
@@ -83,10 +83,10 @@ class CollegeRenderer:
         self._params = rules.params
         self._lines = Lines(size=NORMAL)
 
-    # ------------------------------------------------------------------------------------------------ the facts
+    # ----------------------------------------------------------------------------------------------- the record
 
     def people(self, lane: Any) -> list[Person]:
-        """Return the first applicants of the last round by group and score; nobody before the first round."""
+        """Return the first applicants of the last round by group and score; none before the first round."""
         if not lane["time"]:
             return []
         names = ("past_group", "past_qualified", "past_score", "presented", "paid", "admitted")
@@ -95,7 +95,7 @@ class CollegeRenderer:
         return sorted(people, key=lambda person: (person.group, person.score))
 
     def rows(self, lane: Any) -> list[Row]:
-        """Return what happened to each group so far."""
+        """Return the record of each group so far."""
         found = []
         for group, tally in enumerate(np.asarray(lane["tally"])):
             others, qualified = (int(own.sum()) for own in tally)
@@ -140,7 +140,7 @@ class CollegeRenderer:
         return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
 
     def _draw_axis(self, figures: "Figures", lane: Any) -> None:
-        """Draw the score's grid, the threshold, and how much of the episode is gone."""
+        """Draw the score's grid, the threshold, and the share of the episode that has passed."""
         figures.box(MARGIN, 70, WIDTH - 2 * MARGIN, 6, TRACK)
         figures.box(MARGIN, 70, (WIDTH - 2 * MARGIN) * int(lane["time"]) / self._params.horizon, 6, INK)
         for tick in TICKS:
@@ -149,7 +149,7 @@ class CollegeRenderer:
             figures.box(place(float(lane["threshold"])) - 1.5, TOP - 6, 3, BOTTOM - TOP + 12, LINE)
 
     def _draw_people(self, figures: "Figures", people: Sequence[Person]) -> None:
-        """Draw a line for each applicant, from the score that they had to the one presented."""
+        """Draw a line for each applicant, from the original score to the presented one."""
         radius = radius_of(people)
         for k, person in enumerate(people):
             y, colour = height(k, people), COLOURS[person.group]
@@ -166,7 +166,7 @@ class CollegeRenderer:
         self._lines.write(surface, self.published(lane), right, 52, colour=LINE, right=True)
 
     def _write_plot(self, surface: Any, lane: Any, people: Sequence[Person]) -> None:
-        """Write the scores of the axis, what each applicant paid, and what the marks mean."""
+        """Write the scores of the axis, what each applicant paid, and the meaning of the marks."""
         count = f"{len(people)} of {self._params.applicants}" if people else "no"
         heading = f"{count} applicants: from the score they had to the one presented"
         self._lines.write(surface, heading, MARGIN, 96, colour=FAINT)
@@ -181,7 +181,7 @@ class CollegeRenderer:
                 self._lines.write(surface, f"{person.paid:.2f}", PANEL - 40, y, size=SMALL, right=True)
 
     def _write_row(self, surface: Any, row: Row, top: int) -> None:
-        """Write a group's numbers, each over its bar."""
+        """Write a group's numbers, each above its bar."""
         self._lines.write(surface, GROUPS[row.group], PANEL + 26, top + 10, size=LARGE)
         numbers = f"{row.applied} applied, {row.qualified} qualified"
         self._lines.write(surface, numbers, PANEL, top + 38, colour=FAINT)
@@ -200,7 +200,7 @@ class CollegeRenderer:
 
 
 class Figures:
-    """Draws discs, diamonds and boxes on a larger picture, which is shrunk smoothly."""
+    """Draws discs, diamonds and boxes on a larger picture, which is then shrunk smoothly."""
 
     def __init__(self) -> None:
         self._pygame = import_pygame()
@@ -234,7 +234,7 @@ class Figures:
 
 
 def place(score: float) -> float:
-    """Return where a score is on the axis, in pixels."""
+    """Return the position of a score on the axis, in pixels."""
     return AXIS[0] + score * (AXIS[1] - AXIS[0])
 
 
@@ -244,12 +244,12 @@ def height(k: int, people: Sequence[Person]) -> float:
 
 
 def radius_of(people: Sequence[Person]) -> float:
-    """Return the size of the marks: smaller where there are many."""
+    """Return the radius of the marks: smaller if there are many."""
     return min(RADIUS, 0.42 * (BOTTOM - TOP) / max(len(people), 1))
 
 
 def panel_top(k: int) -> int:
-    """Return where the panel's part about a group begins, in pixels."""
+    """Return the top of a group's part of the panel, in pixels."""
     return 100 + 212 * k
 
 

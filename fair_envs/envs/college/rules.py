@@ -1,4 +1,4 @@
-"""The rules of FairCollege on one lane, in the order in which they are played."""
+"""The rules of FairCollege on one lane, in the order in which they are applied."""
 
 from collections import namedtuple
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ REJECT, ADMIT = range(2)
 GROUPS = ("advantaged", "disadvantaged")
 ADVANTAGED, DISADVANTAGED = range(2)
 
-APPLICANT, LOTTERY = range(2)  # sites of chance
+APPLICANT, LOTTERY = range(2)  # random streams
 
-TOLERANCE = 1e-6  # points by which a change may exceed `largest_change`, as in G: 0.8 - 0.7 is more than 0.1
-QUANTILES = 1024  # steps of the table of the beta distribution
-EVERYBODY = len(GROUPS)  # the row of the counts after the groups
-COUNTED = ("applied", "admitted", "known", "known_qualified")  # of a round
+TOLERANCE = 1e-6  # points that a change may exceed `largest_change` by, as in G: 0.8 - 0.7 is more than 0.1
+QUANTILES = 1024  # number of steps in the table of the beta distribution
+EVERYBODY = len(GROUPS)  # the row of counts for all groups
+COUNTED = ("applied", "admitted", "known", "known_qualified")  # quantities counted in a round
 APPLIED, ADMITTED, KNOWN, KNOWN_QUALIFIED = range(4)
 PUBLIC = ("threshold", "epsilon")
 RATES = ("share", "score", "admitted", "known", "qualified")
@@ -48,13 +48,13 @@ OBSERVED = (*PUBLIC, *(f"{rate}_{of}" for of in (*GROUPS, "all") for rate in RAT
 
 @rule
 def start(lane: Lane, params: Any) -> None:
-    """Let the first applicants come."""
+    """Draw the first applicants."""
     meet(lane, params, 0)
 
 
 @rule
 def meet(lane: Lane, params: Any, time: int) -> None:
-    """Let the applicants of a time come."""
+    """Draw the applicants of the given round."""
     for i in range(params.applicants):
         group_word, merit_word, score_word, aim_word = words(lane.key, time, APPLICANT, i)
         group = int(share(group_word) < params.disadvantaged_share)
@@ -70,7 +70,7 @@ def meet(lane: Lane, params: Any, time: int) -> None:
 
 @rule
 def clipped(value: float, low: float, high: float) -> float:
-    """Return the value, or the bound that it is beyond."""
+    """Return the value, clipped to the bounds."""
     return min(high, max(low, value))
 
 
@@ -88,13 +88,13 @@ def spread_of(params: Any, group: int) -> float:
 
 @rule
 def bar_of(params: Any, group: int) -> float:
-    """Return the true score from which on somebody of a group is qualified."""
+    """Return the true score from which on a member of a group is qualified."""
     return (1.0 + params.qualified_above) * mean_of(params, group)
 
 
 @rule
 def noise_of(params: Any, word: int) -> float:
-    """Return the noise of a word; a larger word gives larger noise."""
+    """Return the noise for a random word; a larger word gives larger noise."""
     if params.noise_distribution == BETA:
         signed = 2.0 * share(word) - 1.0
         size = quantile(params.quantiles, abs(signed))
@@ -104,9 +104,9 @@ def noise_of(params: Any, word: int) -> float:
 
 @rule
 def quantile(table: Floats, level: float) -> float:
-    """Return the quantile of a level in [0, 1], between those of the table."""
+    """Return the quantile at a level in [0, 1], interpolated from the table."""
     place = level * (table.shape[0] - 1)
-    below = min(int(place), table.shape[0] - 2)  # the word 0 has the level 1, and nothing is above its quantile
+    below = min(int(place), table.shape[0] - 2)  # the word 0 has the level 1, whose quantile is the last
     return table[below] + (place - below) * (table[below + 1] - table[below])
 
 
@@ -115,7 +115,7 @@ def quantile(table: Floats, level: float) -> float:
 
 @rule
 def step(lane: Lane, action: NDArray[Any], params: Any, reward: Floats, facts: Facts) -> Any:
-    """Publish the threshold, let applicants respond, admit, and let the next ones come; it never terminates."""
+    """Publish the threshold, let applicants respond, admit, and draw the next ones; it never terminates."""
     publish(lane, action.reshape(-1), params)
     clear(lane)
     total = 0.0
@@ -124,7 +124,7 @@ def step(lane: Lane, action: NDArray[Any], params: Any, reward: Floats, facts: F
         lane.admitted[i] = is_admitted(lane, i)
         facts.action[i] = lane.admitted[i]
         facts.outcome[i] = lane.admitted[i] - lane.paid[i]
-        facts.features[i, 0] = lane.presented[i]  # the decision sees it, and there is none before
+        facts.features[i, 0] = lane.presented[i]  # the decision uses it; there is none before
         reveal_at_once(params, facts, i, lane.qualified[i], ADMIT)
         count(lane, params, i, facts.feedback[i])
         total += worth(params, lane.qualified[i], lane.admitted[i])
@@ -136,14 +136,14 @@ def step(lane: Lane, action: NDArray[Any], params: Any, reward: Floats, facts: F
 
 @rule
 def publish(lane: Lane, numbers: NDArray[Any], params: Any) -> None:
-    """Note the threshold and the chance to be admitted whatever the score."""
+    """Set the threshold and the probability of admission below it."""
     lane.threshold = numbers[0] / (params.levels - 1) if params.action == LEVELS else numbers[0]
     lane.epsilon = numbers[1] if params.action == THRESHOLD_EPSILON else params.epsilon
 
 
 @rule
 def respond(lane: Lane, params: Any, i: int) -> None:
-    """Let an applicant present a score and note what it costs."""
+    """Set the score that an applicant presents, and its cost."""
     score, rate = lane.score[i], cost_of(params, lane.group[i])
     seen = clipped(lane.threshold + lane.aim[i], 0.0, 1.0)
     lane.presented[i], lane.paid[i] = score, 0.0
@@ -153,11 +153,12 @@ def respond(lane: Lane, params: Any, i: int) -> None:
 
 @rule
 def is_worth_it(lane: Lane, params: Any, score: float, seen: float, rate: float) -> bool:
-    """Return whether somebody with this score pays to present the threshold that they see.
+    """Return whether an applicant with this score pays to present the threshold that they see.
 
-    Whoever reaches it is admitted for certain, the others with the chance epsilon. ``noise_response="published"``
-    differs where what is seen is not the threshold: those who reach the true one keep their score, the others know
-    whether what they see would do, and get money for presenting less than they have.
+    Applicants who reach it are certainly admitted, others with the probability epsilon. With
+    ``noise_response="published"`` this differs if the applicant sees another threshold than the true one. Those who
+    reach the true one keep their score. The others know whether what they see would suffice, and they receive money
+    for presenting less than they have.
     """
     change, gain = seen - score, 1.0 - lane.epsilon
     if params.noise_response == PUBLISHED:
@@ -170,7 +171,7 @@ def is_worth_it(lane: Lane, params: Any, score: float, seen: float, rate: float)
 
 @rule
 def cost_of(params: Any, group: int) -> float:
-    """Return what raising a score from 0 to 1 costs somebody of a group."""
+    """Return the cost for a member of a group to raise a score from 0 to 1."""
     if group == ADVANTAGED:
         return params.advantaged_cost
     return params.disadvantaged_cost * (params.subsidy_beta if params.subsidy else 1.0)
@@ -178,7 +179,7 @@ def cost_of(params: Any, group: int) -> float:
 
 @rule
 def is_admitted(lane: Lane, i: int) -> int:
-    """Return whether an applicant reaches the threshold or is lucky."""
+    """Return whether an applicant reaches the threshold or wins the lottery."""
     if lane.presented[i] >= lane.threshold:
         return ADMIT
     return int(lane.epsilon > 0.0 and uniform(lane.key, lane.time, LOTTERY, i) < lane.epsilon)
@@ -186,18 +187,18 @@ def is_admitted(lane: Lane, i: int) -> int:
 
 @rule
 def worth(params: Any, qualified: int, admitted: int) -> float:
-    """Return what a decision is worth to the jury."""
+    """Return the jury's reward for a decision."""
     if admitted == ADMIT:
         return params.true_admission if qualified else params.false_admission
     return params.false_rejection if qualified else params.true_rejection
 
 
-# -------------------------------------------------------------------------------------------- what is counted
+# ------------------------------------------------------------------------------------------------- the counts
 
 
 @rule
 def clear(lane: Lane) -> None:
-    """Begin the counts of a round."""
+    """Reset the counts of a round."""
     lane.counts[:] = 0
     lane.presented_sum[:] = 0.0
 
@@ -219,7 +220,7 @@ def count(lane: Lane, params: Any, i: int, feedback: int) -> None:
 
 @rule
 def keep(lane: Lane, params: Any) -> None:
-    """Add up the counts of the groups, and keep who the applicants of the round were, for pictures."""
+    """Add up the counts of the groups, and store the round's applicants for pictures."""
     for group in range(len(GROUPS)):
         lane.presented_sum[EVERYBODY] += lane.presented_sum[group]
         for what in range(len(COUNTED)):
@@ -230,7 +231,7 @@ def keep(lane: Lane, params: Any) -> None:
 
 @rule
 def observe(lane: Lane, params: Any, observation: Floats32) -> None:
-    """Write what was published in the last round and what came of it, for each group and for all."""
+    """Write what was published in the last round and its results, for each group and for all."""
     observation[0, 0], observation[0, 1] = lane.threshold, lane.epsilon
     for row in range(EVERYBODY + 1):
         place = len(PUBLIC) + len(RATES) * row
@@ -244,7 +245,7 @@ def observe(lane: Lane, params: Any, observation: Floats32) -> None:
 
 @rule
 def describe(lane: Lane, params: Any, facts: Facts) -> None:
-    """Write who the applicants are; what they present they choose in `step`."""
+    """Write the applicants' records; they choose the presented scores in `step`."""
     for i in range(params.applicants):
         facts.individual[i] = lane.time * params.applicants + i
         facts.sensitive[i, 0] = facts.group[i] = lane.group[i]
@@ -260,11 +261,11 @@ def meet_again(params: Any, lanes: Records, places: Ints) -> None:
 # ------------------------------------------------------------------------------------------ the environment
 
 Code = namedtuple("Code", (*CollegeParams._fields, "quantiles"))  # type: ignore[misc]
-"""What compiled rules are given: the parameters as numbers, and the quantiles of the noise's beta distribution."""
+"""What compiled rules receive: the parameters as numbers, and the quantiles of the noise's beta distribution."""
 
 
 def quantiles_of(params: CollegeParams) -> Floats:
-    """Return the quantiles of the noise's size at evenly spaced levels, shape (1025,); (2,) if unused."""
+    """Return the quantiles of the noise's magnitude at evenly spaced levels, shape (1025,); (2,) if unused."""
     if params.noise == "none" or params.noise_distribution != "beta":
         return np.zeros(2)
     from scipy.special import betaincinv
@@ -277,71 +278,72 @@ class College(Rules):
     """A college that publishes an admission threshold, to which applicants respond, after D'Amour et al. (2020).
 
     **Description.** A Stackelberg game. In each round 20 new applicants of two groups come. The jury publishes a
-    threshold; whoever falls short of it raises their score if that costs no more than admission is worth; the jury
-    admits by the scores that are presented. Points cost the disadvantaged more. A higher threshold keeps off some who
-    are not qualified, and makes those pay who are.
+    threshold. Applicants below it raise their score if that costs no more than admission is worth. The jury admits by
+    the presented scores. Points cost the disadvantaged more. A higher threshold excludes some unqualified applicants,
+    but it also makes qualified applicants pay.
 
-    **Who decides and who is affected.** The jury decides (one agent); the applicants are affected, each of them in one
-    round. For an applicant the harm is to be rejected, and to pay for being admitted. What can be read off: how often
-    each group is admitted, also among the qualified (equal opportunity), how often decisions are wrong about a group
-    (stratified accuracy), and what the qualified of a group must pay to be admitted (social burden,
-    `fair_envs.metrics.strategic`). Nothing is said about those who never apply, nor about why a point costs one group
-    more.
+    **Who decides and who is affected.** The jury decides (one agent); the applicants are affected, each in one round.
+    For an applicant the harms are being rejected and paying for admission. You can measure how often each group is
+    admitted, also among the qualified (equal opportunity), how often decisions about a group are wrong (stratified
+    accuracy), and how much the qualified of a group must pay for admission (social burden,
+    `fair_envs.metrics.strategic`). The environment does not model people who never apply, nor why a point costs one
+    group more.
 
-    **Applicants.** Of the group ``disadvantaged`` with the chance 0.4. True scores are normal (0.8 and 0.1; the
-    disadvantaged 0.6 and 0.3) and clipped to 0 to 1. Qualified is who has at least 1.1 times the mean of their group:
-    0.88, and 0.66. As no threshold suits both groups, no jury decides correctly about all.
+    **Applicants.** An applicant belongs to the group ``disadvantaged`` with probability 0.4. True scores are normal
+    (mean 0.8, standard deviation 0.1; the disadvantaged 0.6 and 0.3) and clipped to 0 to 1. An applicant is qualified
+    with at least 1.1 times the mean of the group: 0.88, and 0.66. Since no threshold suits both groups, no jury decides
+    correctly about all applicants.
 
-    **Response.** Whoever reaches the threshold is admitted, the others with the chance epsilon: reaching it is worth
-    1 - epsilon. Raising a score by d points costs 0.8 d, for the disadvantaged 1.2 d, or ``subsidy_beta`` of that with
-    a ``subsidy``. Whoever falls short raises their score to the threshold if that costs at most what it is worth and
-    takes at most ``largest_change`` points. At the default costs nearly everybody can afford any threshold;
-    ``profile="fat2020"`` has costs (5 and 10) at which the threshold matters more.
+    **Response.** Applicants who reach the threshold are admitted, others with the probability epsilon. Reaching it is
+    therefore worth 1 - epsilon. Raising a score by d points costs 0.8 d, for the disadvantaged 1.2 d, or
+    ``subsidy_beta`` times that with a ``subsidy``. Applicants below the threshold raise their score to it if that costs
+    at most what it is worth and takes at most ``largest_change`` points. At the default costs nearly all applicants can
+    afford any threshold; in ``profile="fat2020"`` the costs (5 and 10) make the threshold matter more.
 
-    **Noise.** On the scores (``noise="scores"``): what applicants have to show differs from the true score that decides
-    who is qualified. On the threshold (``"thresholds"``): each applicant sees another one, believes in it, and may pay
-    too much, or in vain.
+    **Noise.** On the scores (``noise="scores"``): the score that applicants have before they respond differs from the
+    true score, which determines whether they are qualified. On the threshold (``"thresholds"``): each applicant sees a
+    different threshold, believes in it, and may pay too much, or in vain.
 
-    **Sensitive attribute and legitimate factors.** ``group``: advantaged, disadvantaged. No legitimate factors. A
-    counterfactual twin has everybody in the other group with the same luck: scores follow. `assign` changes the group
-    alone: the cost and which score is qualified follow, the scores do not.
+    **Sensitive attribute and legitimate factors.** ``group``: advantaged, disadvantaged. No legitimate factors. In a
+    counterfactual twin all applicants have the other group and the same random numbers, and their scores change
+    accordingly. `assign` changes only the group: the cost and the qualifying score follow, the scores do not.
 
     **Action space.** ``action="threshold"``: ``Box`` of one number, the threshold, 0 to 1. ``"threshold_epsilon"``: of
-    two, the second is epsilon. ``"levels"``: ``Discrete(levels)``, evenly spaced thresholds from 0 to 1.
+    two numbers, the second is epsilon. ``"levels"``: ``Discrete(levels)``, evenly spaced thresholds from 0 to 1.
 
-    **Observation space.** ``Box`` of 17 numbers between 0 and 1 about the last round: threshold, epsilon; then of the
-    advantaged, of the disadvantaged, and of all: their share among the applicants, the mean score that they presented,
-    which share was admitted, of which share the jury learnt whether they were qualified, and which share of these was.
-    All are 0 before the first round, and where there was nobody.
+    **Observation space.** ``Box`` of 17 numbers between 0 and 1 about the last round: threshold, epsilon; then for the
+    advantaged, for the disadvantaged, and for all: the share among the applicants, the mean presented score, the
+    admitted share, the share whose labels were revealed to the jury, and the qualified share of these. All are 0 before
+    the first round, and where there were no applicants.
 
     **Rewards.** The mean over the round's applicants of ``true_admission``, ``true_rejection``, ``false_admission`` or
     ``false_rejection``; by default the share of correct decisions. Costs to applicants do not count.
 
-    **Interactions.** 20 individuals a round, other ones each time, numbered through the episode. ``fair_features``: the
-    score presented. ``fair_action``: 1 admitted. ``fair_feedback``: 1 if qualified, of the admitted, of all or of
-    nobody (``feedback``). ``fair_outcome``: 1 if admitted, minus what the applicant paid. The oracle knows who of the
-    coming round is qualified (``"feedback"``), true scores (``"merit"``), scores before any response (``"score"``), and
-    what a point costs (``"cost"``).
+    **Interactions.** 20 individuals per round, new ones each time, numbered through the episode. ``fair_features``: the
+    presented score. ``fair_action``: 1 admitted. ``fair_feedback``: 1 if qualified; revealed for the admitted, for all
+    or for none (``feedback``). ``fair_outcome``: 1 if admitted, minus what the applicant paid. For the applicants of
+    the coming round, the oracle returns who is qualified (``"feedback"``), true scores (``"merit"``), scores before any
+    response (``"score"``), and the cost of a point (``"cost"``).
 
     **Starting state.** The first applicants; nothing has been published.
 
     **Episode end.** Truncation after ``horizon`` rounds.
 
-    **Arguments.** The fields of `CollegeParams`, each with its default and source. ``profile="ml-fairness-gym"`` gives
-    the published environment's defaults, ``"fat2020"`` and ``"fat2020_noisy"`` those of the experiments on it.
+    **Arguments.** The fields of `CollegeParams`, each with its default and source. ``profile="ml-fairness-gym"``
+    selects the published environment's defaults, ``"fat2020"`` and ``"fat2020_noisy"`` those of the experiments on it.
 
     **Differences from the published code**:
 
-    * Groups are drawn one by one, and applicants come in random order; there, sorted by group. How many there are of
-      each has the same distribution.
-    * What is observed is about one round. There, the groups are those of the next round's applicants, beside the scores
-      of the last one's; its robust jury takes the one for the other.
-    * Applicants believe in the noisy threshold that they see. There, they know whether it would do, those who reach the
-      true one never respond, and presenting less than one has is paid for: ``noise_response="published"``.
-    * Its social burden is divided by everybody of a group, not by the qualified: an option of the metric.
-    * Reaching the horizon is truncation; there, episodes end one round after ``max_steps``.
+    * Each applicant's group is drawn separately, and applicants come in random order. In the code they are sorted by
+      group. The number of applicants of each group has the same distribution.
+    * Observations describe one round. In the code they combine the groups of the next round's applicants with the
+      scores of the last round's; its robust jury confuses the two.
+    * Applicants believe in the noisy threshold that they see. In the code they know whether it would suffice, those who
+      reach the true one never respond, and presenting less than one has earns money: ``noise_response="published"``.
+    * The code divides the social burden by all members of a group, not by the qualified: an option of the metric.
+    * Reaching the horizon is truncation; in the code episodes end one round after ``max_steps``.
     * Beta noise is looked up in 1024 steps of its quantiles.
-    * The figure of the paper calls the group whose points cost more the advantaged one.
+    * A figure of the paper calls the group with the higher costs the advantaged one.
 
     **References.** A. D'Amour, H. Srinivasan, J. Atwood, P. Baljekar, D. Sculley, Y. Halpern, "Fairness is not static:
     deeper understanding of long term fairness via simulation studies", FAT* 2020. L. Hu, N. Immorlica, J. W. Vaughan,
@@ -371,7 +373,7 @@ class College(Rules):
         return Code._make((*encode(params), quantiles_of(params)))
 
     def check(self, params: CollegeParams) -> None:
-        """Raise ValueError if the noise cannot be within its bounds, or epsilon would have no effect."""
+        """Raise ValueError if the noise bounds are contradictory, or if epsilon would have no effect."""
         if params.noise_low > params.noise_high:
             raise ValueError(f"noise_low must be at most noise_high ({params.noise_high:g}), got {params.noise_low:g}")
         if params.action == "threshold_epsilon" and params.epsilon > 0:
@@ -381,12 +383,12 @@ class College(Rules):
         """Return the fields of one lane."""
         people, rows = params.applicants, EVERYBODY + 1
         return [
-            ("flipped", np.int8, (1,)),  # 1: everybody is of the other group, as in a counterfactual twin
+            ("flipped", np.int8, (1,)),  # 1: all have the other group, as in a counterfactual twin
             ("group", np.int8, people),  # of the applicants of the coming round
             ("qualified", np.int8, people),
             ("merit", np.float64, people),  # true scores
             ("score", np.float64, people),  # before any response
-            ("aim", np.float64, people),  # noise of the threshold that an applicant sees
+            ("aim", np.float64, people),  # noise of the threshold that each applicant sees
             ("past_group", np.int8, people),  # of the applicants of the last round
             ("past_qualified", np.int8, people),
             ("past_score", np.float64, people),
@@ -399,7 +401,7 @@ class College(Rules):
             ("presented_sum", np.float64, rows),
             ("tally", np.int32, (len(GROUPS), 2, 2)),  # so far by group, qualified or not, admitted or not
             ("paid_sum", np.float64, len(GROUPS)),  # so far
-            ("burden_sum", np.float64, len(GROUPS)),  # what the qualified needed to pay so far, if they did or not
+            ("burden_sum", np.float64, len(GROUPS)),  # cost for the qualified to reach the threshold, paid or not
         ]
 
     def fair_spec(self, params: CollegeParams) -> FairSpec:
@@ -415,7 +417,7 @@ class College(Rules):
         )
 
     def observation_space(self, params: CollegeParams) -> gym.spaces.Box:
-        """Return the bounds of what the jury knows of the last round."""
+        """Return the bounds of the results of the last round."""
         return gym.spaces.Box(0.0, 1.0, (len(OBSERVED),), np.float32)
 
     def observed_features(self, params: CollegeParams) -> tuple[str, ...]:
@@ -423,25 +425,25 @@ class College(Rules):
         return OBSERVED
 
     def action_space(self, params: CollegeParams) -> gym.spaces.Discrete | gym.spaces.Box:
-        """Return what can be published."""
+        """Return the space of what can be published."""
         if params.action == "levels":
             return gym.spaces.Discrete(params.levels)
         return gym.spaces.Box(0.0, 1.0, (2 if params.action == "threshold_epsilon" else 1,), np.float32)
 
     def flip(self, records: NDArray[np.void], who: Flags) -> None:
-        """Put every applicant from the coming round on in the other group, in place; the luck stays the same.
+        """Flip the group of the coming and all later applicants, in place; the random numbers stay the same.
 
-        What `assign` has changed in a flipped lane is lost; the other lanes stay as they are.
+        Changes by `assign` in a flipped lane are lost; other lanes keep theirs.
 
         Args:
             records: Lanes, shape (B,).
-            who: Whether a lane is flipped, shape (B, 1).
+            who: Which lanes are flipped, shape (B, 1).
         """
         records["flipped"] ^= who.astype(np.int8)
         meet_again(self.code, readable(records), np.flatnonzero(who[:, 0]))
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
-        """Put the applicants of the coming round in that group with the scores that they have, in place."""
+        """Set the group of the coming round's applicants, in place; they keep their scores."""
         if attribute != "group":
             raise ValueError(f"attribute must be 'group', got {attribute!r}")
         if code not in (ADVANTAGED, DISADVANTAGED):
@@ -450,7 +452,7 @@ class College(Rules):
         records["qualified"] = records["merit"] >= bar_of(self.params, code)
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return of the applicants of the coming round who is qualified, both scores, and what a point costs them."""
+        """Return who of the coming round's applicants is qualified, both scores, and the cost of a point."""
         costs = np.array([cost_of(self.params, group) for group in range(len(GROUPS))])
         return {
             "feedback": records["qualified"].astype(np.int64),

@@ -1,4 +1,4 @@
-"""FairEpidemic: vaccines against a disease that spreads through a social network."""
+"""FairEpidemic: allocating vaccines against a disease that spreads through a social network."""
 
 from fair_envs.envs.epidemic.rules import Epidemic
 from fair_envs.faces.parallel import AgentsEnv, module_of

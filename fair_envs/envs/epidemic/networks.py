@@ -1,7 +1,7 @@
-"""Who meets whom in FairEpidemic: networks, their communities, and where pictures put people.
+"""The networks of FairEpidemic: who meets whom, the communities, and the positions of people in pictures.
 
-Zachary's karate club and the chain are written down here. A network of one's own can be given as a networkx graph, as a
-matrix or as pairs; networkx itself is needed only to find communities by Girvan and Newman's method.
+Zachary's karate club and the chain are defined here. You can give your own network as a networkx graph, as a matrix or
+as pairs. networkx itself is needed only to find communities by Girvan and Newman's method.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from fair_envs.aliases import Floats, Ints
 
 NETWORKS = ("karate", "chain")
 GIRVAN_NEWMAN = "girvan_newman"
-MOST_SPRINGS = 400  # people whose places are found by springs
+MOST_SPRINGS = 400  # most people whose positions come from a spring layout
 NEEDS_NETWORKX = (
     "communities='girvan_newman' of a network of your own needs networkx; give the communities, or install it with: "
     "pip install 'fair-envs[networks]'"
@@ -50,7 +50,7 @@ KARATE: Mapping[int, tuple[int, ...]] = {
     31: (32, 33),
     32: (33,),
 }
-"""The later ones among each person's acquaintances."""
+"""For each person, the neighbours with higher numbers."""
 
 KARATE_PEOPLE = 34
 KARATE_FIRST = (0, 1, 3, 4, 5, 6, 7, 10, 11, 12, 13, 16, 17, 19, 21)
@@ -67,14 +67,14 @@ KARATE_PLACES = (
 
 
 class Network(NamedTuple):
-    """Who meets whom, and who belongs together.
+    """A network of people and their communities.
 
     Attributes:
-        labels: What each person is called, ``people`` of them.
-        edges: Pairs of people who meet, by their places, each pair once, the lower place first; shape (pairs, 2).
-        community: Each person's, shape (people,).
-        names: Of the communities.
-        places: Where pictures put people, (x, y) between 0 and 1, shape (people, 2); None: where `arranged` does.
+        labels: The name of each person, ``people`` of them.
+        edges: Pairs of people who meet, as indices, each pair once, the lower index first; shape (pairs, 2).
+        community: The community of each person, shape (people,).
+        names: The names of the communities.
+        places: Positions of people in pictures, (x, y) between 0 and 1, shape (people, 2); None: from `arranged`.
     """
 
     labels: tuple[Hashable, ...]
@@ -85,11 +85,11 @@ class Network(NamedTuple):
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return len(self.labels)
 
     def degrees(self) -> Ints:
-        """Return how many neighbours each person has, shape (people,)."""
+        """Return the number of neighbours of each person, shape (people,)."""
         return np.bincount(self.edges.ravel(), minlength=self.people)
 
     def adjacency(self) -> Ints:
@@ -99,20 +99,20 @@ class Network(NamedTuple):
         return matrix
 
     def neighbours(self) -> tuple[Ints, Ints]:
-        """Return where each person's neighbours begin, shape (people + 1,), and all of them, shape (2 x pairs,)."""
+        """Return the start of each person's neighbours, shape (people + 1,), and all of them, shape (2 x pairs,)."""
         both = np.concatenate([self.edges, self.edges[:, ::-1]])
         both = both[np.lexsort((both[:, 1], both[:, 0]))]
         return np.concatenate([[0], np.cumsum(self.degrees())]), both[:, 1]
 
     def find(self, name: str, given: Iterable[Hashable]) -> list[int]:
-        """Return the places of people.
+        """Return the indices of people.
 
         Args:
-            name: Of the argument that names them, for the error.
-            given: Their labels.
+            name: The name of the argument, for the error message.
+            given: The people's labels.
 
         Raises:
-            ValueError: Nobody is called so.
+            ValueError: A label is not in the network.
         """
         return _places_of(name, given, self.labels)
 
@@ -123,13 +123,13 @@ def make_network(network: Any, communities: Any, *, chain_people: int) -> Networ
     Args:
         network: One of `NETWORKS`; a networkx graph; an array of shape (people, people), 1 where two people meet; or
             pairs of people, who are numbered from 0.
-        communities: ``"girvan_newman"``, of a network in several components these; a code or a name for each person, in
-            their order or by their labels; or the people of each community.
-        chain_people: How many people the chain has.
+        communities: ``"girvan_newman"``, which uses the components of a network that has several; a code or a name for
+            each person, in order or by label; or the people of each community.
+        chain_people: Number of people in the chain.
 
     Raises:
-        ValueError: Something else.
-        ImportError: networkx is needed and missing.
+        ValueError: The network or the communities are invalid.
+        ImportError: networkx is needed but not installed.
     """
     labels, edges = _read(network, chain_people)
     if isinstance(communities, str) and communities == GIRVAN_NEWMAN:
@@ -151,9 +151,9 @@ def _places(network: Any, community: Ints) -> Floats | None:
 
 
 def arranged(network: Network) -> Floats:
-    """Return places at which neighbours lie near each other, (x, y) between 0 and 1, shape (people, 2).
+    """Return positions that place neighbours near each other, (x, y) between 0 and 1, shape (people, 2).
 
-    They are networkx's; without it, and for more than `MOST_SPRINGS` people, they are on a circle.
+    networkx computes them. Without networkx, or with more than `MOST_SPRINGS` people, they lie on a circle.
     """
     try:
         import networkx
@@ -171,7 +171,7 @@ def arranged(network: Network) -> Floats:
 
 
 def on_a_circle(community: Ints) -> Floats:
-    """Return places on a circle, communities one after another, shape (people, 2)."""
+    """Return positions on a circle, one community after another, shape (people, 2)."""
     turn = np.empty(len(community))
     turn[np.argsort(community, kind="stable")] = 2 * np.pi * (np.arange(len(community)) + 0.5) / len(community)
     return np.stack([0.5 - 0.5 * np.sin(turn), 0.5 - 0.5 * np.cos(turn)], axis=1)
@@ -235,9 +235,9 @@ def _from_pairs(given: Any) -> tuple[tuple[Hashable, ...], Ints]:
 
 
 def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Ints:
-    """Return each pair once, in order."""
+    """Return each pair once, sorted."""
     if people < 2 or not pairs:
-        raise ValueError(f"network must have at least 2 people, some of whom meet, got {people} and {len(pairs)} pairs")
+        raise ValueError(f"network must have at least 2 people and one pair, got {people} and {len(pairs)} pairs")
     edges = np.unique(np.sort(np.array(pairs, np.int64), axis=1), axis=0)
     alone = edges[edges[:, 0] == edges[:, 1]]
     if len(alone):
@@ -249,9 +249,9 @@ def _checked_edges(pairs: Sequence[Sequence[int]], people: int) -> Ints:
 
 
 def _girvan_newman(known: str | None, edges: Ints, people: int) -> Ints:
-    """Return each person's community after the first split, the one with the lowest place first; shape (people,).
+    """Return each person's community after the first split, the one with the lowest index first; shape (people,).
 
-    A network of several components is split already: they are the communities.
+    If a network has several components, these are the communities.
     """
     if known == "karate":
         return 1 - np.isin(np.arange(people), KARATE_FIRST).astype(np.int64)
@@ -274,7 +274,7 @@ def _girvan_newman(known: str | None, edges: Ints, people: int) -> Ints:
 
 
 def _communities(given: Any, labels: tuple[Hashable, ...]) -> tuple[Ints, tuple[str, ...] | None]:
-    """Return each person's community and the names, if they have any."""
+    """Return each person's community, and the names of the communities if given."""
     entries = _entries(given, labels)
     if all(isinstance(entry, (set, frozenset, list, tuple)) for entry in entries):
         return _from_members(entries, labels), None
@@ -290,7 +290,7 @@ def _communities(given: Any, labels: tuple[Hashable, ...]) -> tuple[Ints, tuple[
 
 
 def _entries(given: Any, labels: tuple[Hashable, ...]) -> list[Any]:
-    """Return what was given as a list, a mapping's values in the order of the people."""
+    """Return the given values as a list; a mapping's values in the order of the people."""
     if isinstance(given, Mapping) and set(given) == set(labels):
         return [given[label] for label in labels]
     if isinstance(given, np.ndarray):
@@ -308,15 +308,15 @@ def _from_members(members: Sequence[Iterable[Hashable]], labels: tuple[Hashable,
     for code, listed in enumerate(members):
         places = _places_of("communities", listed, labels)
         if (community[places] >= 0).any() or not places:
-            raise ValueError(f"communities must have people of their own, got {listed!r}")
+            raise ValueError(f"communities must have people that are in no other community, got {listed!r}")
         community[places] = code
     if (community < 0).any():
-        raise ValueError(f"communities must have everybody in them, got none with {labels[int(community.argmin())]!r}")
+        raise ValueError(f"communities must contain each person, got none with {labels[int(community.argmin())]!r}")
     return community
 
 
 def _places_of(name: str, given: Iterable[Hashable], labels: tuple[Hashable, ...]) -> list[int]:
-    place = {(label, is_flag(label)): k for k, label in enumerate(labels)}  # True is nobody's number
+    place = {(label, is_flag(label)): k for k, label in enumerate(labels)}  # True is not a number of a person
     try:
         return [place[label, is_flag(label)] for label in given]
     except (KeyError, TypeError):
@@ -324,5 +324,5 @@ def _places_of(name: str, given: Iterable[Hashable], labels: tuple[Hashable, ...
 
 
 def is_flag(label: Any) -> bool:
-    """Return whether a label is True or False, which count as equal to 1 and 0."""
+    """Return whether a label is True or False, which compare equal to 1 and 0."""
     return isinstance(label, (bool, np.bool_))

@@ -1,4 +1,4 @@
-"""Pictures of FairEpidemic: the network with everybody's health and community, and whom the vaccine went to."""
+"""Pictures of FairEpidemic: the network with each person's health and community, and who was vaccinated last."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -41,23 +41,23 @@ from fair_envs.faces.window import import_pygame
 
 SIDE = 640  # pixels of the network
 PERSON_SIZES = range(8, 41)  # pixels
-FINER = 3  # times; edges are drawn larger and shrunk
+FINER = 3  # factor by which edges are drawn larger before they are shrunk
 
 PALE: Rgb = (240, 228, 170)
 SYRINGE: Rgb = PURPLE
 EDGE = mixed(INK, PAPER, 0.62)
 CUT = mixed(VERMILION, PAPER, 0.45)  # an edge between communities
 
-IMMUNISED = 3  # a state beside susceptible, infected and recovered: recovered by a vaccine
+IMMUNISED = 3  # one more state beside susceptible, infected and recovered: immune by a vaccine
 STATES = ("susceptible", "infected", "recovered", "vaccinated in time")
 COLOURS: tuple[Rgb, ...] = (PALE, VERMILION, BLUE, GREEN)
 LETTERS = ("o", "X", "r", "v")
-CODES = ("33", "91", "94", "92")  # of the colours in a terminal
-CORNERS = (0, 4, 3, 6)  # of a community's shape; 0: a disc
+CODES = ("33", "91", "94", "92")  # codes of the colours in a terminal
+CORNERS = (0, 4, 3, 6)  # corners of a community's shape; 0: a disc
 
 
 class Person(NamedTuple):
-    """A person: the shape tells the community, colour and sign the state, a ring who was vaccinated just now."""
+    """A person: the shape shows the community, colour and sign the state, a ring a vaccination in the last step."""
 
     community: int
     state: int
@@ -97,7 +97,7 @@ class Person(NamedTuple):
             pen.stroke([(0.5, 0.39), (0.5, 0.61)], 0.08, WHITE)
 
     def letters(self) -> str:
-        """Return a letter for the state, underlined if vaccinated just now."""
+        """Return a letter for the state, underlined if vaccinated in the last step."""
         codes = (CODES[self.state], UNDERLINE) if self.treated else (CODES[self.state],)
         return styled(LETTERS[self.state], *codes) + " "
 
@@ -106,32 +106,32 @@ class Person(NamedTuple):
 
 
 class Community(NamedTuple):
-    """How a community fares."""
+    """The current state of a community."""
 
     code: int
     name: str
     states: tuple[int, ...]  # people in each of `STATES`
-    caught: int  # the disease so far, those infected at first included
-    doses: int  # so far
+    caught: int  # number of people infected so far, with the first ones
+    doses: int  # vaccines given so far
 
     @property
     def people(self) -> int:
-        """How many there are."""
+        """The number of people."""
         return sum(self.states)
 
     @property
     def wasted(self) -> int:
-        """How many doses had no effect."""
+        """The number of doses without effect."""
         return self.doses - self.states[IMMUNISED]
 
     @property
     def words(self) -> str:
-        """What became of them, in a line."""
+        """The infections and doses in one line."""
         return f"{self.caught} caught it, {self.doses} doses, {self.wasted} without effect"
 
 
 class Communities(NamedTuple):
-    """How each community fares, as bars of the same length: shares compare, not heads."""
+    """The state of each community, as bars of the same length that show shares, not counts."""
 
     rows: Sequence[Community]
 
@@ -167,7 +167,7 @@ class Communities(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """What the signs mean, and how many people each is about."""
+    """The meaning of the signs, and the number of people with each."""
 
     counts: tuple[int, ...]  # people in each of `STATES`
     changed: int  # people infected in the last step
@@ -196,7 +196,7 @@ class Legend(NamedTuple):
 
 
 class Treated(NamedTuple):
-    """Whom the last vaccines went to; None is nobody."""
+    """The people who received the last vaccines; None stands for an unused vaccine."""
 
     names: tuple[str | None, ...]
 
@@ -207,7 +207,7 @@ class Treated(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Who, in words."""
+        """The people in words."""
         people = ", ".join(name for name in self.names if name is not None)
         return f"vaccinated: {people or ('nobody' if self.names else '-')}"
 
@@ -241,7 +241,7 @@ class EpidemicRenderer:
         self._empty: Any = None
 
     def people(self, lane: Any) -> list[Person]:
-        """Return everybody's figure."""
+        """Return each person's figure."""
         states = np.where(lane["immunised"] == 1, IMMUNISED, lane["health"]).tolist()
         treated = set(self._treated(lane))
         changed = (lane["change"] == CAUGHT_IT).tolist()
@@ -251,7 +251,7 @@ class EpidemicRenderer:
         ]
 
     def _treated(self, lane: Any) -> list[int]:
-        """Return whom the last vaccines went to; the number after the last person's is nobody's."""
+        """Return who received the last vaccines; the index after the last person stands for an unused vaccine."""
         return np.array(lane["treated"]).tolist() if lane["time"] > 0 else []
 
     def panel(self, lane: Any) -> list[Item]:
@@ -266,7 +266,7 @@ class EpidemicRenderer:
         ]
 
     def communities(self, lane: Any) -> Iterator[Community]:
-        """Yield how each community fares."""
+        """Yield the current state of each community."""
         states = np.where(lane["immunised"] == 1, IMMUNISED, lane["health"])
         for code, name in enumerate(self._network.names):
             members = self._network.community == code
@@ -303,7 +303,7 @@ class EpidemicRenderer:
         return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
     def _pixels(self) -> list[tuple[float, float]]:
-        """Return where everybody stands."""
+        """Return each person's position in pixels."""
         free = SIDE - self._size
         return [tuple(row) for row in (MARGIN + self._size / 2 + free * self._places).tolist()]
 

@@ -1,4 +1,4 @@
-"""The rules of FairEpidemic on one lane, in the order in which they are played."""
+"""The rules of FairEpidemic on one lane, in the order in which they are applied."""
 
 import math
 from collections import namedtuple
@@ -19,16 +19,16 @@ from fair_envs.parameters import encode
 
 SUSCEPTIBLE, INFECTED, RECOVERED = range(3)
 HEALTH_NAMES = ("susceptible", "infected", "recovered")
-LEFT_ALONE, VACCINATED = range(2)  # what a decision can be for a person
+LEFT_ALONE, VACCINATED = range(2)  # the possible decisions about a person
 CAUGHT_IT, GOT_WELL = -1, 1  # changes of health
 
-# Sites of chance
+# Random streams
 FIRST_INFECTED, BURN_IN, PROGRESS = range(3)
 
 FEATURES = (*HEALTH_NAMES, "degree")
 LAST = len(HEALTH_NAMES)  # the column of an observation that shows vaccinations
-WORDS = 4  # that one place of chance has
-ALWAYS = 2**32  # no word is as large
+WORDS = 4  # random words per draw
+ALWAYS = 2**32  # larger than every word
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "network": NETWORKS,
@@ -43,7 +43,7 @@ OWN = {"network": "own", "communities": "own", "initial": "given"}
 
 @rule
 def start(lane: Lane, params: Any) -> None:
-    """Infect the first people, then let the disease go on without vaccines."""
+    """Infect the first people, then let the disease progress without vaccines."""
     if params.initial == PATIENT_ZERO:
         infect(lane, params, params.patient_zero)
     elif params.initial == GIVEN:
@@ -59,7 +59,7 @@ def start(lane: Lane, params: Any) -> None:
 
 @rule
 def infect_by_chance(lane: Lane, params: Any) -> None:
-    """Infect each person with the same chance."""
+    """Infect each person with the same probability."""
     for person in range(params.people):
         if uniform(lane.key, 0, FIRST_INFECTED, person) < params.initial_chance:
             infect(lane, params, person)
@@ -67,7 +67,7 @@ def infect_by_chance(lane: Lane, params: Any) -> None:
 
 @rule
 def infect_a_number(lane: Lane, params: Any) -> None:
-    """Infect a number of people, each set of so many with the same chance."""
+    """Infect `initial_number` people; all sets of this size are equally likely."""
     needed = params.initial_number
     for person in range(params.people):
         if uniform(lane.key, 0, FIRST_INFECTED, person) * (params.people - person) < needed:
@@ -88,7 +88,7 @@ def infect(lane: Lane, params: Any, person: int) -> None:
 
 @rule
 def expose(lane: Lane, params: Any, person: int, sign: int) -> None:
-    """Add a person to the infected neighbours of those whom the person meets, or take the person out."""
+    """Add 1, or -1, to the number of infected neighbours of each of the person's neighbours."""
     first = params.tables[params.starts_from + person]
     last = params.tables[params.starts_from + person + 1]
     for place in range(params.neighbours_from + first, params.neighbours_from + last):
@@ -97,7 +97,7 @@ def expose(lane: Lane, params: Any, person: int, sign: int) -> None:
 
 @rule
 def progress(lane: Lane, params: Any, site: int, time: int) -> None:
-    """Let the disease go on by one step: everybody's change depends on how all were before it."""
+    """Let the disease progress by one step: all changes depend on the health before it."""
     for first in range(0, params.people, WORDS):
         luck = words(lane.key, time, site, first // WORDS)
         for person in range(first, min(first + WORDS, params.people)):
@@ -111,7 +111,7 @@ def progress(lane: Lane, params: Any, site: int, time: int) -> None:
 
 @rule
 def change_of(lane: Lane, params: Any, person: int, word: int) -> int:
-    """Return what a person's word of chance does: health is drawn in the order susceptible, infected, recovered."""
+    """Return the change of a person's health from a random word: one distribution over the ordered health states."""
     health = lane.health[person]
     place = lane.exposure[person] if health == SUSCEPTIBLE else params.most_neighbours + health
     return (word >= params.tables[place]) * (GOT_WELL if health == INFECTED else CAUGHT_IT)
@@ -130,7 +130,7 @@ def recover(lane: Lane, params: Any, person: int) -> None:
 
 @rule
 def step(lane: Lane, action: Ints, params: Any, reward: Floats, facts: Facts) -> Any:
-    """Give the vaccines, then let the disease go on; the episode never terminates."""
+    """Give the vaccines, then let the disease progress; the episode never terminates."""
     for person in range(params.people):
         facts.action[person] = LEFT_ALONE
         facts.feedback[person] = lane.health[person] == SUSCEPTIBLE
@@ -147,7 +147,7 @@ def step(lane: Lane, action: Ints, params: Any, reward: Floats, facts: Facts) ->
 
 @rule
 def vaccinate(lane: Lane, params: Any, person: int, facts: Facts) -> None:
-    """Vaccinate a person, who becomes immune if susceptible; the number after the last person's is nobody's."""
+    """Vaccinate a person, who becomes immune if susceptible; the index after the last person leaves it unused."""
     lane.doses[person] += 1
     if person < params.people:
         facts.action[person] = VACCINATED
@@ -158,7 +158,7 @@ def vaccinate(lane: Lane, params: Any, person: int, facts: Facts) -> None:
 
 @rule
 def observe(lane: Lane, params: Any, observation: Floats32) -> None:
-    """Write everybody's health, and whether a vaccination made them immune, or what the code C shows instead."""
+    """Write each person's health, and whether a vaccination made them immune, or what the code C shows instead."""
     for person in range(params.people):
         for health in range(LAST):
             observation[0, person, health] = lane.health[person] == health
@@ -169,7 +169,7 @@ def observe(lane: Lane, params: Any, observation: Floats32) -> None:
 
 @rule
 def observe_doses(lane: Lane, params: Any, observation: Floats32) -> None:
-    """Write vaccinations as the code C counts them: in the row before the person's, person 0's and none in the last."""
+    """Write vaccinations as the code C counts them: a row early; person 0's and unused ones in the last row."""
     for row in range(params.people):
         observation[0, row, LAST] = lane.doses[row + 1]
     observation[0, params.people - 1, LAST] += lane.doses[0]
@@ -177,7 +177,7 @@ def observe_doses(lane: Lane, params: Any, observation: Floats32) -> None:
 
 @rule
 def describe(lane: Lane, params: Any, facts: Facts) -> None:
-    """Write who the people are, and their health before the step."""
+    """Write the people's records, with their health before the step."""
     for person in range(params.people):
         facts.individual[person] = person
         community = params.tables[params.community_from + person]
@@ -198,27 +198,27 @@ TABLES = (
 )
 
 Code = namedtuple("Code", (*EpidemicParams._fields, *TABLES))  # type: ignore[misc]
-"""What compiled rules are given: the parameters as numbers, and all tables in one array.
+"""What compiled rules receive: the parameters as numbers, and all tables in one array.
 
-They are one array because each array among the parameters costs every lane a tenth of a microsecond a step.
+The tables are in one array because each array among the parameters costs every lane a tenth of a microsecond per step.
 
 Attributes:
-    people: How many there are.
-    most_neighbours: Of one person.
-    tables: Shape (n,), integers. From the place 0 on the word of chance from which on somebody's health changes: of the
-        susceptible with 0, 1, ... infected neighbours, of the infected, of the recovered. From ``starts_from`` on,
-        where everybody's neighbours begin, counted from ``neighbours_from``, where they stand. From ``community_from``
-        on everybody's community; from ``given_from`` up to ``given_to`` the people whom ``initial`` names.
+    people: Number of people.
+    most_neighbours: Most neighbours of one person.
+    tables: Shape (n,), integers. From index 0 the smallest random words that change a person's health: for the
+        susceptible with 0, 1, ... infected neighbours, for the infected, for the recovered. From ``starts_from`` the
+        start of each person's neighbours, relative to ``neighbours_from``, where these are stored. From
+        ``community_from`` each person's community; from ``given_from`` to ``given_to`` the people in ``initial``.
 """
 
 
 def code_of(params: EpidemicParams, network: Network, given: list[int]) -> Any:
-    """Return what compiled rules are given.
+    """Return what compiled rules receive.
 
     Args:
         params: The parameters.
-        network: Who meets whom.
-        given: The people whom ``initial`` names.
+        network: The network.
+        given: The people in ``initial``.
     """
     starts, neighbours = network.neighbours()
     most = int(network.degrees().max())
@@ -231,80 +231,83 @@ def code_of(params: EpidemicParams, network: Network, given: list[int]) -> Any:
 
 
 def limit(chance: float) -> int:
-    """Return how many of the 2**32 words of chance, from 0 on, belong to something of this chance."""
+    """Return how many of the 2**32 random words, from 0 on, belong to an event of this probability."""
     return math.ceil(chance * ALWAYS)
 
 
 def is_known(name: str, value: Any) -> bool:
-    """Return whether the value of that parameter is a name that the package knows."""
+    """Return whether the value of the parameter is a name in this package."""
     return isinstance(value, str) and value in KNOWN[name]
 
 
 class Epidemic(Rules):
-    """A disease spreads through a social network while vaccines are given, after Hu, Lear and Zhang (2024).
+    """A disease spreads through a social network while an agency gives vaccines, after Hu, Lear and Zhang (2024).
 
-    **Description.** People meet their neighbours in a network, Zachary's karate club. A disease spreads among them:
-    each infected neighbour infects a susceptible person with the chance ``infection`` in a step, and the infected
-    recover with the chance ``recovery``, for good. In each step a health agency vaccinates one person, who becomes
-    immune if still susceptible.
+    **Description.** People meet their neighbours in a network, Zachary's karate club. A disease spreads among them. In
+    each step each infected neighbour infects a susceptible person with the probability ``infection``, and infected
+    people recover with the probability ``recovery``. Recovered people stay immune. In each step a health agency
+    vaccinates one person, who becomes immune if still susceptible.
 
     **Who decides and who is affected.** The agency decides (one agent); the people of the network are affected, the
-    same ones throughout an episode. The harm is to catch the disease. What can be read off: whether a community gets
-    fewer vaccines for the infections that it suffers (the vaccination gap), and whether the disease leaves communities
-    in different states (their shares of the susceptible, infected and recovered). Neither says how many fall ill: with
-    no vaccine at all the gap is 0 and almost everybody is infected, in both communities alike. Read them beside the
-    reward.
+    same ones throughout an episode. The harm is catching the disease. You can measure whether a community gets fewer
+    vaccines relative to its infections (the vaccination gap), and whether the disease leaves communities in different
+    states (their shares of the susceptible, infected and recovered). Neither measure shows how many people fall ill:
+    without vaccines the gap is 0, and almost all people are infected in both communities. Read the measures together
+    with the reward.
 
-    **Sensitive attribute and legitimate factors.** ``community``: the two parts into which Girvan and Newman's method
-    splits the network first; in the karate club 15 people around person 0 and 19 around person 33. A network of your
-    own that is in several components is not split: they are the communities. No legitimate factors.
+    **Sensitive attribute and legitimate factors.** ``community``: the two parts of the network after the first split by
+    Girvan and Newman's method; in the karate club 15 people around person 0 and 19 around person 33. If your own
+    network has several components, it is not split: the components are the communities. No legitimate factors.
 
     **Network.** ``"karate"``: 34 people, 78 pairs who meet; ``"chain"``: ``chain_people`` in a row; or your own: a
     networkx graph (weights are ignored), an array (people, people) with 1 where two people meet, or pairs of people
-    numbered from 0. ``communities``: ``"girvan_newman"`` (of your own network it needs networkx), a code or a name for
+    numbered from 0. ``communities``: ``"girvan_newman"`` (needs networkx for your own network), a code or a name for
     each person, or the people of each community. ``initial``: ``"patient_zero"``, ``"random"``, or the people who are
-    infected at first.
+    infected first.
 
-    **Action space.** ``Discrete(people + 1)``: whom to vaccinate; the last action is nobody. With several ``vaccines``
-    a step ``MultiDiscrete`` of as many. A vaccine for somebody infected or immune is used up without effect.
+    **Action space.** ``Discrete(people + 1)``: the person to vaccinate; the last action leaves the vaccine unused. With
+    several ``vaccines`` per step a ``MultiDiscrete`` with one entry for each. A vaccine for an infected or immune
+    person is used up without effect.
 
     **Observation space.** ``Box`` of shape (people, 4): susceptible, infected, recovered (one of them 1), and whether a
-    vaccination has made the person immune. Who belongs to which community never changes; ``fair_group`` tells it.
+    vaccination made the person immune. The communities never change; ``fair_group`` contains them.
 
-    **Rewards.** The share of people who are not infected after the step; the recovered count as healthy.
+    **Rewards.** The share of people who are not infected after the step; recovered people count as healthy.
 
-    **Interactions.** One individual a person, the same in each step. ``fair_features``: health before the step
-    (susceptible, infected, recovered) and the number of neighbours, divided by the most that anybody has.
+    **Interactions.** One individual per person, the same in each step. ``fair_features``: health before the step
+    (susceptible, infected, recovered) and the number of neighbours, divided by the largest such number.
     ``fair_action``: 1 vaccinated in this step, with effect or not. ``fair_feedback``: 1 if a vaccination has an effect,
-    that is, where somebody was susceptible; it is told of all. ``fair_outcome``: -1 infected in this step, 1 recovered
-    from the disease, 0 otherwise. The oracle knows everybody's health too (``"health"``: 0, 1, 2), which nobody hides.
+    that is, if the person was susceptible; it is revealed for all. ``fair_outcome``: -1 infected in this step, 1
+    recovered from the disease, 0 otherwise. The oracle also returns each person's health (``"health"``: 0, 1, 2), which
+    is not hidden.
 
-    **Starting state.** Person 0 is infected, and the disease has gone on for one step (``burn_in``).
+    **Starting state.** Person 0 is infected, and the disease has progressed for one step (``burn_in``).
 
     **Episode end.** Truncation after ``horizon`` steps.
 
-    **Order of a step.** The vaccinations; then everybody's health changes at once, by how all were after them. Whoever
-    was vaccinated is safe in the same step; whoever was infected in it infects nobody before the next.
+    **Order of a step.** First the vaccinations. Then the health of all people changes at once, given their states after
+    the vaccinations. Vaccination protects in the same step; people infected in a step infect others from the next step
+    on.
 
-    **Arguments.** The fields of `EpidemicParams`, each with its default and source. ``profile="authors"`` gives the
+    **Arguments.** The fields of `EpidemicParams`, each with its default and source. ``profile="authors"`` selects the
     published code's observation, ``profile="ml-fairness-gym"`` the settings of that library's experiments.
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on:
+    **Differences from the paper and its code**, with the switches that restore their behaviour:
 
-    * Person 0 is the first patient, as in the published code and in the paper's figures. The paper's text has a random
-      set of people: ``initial="random"``.
-    * The last column of the observation tells immunity by vaccination. The published code counts all vaccinations of
-      the episode, with effect or not, in the row before the person's, and those of person 0 and of nobody in the last
-      row: ``observation="authors"``, part of ``profile="authors"``.
-    * Vaccinations without effect are told apart (``fair_action`` 1 where ``fair_feedback`` is 0). The paper's
-      short-term unfairness counts them too, so it rises in a straight line once nobody is susceptible: that is an
+    * Person 0 is infected first, as in the published code and in the paper's figures. In the paper's text a random
+      set of people is infected first: ``initial="random"``.
+    * The last column of the observation shows immunity by vaccination. The published code counts all vaccinations of
+      the episode, with effect or not, in the row before the person's. Those of person 0 and unused vaccines are in the
+      last row: ``observation="authors"``, part of ``profile="authors"``.
+    * Vaccinations without effect can be distinguished (``fair_action`` 1 where ``fair_feedback`` is 0). The paper's
+      short-term unfairness also counts them, so it rises linearly once no susceptible people are left: that is an
       option of the measure.
-    * States of communities are to be compared by shares. The published code compares head counts, of 15 and of 19
-      people: 4 where everybody is infected. That too is an option of the measure.
-    * The horizon is truncation; there, an end like any other.
-    * A person's draw is looked up by its place, one for each person and step. ml-fairness-gym draws them one after
-      another; distributions are the same.
-    * ml-fairness-gym's other models of a disease (SI, SEIR) are left out; ``recovery=0`` gives SI.
+    * States of communities should be compared by shares. The published code compares counts, of 15 and of 19 people:
+      the difference is 4 if all people are infected. That is also an option of the measure.
+    * Reaching the horizon is truncation; in the code it is termination.
+    * Each person's random number is a function of person and step. ml-fairness-gym draws them one after another; the
+      distributions are the same.
+    * ml-fairness-gym's other disease models (SI, SEIR) are left out; ``recovery=0`` gives SI.
 
     **References.** Y. Hu, J. Lear, L. Zhang, "Striking a balance in fairness for dynamic systems through reinforcement
     learning", arXiv 2401.06318, 2024. J. Atwood, H. Srinivasan, Y. Halpern, D. Sculley, "Fair treatment allocations in
@@ -327,10 +330,10 @@ class Epidemic(Rules):
     Params: ClassVar[type] = EpidemicParams
     presets = PROFILES
     fps: ClassVar[int] = 2
-    sensitive_field: ClassVar[str] = "community"  # no field of a lane: it belongs to the network and cannot be flipped
+    sensitive_field: ClassVar[str] = "community"  # not a field of a lane: it belongs to the network and has no flip
     sensitive_features: ClassVar[tuple[str, ...]] = ()
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
-    network: Network  # who meets whom, and who belongs together
+    network: Network  # the people, their neighbours and their communities
 
     def __init__(self, **given: Any) -> None:
         self._own = {name: given[name] for name in KNOWN.keys() & given.keys() if not is_known(name, given[name])}
@@ -338,7 +341,7 @@ class Epidemic(Rules):
         del self._own
 
     def check(self, params: EpidemicParams) -> None:
-        """Find the network, its communities and those infected at first; raise ValueError if there are none such."""
+        """Set the network, its communities and the first infected people; raise ValueError if these are invalid."""
         network, communities = (self._own.get(name, getattr(params, name)) for name in ("network", "communities"))
         self.network = make_network(network, communities, chain_people=params.chain_people)
         people = self.network.people
@@ -348,11 +351,11 @@ class Epidemic(Rules):
             raise ValueError(f"initial_number must be between 1 and {people}, got {params.initial_number}")
 
     def encoded(self, params: EpidemicParams) -> Any:
-        """Return what compiled rules are given."""
+        """Return what compiled rules receive."""
         return code_of(params, self.network, self._infected_at_first())
 
     def _infected_at_first(self) -> list[int]:
-        """Return the places of the people whom ``initial`` names."""
+        """Return the indices of the people in ``initial``."""
         given = self._own.get("initial", ())
         if isinstance(given, str):
             raise ValueError(f"initial must be {', '.join(map(repr, KNOWN['initial']))} or people, got {given!r}")
@@ -366,9 +369,9 @@ class Epidemic(Rules):
             ("exposure", np.int32, people),  # infected neighbours
             ("change", np.int8, people),  # of health in the last step
             ("immunised", np.int8, people),  # 1: a vaccination made them immune
-            ("doses", np.int32, people + 1),  # vaccines given so far, to nobody last
-            ("treated", np.int32, params.vaccines),  # who was vaccinated in the last step
-            ("infected", np.int32),  # people
+            ("doses", np.int32, people + 1),  # vaccines given so far, by person, with unused ones last
+            ("treated", np.int32, params.vaccines),  # people vaccinated in the last step
+            ("infected", np.int32),  # number of infected people
         ]
 
     def fair_spec(self, params: EpidemicParams) -> FairSpec:
@@ -385,20 +388,20 @@ class Epidemic(Rules):
         )
 
     def observation_space(self, params: EpidemicParams) -> gym.spaces.Box:
-        """Return the bounds of everybody's row."""
+        """Return the bounds of the people's rows."""
         high = np.ones((self.network.people, LAST + 1), np.float32)
         if params.observation == "authors":
             high[:, LAST] = params.horizon * params.vaccines
         return gym.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
 
     def action_space(self, params: EpidemicParams) -> gym.Space[Any]:
-        """Return everybody, and nobody last; as often as there are vaccines."""
+        """Return one option for each person, and last for no one; repeated for each vaccine."""
         choices = self.network.people + 1
         if params.vaccines > 1:
             return gym.spaces.MultiDiscrete([choices] * params.vaccines)
         return gym.spaces.Discrete(choices)
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return whom a vaccination would make immune as ``"feedback"``, and everybody's ``"health"`` (0, 1 or 2)."""
+        """Return who would become immune by a vaccination as ``"feedback"``, and the ``"health"`` (0, 1 or 2)."""
         health = np.array(records["health"], np.int64)
         return {"feedback": (health == SUSCEPTIBLE).astype(np.int64), "health": health}

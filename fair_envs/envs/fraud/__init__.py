@@ -1,4 +1,4 @@
-"""FairFraud: card payments of which some are frauds, and customers who leave when they are checked too often."""
+"""FairFraud: card payments, some of them frauds, and customers who leave if they are checked too often."""
 
 from fair_envs.envs.fraud.rules import Fraud
 from fair_envs.faces.parallel import AgentsEnv, module_of

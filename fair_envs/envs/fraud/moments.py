@@ -1,10 +1,10 @@
 """Makes the default tables of FairFraud from published moments: ``python -m fair_envs.envs.fraud.moments``.
 
-The simulator's real input, aggregates of a private data set of card payments, is not part of this package. What is
-here reproduces the moments that its users can see: how payments and frauds spread over continents and the largest
-countries, how payments spread over the hours of a day, the range of each merchant's amounts, the mean amounts, and how
-many payments and frauds a week in January has. Whatever is not among them is chosen here, and says so. Tables of the
-same layout, with other numbers, go to the environment's keyword ``tables``.
+The simulator's real input, aggregates of a private data set of card payments, is not part of this package. This module
+reproduces the moments that its users can see: how payments and frauds spread over continents and the largest
+countries, how payments spread over the hours of a day, the range of each merchant's amounts, the mean amounts, and the
+numbers of payments and frauds in a week in January. All other numbers are chosen here and marked as such. You can give
+tables of the same layout, with other numbers, to the environment's keyword ``tables``.
 """
 
 import json
@@ -22,9 +22,9 @@ PROVENANCE = (
     "FAReL (Cimpean et al., 2025) uses it; not that input itself."
 )
 
-# The countries of each continent, each with the first time zone that the tz database lists for it: the simulator knows
-# one zone a country. How many countries a continent has is published; which ones they are, and the order in which they
-# share what is not published, is chosen here.
+# The countries of each continent, each with the first time zone that the tz database lists for it: the simulator has
+# one zone per country. Published: the number of countries of each continent. Chosen: which countries these are, and
+# their order, by which they share the unpublished remainder.
 COUNTRIES: Mapping[str, str] = {
     "EU": (
         "ES Europe/Madrid, FI Europe/Helsinki, IE Europe/Dublin, PL Europe/Warsaw, CZ Europe/Prague, PT "
@@ -82,25 +82,25 @@ COUNTRY_SHARES = {
         **{"AU": 0.003, "TW": 0.003},
     },
 }
-# Published: frauds come from 19 countries. Chosen: which ones, beside the ten above.
+# Published: frauds come from 19 countries. Chosen: which ones, in addition to the ten above.
 SMALLER_FRAUD_COUNTRIES = ("IT", "BE", "NL", "MX", "TR", "NZ", "ZA", "MA", "SE")
 
-# Published: the plateaus (4 to 6 h, 11 to 20 h, 21, 22, 23 and 0 h). Chosen: the slopes between them, and that frauds
-# follow the same hours.
+# Published: the plateaus (4 to 6 h, 11 to 20 h, 21, 22, 23 and 0 h). Chosen: the slopes between them, and the same
+# hours for frauds.
 HOURS = (
     *(0.049, 0.025, 0.012, 0.009, 0.006, 0.006, 0.006, 0.012, 0.022, 0.034, 0.044),
     *(0.05,) * 10,
     *(0.078, 0.086, 0.107),
 )
 # Published: no fraud in January, February and December, and a week in January with 956 payments, 10 % of them frauds.
-# Chosen: this share of January, which gives 976 (single weeks differ by 50), and an even rest of the year.
+# Chosen: this share for January, which gives 976 (single weeks differ by 50), and equal shares for the other months.
 JANUARY = 0.062
 FRAUD_MONTHS = range(2, 11)  # March to November
 
 # Published: each merchant's range of amounts, the mean amount of all payments (about 300 to 318) and of all frauds (54
 # to 76), frauds at 6 of the 7 merchants in 3 of the 5 currencies, and that 12 pairs of currency and merchant occur
-# among the payments, 8 among the frauds. Chosen: the cheapest merchants have the most customers, the k-th of them 1/k
-# as many as the first; all sell in euros, few in anything else; the mean lies at the same part of each one's range.
+# among the payments, 8 among the frauds. Chosen: the cheapest merchants have the most customers, the k-th cheapest 1/k
+# times as many as the first; all sell in euros, few in others; the mean is at the same fraction of each range.
 RANGES = ((0.5, 69.0), (0.75, 7835.56), (1.0, 2724.15), (0.44, 37.37), (1.2, 649.83), (0.9, 5965.01), (0.9, 885.71))
 MEAN_AMOUNTS = {"genuine": 309.0, "fraud": 65.0}
 CHEAPEST_FIRST = sorted(range(len(RANGES)), key=lambda merchant: RANGES[merchant][1])
@@ -149,7 +149,7 @@ def make_countries() -> dict[str, list[Any]]:
 
 
 def split(continent: str, kind: str, others: Sequence[str]) -> dict[str, float]:
-    """Return the shares of a continent's countries: the published ones, and what is left over, as 1, 1/2, 1/3, ..."""
+    """Return the shares of a continent's countries: the published ones, and the remainder as 1, 1/2, 1/3, ..."""
     members = COUNTRIES[continent].split(", ")
     published = {
         code: share for code, share in COUNTRY_SHARES[kind].items() if any(m.startswith(code) for m in members)
@@ -160,13 +160,13 @@ def split(continent: str, kind: str, others: Sequence[str]) -> dict[str, float]:
 
 
 def currencies(code: str, kind: str) -> dict[str, float]:
-    """Return what a country pays in: its own currency if there are merchants for it, else euros; others in dollars."""
+    """Return a country's currencies: its own if there are merchants for it, else euros; for others dollars."""
     own = OWN_CURRENCY.get(code, "USD")
     return {own if own in SELLERS[kind] else "EUR": 1.0}
 
 
 def make_merchants(kind: str) -> dict[str, dict[str, float]]:
-    """Return, for each currency, the shares of the merchants."""
+    """Return the shares of the merchants for each currency."""
     return {
         code: dict(zip(map(str, sellers), harmonic(len(sellers)), strict=True))
         for code, sellers in SELLERS[kind].items()
@@ -176,8 +176,8 @@ def make_merchants(kind: str) -> dict[str, dict[str, float]]:
 def histograms(
     kind: str, countries: Mapping[str, Sequence[Any]], merchants: Mapping[str, Mapping[str, float]]
 ) -> list[dict[str, Any]]:
-    """Return each merchant's histogram of amounts; all heights are 0 where nobody buys."""
-    column = {"genuine": (2, 4), "fraud": (3, 5)}[kind]  # of a country: its share, and those of its currencies
+    """Return each merchant's histogram of amounts; all heights are 0 without customers."""
+    column = {"genuine": (2, 4), "fraud": (3, 5)}[kind]  # columns of a country's share and its currencies' shares
     weights = [0.0] * len(RANGES)
     for country in countries.values():
         share, currencies_there = (country[place] for place in column)
@@ -188,7 +188,7 @@ def histograms(
         sum(weight * amount for weight, amount in zip(weights, amounts, strict=True)) / sum(weights)
         for amounts in ([low for low, _ in RANGES], [high - low for low, high in RANGES])
     )
-    part = (MEAN_AMOUNTS[kind] - lowest) / span  # of each range that its mean lies above its begin
+    part = (MEAN_AMOUNTS[kind] - lowest) / span  # relative position of the mean within each range
     return [
         {"min": low, "max": high, "heights": falling(low, high, low + part * (high - low)) if weight else [0.0] * BINS}
         for weight, (low, high) in zip(weights, RANGES, strict=True)
@@ -198,7 +198,7 @@ def histograms(
 def falling(low: float, high: float, mean: float) -> list[float]:
     """Return the heights of an exponential-like histogram with this mean: its logarithm is a straight line."""
     middles = [low + (high - low) * (k + 0.5) / BINS for k in range(BINS)]
-    slopes = [-50.0, 50.0]  # a bin
+    slopes = [-50.0, 50.0]  # slopes per bin
     for _ in range(80):
         slope = sum(slopes) / 2
         heights = shares([math.exp(min(slope * k, slope * (k - BINS + 1))) for k in range(BINS)])
@@ -219,13 +219,13 @@ def shares(weights: Sequence[float]) -> list[float]:
 
 
 def make_offsets() -> dict[str, list[list[int]]]:
-    """Return for each time zone since which minute of the year, in UTC, which offset in minutes has applied."""
+    """Return the UTC offsets in minutes of each time zone, each with the UTC minute of the year when it begins."""
     zones = {row.split(" ")[1] for text in COUNTRIES.values() for row in text.split(", ")}
     return {zone: offsets_of(zone) for zone in sorted(zones | {BANK_ZONE})}
 
 
 def offsets_of(zone: str) -> list[list[int]]:
-    """Return ``[minute of the year, offset]`` for its begin and for every change within it."""
+    """Return ``[minute of the year, offset]`` for the start of the year and each change within it."""
     clock = ZoneInfo(zone)
     begin = datetime(YEAR, 1, 1, tzinfo=timezone.utc)
 
@@ -245,7 +245,7 @@ def offsets_of(zone: str) -> list[list[int]]:
 
 
 def written(table: Mapping[str, Any]) -> str:
-    """Return a table as it stands in its file: an entry of the top two levels a line."""
+    """Return a table as text for its file: one line for each entry of the top two levels."""
     parts = []
     for name, value in table.items():
         if isinstance(value, Mapping):
@@ -257,7 +257,7 @@ def written(table: Mapping[str, Any]) -> str:
 
 
 def files() -> dict[Path, str]:
-    """Return the data files and what stands in them."""
+    """Return the paths of the data files and their content."""
     return {FOLDER / TABLES_FILE: written(make_tables()), FOLDER / OFFSETS_FILE: written(make_offsets())}
 
 

@@ -1,12 +1,13 @@
-"""Customers and fraudsters: who they are, when they pay, and when they come and go. Compiled, on one lane.
+"""Customers and fraudsters: their properties, their payments, and how they join and leave. Compiled, on one lane.
 
-A person's luck belongs to the person: it is indexed by when they joined, what they are, and which of those who joined
-then. So a customer who leaves in one of two worlds changes nothing in the luck of the others.
+Each person has separate random numbers. They are indexed by the time of joining, the kind of person, and the number
+among those of this kind who joined then. If a customer leaves in only one of two worlds, the random numbers of all
+others therefore stay the same.
 
-In every hour an agent pays with a probability that is the product of its satisfaction and of an activity that no
-decision changes. So the hours in which it would pay if it were wholly satisfied are drawn first, one after the other,
-each from the activities of the hours since the last; in such an hour it then pays with the probability of its
-satisfaction. That is the same distribution as a draw in every hour, at a fraction of the cost.
+In every hour an agent pays with a probability that is the product of its satisfaction and an activity. No decision
+changes the activity. The hours in which the agent would pay at full satisfaction are therefore drawn first, one after
+the other, each from the activities of the hours since the last. In such an hour the agent then pays with a probability
+equal to its satisfaction. The distribution is the same as that of a draw in every hour, at a fraction of the cost.
 """
 
 import math
@@ -19,10 +20,10 @@ from fair_envs.envs.fraud.tables import BLOCK, DAYS_OF_YEAR, ENTRIES, HOURS, MON
 GENUINE, FRAUDSTER = range(2)
 NONE = -1
 
-# Sites of chance
+# Random streams
 PERSON, PROFILE, NEXT_HOUR, WILLING, PURCHASE, DECISION, LEAVING, NEWCOMERS = range(8)
 
-MOST_AT_ONCE = 1 << 14  # persons of a kind who can join at once, so that each has a number of their own
+MOST_AT_ONCE = 1 << 14  # most people of a kind who can join at once, since each needs a separate number
 LARGEST_NORMAL = 6.4
 
 
@@ -31,14 +32,14 @@ LARGEST_NORMAL = 6.4
 
 @rule
 def join(lane: Lane, world: Record, kind: int, arrival: int, which: int) -> None:
-    """Let a customer or fraudster join.
+    """Add a customer or fraudster.
 
     Args:
         lane: The episode.
         world: Parameters and tables.
         kind: GENUINE or FRAUDSTER.
         arrival: 0 at the start, h at the end of the h-th hour.
-        which: Of those of this kind who join then.
+        which: Index among those of this kind who join then.
     """
     agent = lane.agents
     lane.agents += 1
@@ -61,7 +62,7 @@ def join(lane: Lane, world: Record, kind: int, arrival: int, which: int) -> None
 
 @rule
 def join_as_customer(lane: Lane, world: Record, agent: int) -> None:
-    """Give a customer patience, distributed as Beta(10, 2): the second largest of eleven uniform numbers."""
+    """Set a customer's patience, distributed as Beta(10, 2): the second largest of eleven uniform numbers."""
     word_0, word_1, _, _ = words(lane.key, 1, PERSON, lane.person[agent])
     lane.patience[agent] = share(word_0) ** (1 / 11) * share(word_1) ** (1 / 10)
     lane.customers += 1
@@ -71,14 +72,14 @@ def join_as_customer(lane: Lane, world: Record, agent: int) -> None:
 
 @rule
 def live_in(lane: Lane, world: Record, agent: int, country: int) -> None:
-    """Let an agent live by the clock of a country."""
+    """Set an agent's country and its clock."""
     lane.country[agent] = country
     lane.hours_ahead[agent] = world.hours_ahead[country]
 
 
 @rule
 def pick(cumulative: Floats, where: float) -> int:
-    """Return the place of the first cumulative weight above a number in [0, 1)."""
+    """Return the index of the first cumulative weight above a number in [0, 1)."""
     place = 0
     while cumulative[place] <= where:
         place += 1
@@ -87,7 +88,7 @@ def pick(cumulative: Floats, where: float) -> int:
 
 @rule
 def hourly_rate(world: Record, kind: int, normal: float) -> float:
-    """Return how often an agent pays in an average hour; varied by a normal number."""
+    """Return an agent's mean number of payments per hour, varied by a normal number."""
     yearly = transactions_of(world, kind)
     varied = yearly * (1.0 + world.noise_level * normal)
     if varied <= 0:
@@ -97,14 +98,14 @@ def hourly_rate(world: Record, kind: int, normal: float) -> float:
 
 @rule
 def transactions_of(world: Record, kind: int) -> float:
-    """Return how many transactions a year a kind is expected to make."""
+    """Return the expected number of transactions per year of a kind."""
     fraud = world.fraud_proportion
     return world.transactions_per_year * (fraud if kind == FRAUDSTER else 1.0 - fraud)
 
 
 @rule
 def write_profile(lane: Lane, world: Record, agent: int, rate: float) -> None:
-    """Write an agent's own profile: how active it is in the hours of a day, and on each date of the episode.
+    """Write an agent's profile: its activity in the hours of a day, and on each date of the episode.
 
     The product of both is the expected number of payments in an hour.
     """
@@ -122,7 +123,7 @@ def write_profile(lane: Lane, world: Record, agent: int, rate: float) -> None:
 
 @rule
 def draw_block(lane: Lane, world: Record, agent: int, block: int) -> None:
-    """Draw four entries of an agent's profile: those of the tables and normal noise, at least 0."""
+    """Draw four entries of an agent's profile: the tables' entries plus normal noise, at least 0."""
     kind, first = lane.kind[agent], BLOCK * block
     drawn = words(lane.key, block, PROFILE, lane.person[agent])
     for k in range(BLOCK):
@@ -130,12 +131,12 @@ def draw_block(lane: Lane, world: Record, agent: int, block: int) -> None:
         lane.scratch[first + k] = max(0.0, world.profile_mean[kind, first + k] + noise)
 
 
-# ----------------------------------------------------------------------------------------------- being active
+# --------------------------------------------------------------------------------------------------- activity
 
 
 @rule
 def plan(lane: Lane, world: Record, agent: int, hour: int) -> None:
-    """Put an agent on the list of the first hour, from this one on, in which it may pay; on none if there is none."""
+    """Put an agent on the list of the next hour, from this one on, in which it may pay, if there is such an hour."""
     by_hour, by_day = lane.by_hour[agent], lane.by_day[agent]
     luck = uniform(lane.key, hour, NEXT_HOUR, lane.person[agent])
     local = hour + lane.hours_ahead[agent]
@@ -173,19 +174,19 @@ def collect_those_who_pay(lane: Lane, world: Record) -> None:
 
 @rule
 def is_willing(lane: Lane, agent: int) -> bool:
-    """Return whether an agent who would pay in this hour if it were wholly satisfied does."""
+    """Return whether an agent pays in an hour in which it would pay at full satisfaction."""
     satisfaction = lane.satisfaction[agent]
     if satisfaction >= 1.0:
         return True
     local = lane.hour + lane.hours_ahead[agent]
     activity = lane.by_day[agent, local // 24] * lane.by_hour[agent, local % 24]
     luck = uniform(lane.key, lane.hour, WILLING, lane.person[agent])
-    return luck * min(1.0, activity) < activity * satisfaction  # at most once an hour, however active
+    return luck * min(1.0, activity) < activity * satisfaction  # at most once an hour, even with an activity above 1
 
 
 @rule
 def enqueue(lane: Lane, agent: int) -> None:
-    """Insert an agent into the queue at the place that its random priority of this hour gives it."""
+    """Insert an agent into the queue by its random priority of this hour."""
     priority = words(lane.key, lane.hour, PURCHASE, lane.person[agent])[0]
     place = lane.queued
     while place > 0 and lane.priority[place - 1] > priority:
@@ -197,12 +198,12 @@ def enqueue(lane: Lane, agent: int) -> None:
     lane.queued += 1
 
 
-# ---------------------------------------------------------------------------------------------- coming and going
+# ------------------------------------------------------------------------------------------- joining and leaving
 
 
 @rule
 def let_them_hear_of_fraud(lane: Lane, world: Record) -> None:
-    """Let the customers whose cards were used in frauds stay or go for good."""
+    """Let the customers whose cards were used in frauds stay or leave for good."""
     lane.to_hear_of_fraud = 0
     for agent in range(lane.agents):
         if lane.corrupted[agent]:
@@ -214,7 +215,7 @@ def let_them_hear_of_fraud(lane: Lane, world: Record) -> None:
 
 @rule
 def leave(lane: Lane, agent: int) -> None:
-    """Let an agent go for good."""
+    """Remove an agent for good."""
     lane.here[agent] = 0
     if lane.kind[agent] == GENUINE:
         lane.customers -= 1
@@ -241,12 +242,12 @@ def migrate(lane: Lane, world: Record) -> None:
 
 @rule
 def expected_newcomers(world: Record, kind: int, share_of_month: float) -> float:
-    """Return how many join in an hour if customers are wholly satisfied: as many as are expected to go.
+    """Return the expected number of newcomers in an hour at full satisfaction, equal to that of leavers.
 
     Args:
         world: Parameters.
         kind: GENUINE or FRAUDSTER.
-        share_of_month: The present month's share of a year's transactions of that kind.
+        share_of_month: The current month's share of a year's transactions of that kind.
     """
     hourly = transactions_of(world, kind) / (DAYS_OF_YEAR * 24)
     seasonal = 12.0 * share_of_month

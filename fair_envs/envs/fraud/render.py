@@ -1,7 +1,7 @@
-"""Pictures of the transactions: pixels, drawn by pygame on surfaces that need no display, and text.
+"""Pictures of FairFraud, as pixels and as text. Pygame draws the pixels on surfaces that need no display.
 
-On the left the transaction that waits for a decision, and the last ones with what became of them; on the right, for
-each continent, how many were checked, how many payments were stopped, and how many frauds went through.
+The left side shows the current transaction and the last ones with their outcomes. The right side shows, for each
+continent, how many transactions were checked, how many payments were stopped, and how many frauds went through.
 """
 
 import math
@@ -31,7 +31,7 @@ from fair_envs.faces.window import import_pygame
 
 # Pixels
 WIDTH, HEIGHT, MARGIN = 1008, 576, 24
-LEFT, RIGHT = 480, 456  # width of the columns
+LEFT, RIGHT = 480, 456  # widths of the columns
 CARD = (264, 160)
 TILE, GAP, TILES_A_ROW = 27, 3, 16
 SMALL, NORMAL, LARGE, HUGE = 16, 19, 26, 40  # text
@@ -55,7 +55,7 @@ MONTHS += ["August", "September", "October", "November", "December"]
 
 
 class Look(NamedTuple):
-    """How an outcome is shown."""
+    """The appearance of an outcome."""
 
     ground: Rgb
     letters: Rgb
@@ -73,17 +73,17 @@ LOOKS: dict[int, Look] = {
 
 
 class Row(NamedTuple):
-    """What happened to the transactions of a continent; shares are NaN where there was nothing to share."""
+    """The record of a continent; shares are NaN if undefined."""
 
     continent: int
     total: int
-    checked: float  # of all
-    stopped: float  # of the genuine payments
-    missed: float  # of the frauds
+    checked: float  # share of all transactions
+    stopped: float  # share of the genuine payments
+    missed: float  # share of the frauds
 
 
 class Waiting(NamedTuple):
-    """The transaction at hand, in words."""
+    """The current transaction, in words."""
 
     continent: int
     card: str
@@ -93,7 +93,7 @@ class Waiting(NamedTuple):
     when: str
 
     def lines(self) -> list[str]:
-        """Return what stands beside the card."""
+        """Return the lines beside the card."""
         return [self.amount, f"at {self.merchant}", self.when]
 
 
@@ -108,10 +108,10 @@ class FraudRenderer:
         self._params, self._tables = rules.params, rules.tables  # type: ignore[attr-defined]
         self._lines = Lines(size=NORMAL)
 
-    # ------------------------------------------------------------------------------------------------ the facts
+    # ----------------------------------------------------------------------------------------------- the record
 
     def waiting(self, lane: Any) -> Waiting | None:
-        """Return the transaction at hand, None after the last one."""
+        """Return the current transaction, None after the last one."""
         if not lane["waiting"]:
             return None
         country = self._tables.countries[lane["country_now"]]
@@ -126,7 +126,7 @@ class FraudRenderer:
         )
 
     def rows(self, lane: Any) -> list[Row]:
-        """Return what happened to the transactions of each continent."""
+        """Return the record of each continent."""
         found = []
         for continent, counts in enumerate(np.asarray(lane["outcomes"]).tolist()):
             genuine, frauds = counts[PAID] + counts[CONFIRMED] + counts[CANCELLED], counts[CAUGHT] + counts[MISSED]
@@ -146,11 +146,11 @@ class FraudRenderer:
             yield int(lane["recent_continent"][t % RECENT]), int(lane["recent_outcome"][t % RECENT])
 
     def clock(self, lane: Any) -> str:
-        """Return how many hours are gone."""
+        """Return how many hours have passed."""
         return f"hour {min(int(lane['hour']), self._params.hours)} of {self._params.hours}"
 
     def customers(self, lane: Any) -> str:
-        """Return how many customers there are, how many have left, and how satisfied they are."""
+        """Return the number of customers, their mean satisfaction, and how many have left."""
         count = int(lane["customers"])
         satisfied = f", {100 * lane['satisfaction_sum'] / count:.0f}% satisfied" if count else ""
         return f"{count} customers{satisfied}, {lane['lost']} left"
@@ -186,7 +186,7 @@ class FraudRenderer:
         return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
 
     def _draw_title(self, surface: Any, lane: Any) -> None:
-        """Draw the name, how much of the episode is gone, and the customers."""
+        """Draw the name, the share of the episode that has passed, and the customers."""
         time, horizon, right = int(lane["time"]), self._params.horizon, WIDTH - MARGIN
         self._lines.write(surface, "FairFraud", MARGIN, 36, size=HUGE)
         self._lines.write(surface, self.customers(lane), right, 28, right=True)
@@ -198,7 +198,7 @@ class FraudRenderer:
         surface.fill(INK, (MARGIN, 70, round((WIDTH - 2 * MARGIN) * min(1.0, gone)), 6))
 
     def _draw_waiting(self, surface: Any, waiting: Waiting | None, x: int, y: int) -> None:
-        """Draw the card that asks, in the colour of its continent, and what for."""
+        """Draw the card of the current transaction, in the colour of its continent, and the transaction's details."""
         self._lines.write(surface, "waits for a decision", x, y, colour=FAINT)
         top = y + 18
         if waiting is None:
@@ -218,7 +218,7 @@ class FraudRenderer:
             self._lines.write(surface, text, x + CARD[0] + 20, top + 56 + 28 * k, size=size)
 
     def _draw_recent(self, surface: Any, lane: Any, x: int, y: int) -> None:
-        """Draw the last transactions: colour for what became of them, letters for the continent."""
+        """Draw the last transactions: colours show the outcome, letters the continent."""
         self._lines.write(surface, f"the last {RECENT} transactions", x, y, colour=FAINT)
         places = [(x + (TILE + GAP) * (k % TILES_A_ROW), y + 18 + 40 * (k // TILES_A_ROW)) for k in range(RECENT)]
         for left, top in places:
@@ -251,14 +251,14 @@ class FraudRenderer:
                 self._draw_bar(surface, value, left, top, colour)
 
     def _draw_bar(self, surface: Any, value: float, x: int, y: int, colour: Rgb) -> None:
-        """Draw a share as a bar under its number."""
+        """Draw a share as a bar below its number."""
         self._lines.write(surface, percent(value), x, y + 10)
         surface.fill(TRACK, (x, y + 24, 74, 10))
         if not math.isnan(value):
             surface.fill(colour, (x, y + 24, round(74 * value), 10))
 
     def _draw_legend(self, surface: Any, lane: Any, x: int, y: int) -> None:
-        """Draw what the colours mean, and how often each outcome was."""
+        """Draw the meaning of the colours, and the count of each outcome."""
         counts = np.asarray(lane["outcomes"]).sum(axis=0).tolist()
         for k, (outcome, look) in enumerate(LOOKS.items()):
             left, top = x + 236 * (k // 3), y + 34 * (k % 3)

@@ -1,4 +1,4 @@
-"""The rules of FairFraud on one lane, in the order in which an hour passes."""
+"""The rules of FairFraud on one lane, in the order of an hour."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -63,7 +63,7 @@ from fair_envs.parameters import encode
 
 IGNORE, AUTHENTICATE = range(2)
 
-# What becomes of a transaction
+# The outcomes of a transaction
 PAID, CONFIRMED, CANCELLED, CAUGHT, MISSED = range(5)
 OUTCOMES = (
     "payment, not checked",
@@ -76,7 +76,7 @@ OUTCOMES = (
 EUROPE_CODE = CONTINENTS.index("EU")
 AMOUNT_BANDS = (10.0, 50.0, 250.0)
 LOCAL_MEAN_TIME = 7 * 60 + 53  # minutes behind UTC; F, M
-RECENT = 64  # transactions that the picture shows
+RECENT = 64  # number of transactions in the picture
 
 PERSONAL_FEATURES = (
     "month",
@@ -101,7 +101,7 @@ SCALE = (11.0, 30.0, 6.0, 23.0, 10_000.0, 6.0, 124.0, 5.0, 8000.0, 4.0)  # F; th
 
 @rule
 def start(lane: Lane, world: Record) -> None:
-    """Let the first customers and fraudsters join, and time pass until one of them makes a transaction."""
+    """Add the first customers and fraudsters, and advance to the first transaction."""
     for which in range(world.customers):
         join(lane, world, GENUINE, 0, which)
     for which in range(world.fraudsters):
@@ -112,7 +112,7 @@ def start(lane: Lane, world: Record) -> None:
 
 @rule
 def wait_for_transaction(lane: Lane, world: Record) -> None:
-    """Let time pass until somebody makes a transaction, or the last hour is over."""
+    """Advance the time until an agent makes a transaction or the last hour is over."""
     while lane.served == lane.queued:
         migrate(lane, world)
         lane.hour += 1
@@ -129,7 +129,7 @@ def wait_for_transaction(lane: Lane, world: Record) -> None:
 
 @rule
 def request(lane: Lane, world: Record, agent: int) -> None:
-    """Let an agent ask for a transaction: it chooses a card, a merchant and an amount."""
+    """Set the details of an agent's transaction: card, merchant and amount."""
     _, word_1, word_2, word_3 = words(lane.key, lane.hour, PURCHASE, lane.person[agent])
     write_time(lane, world, agent)
     if lane.card[agent] == NONE:
@@ -150,7 +150,7 @@ def request(lane: Lane, world: Record, agent: int) -> None:
 
 @rule
 def write_time(lane: Lane, world: Record, agent: int) -> None:
-    """Note the agent's local date and hour; a thief's before it takes over the victim's country."""
+    """Write the agent's local date and hour; for a thief, those before it takes over the victim's country."""
     local = lane.hour + lane.hours_ahead[agent]
     month, monthday, weekday = world.calendar[local // 24]
     lane.month = month + 1
@@ -178,12 +178,12 @@ def take_card(lane: Lane, world: Record, agent: int) -> None:
 
 @rule
 def find_victim(lane: Lane, world: Record, where: float) -> int:
-    """Return one of the customers whose card can be stolen, each as likely; -1 if there is none.
+    """Return one of the customers whose card can be stolen, all equally likely; -1 if there is none.
 
     Args:
         lane: The episode.
         world: Parameters and tables.
-        where: In [0, 1), which of them.
+        where: A number in [0, 1) that selects the customer.
     """
     found = 0
     for agent in range(lane.agents):
@@ -199,7 +199,7 @@ def find_victim(lane: Lane, world: Record, where: float) -> int:
 
 @rule
 def can_be_robbed(lane: Lane, world: Record, agent: int) -> bool:
-    """Return whether an agent is a customer with a card of a country and currency in which frauds happen."""
+    """Return whether an agent is a customer with a card of a country and currency in which frauds occur."""
     if lane.kind[agent] != GENUINE or not lane.here[agent] or lane.card[agent] == NONE:
         return False
     return world.can_be_stolen[lane.country[agent], lane.currency[agent]] != 0
@@ -210,8 +210,8 @@ def can_be_robbed(lane: Lane, world: Record, agent: int) -> bool:
 
 @rule
 def step(lane: Lane, action: Ints, world: Record, reward: Floats, facts: Facts) -> bool:
-    """Decide on the transaction at hand and wait for the next; return whether the last hour is over."""
-    if not lane.waiting:  # not one transaction in the whole episode: there is nobody to decide on
+    """Decide on the current transaction and wait for the next; return whether the last hour is over."""
+    if not lane.waiting:  # the whole episode has no transaction to decide on
         return True
     outcome = outcome_of(lane, world, action[0])
     facts.action[0] = action[0]
@@ -230,7 +230,7 @@ def step(lane: Lane, action: Ints, world: Record, reward: Floats, facts: Facts) 
 
 @rule
 def outcome_of(lane: Lane, world: Record, action: int) -> int:
-    """Return what becomes of the transaction; who is asked to authenticate may cancel it."""
+    """Return the outcome of the transaction; customers who are asked to authenticate may cancel it."""
     if lane.fraud:
         return CAUGHT if action == AUTHENTICATE else MISSED
     if action != AUTHENTICATE:
@@ -243,7 +243,7 @@ def outcome_of(lane: Lane, world: Record, action: int) -> int:
 
 @rule
 def remember_revealed(lane: Lane, facts: Facts) -> None:
-    """Count the transactions whose truth is known, and the frauds among them."""
+    """Count the transactions whose labels were revealed, and the frauds among them."""
     if facts.feedback[0] >= 0:
         lane.known += 1
         lane.known_frauds += facts.feedback[0]
@@ -263,7 +263,7 @@ def reward_of(lane: Lane, world: Record, outcome: int) -> float:
 
 @rule
 def shaped(outcome: int) -> float:
-    """Return 1 for a payment that goes through, -1 for a fraud that does, 0 for whatever is stopped."""
+    """Return 1 for a genuine payment that goes through, -1 for a fraud that does, 0 for stopped transactions."""
     if outcome <= CONFIRMED:
         return 1.0
     return -1.0 if outcome == MISSED else 0.0
@@ -271,7 +271,7 @@ def shaped(outcome: int) -> float:
 
 @rule
 def money(lane: Lane, world: Record, outcome: int) -> float:
-    """Return what the card's issuer earns or loses."""
+    """Return the earnings or loss of the card's issuer."""
     if outcome <= CONFIRMED:
         return world.margin * lane.amount_now + world.fee
     return -lane.amount_now if outcome == MISSED else 0.0
@@ -279,7 +279,7 @@ def money(lane: Lane, world: Record, outcome: int) -> float:
 
 @rule
 def earns_bias(lane: Lane, world: Record) -> bool:
-    """Return whether the transaction is one of those whose reward is biased."""
+    """Return whether the bias applies to the transaction."""
     if world.reward_bias == NO_BIAS or lane.continent_now != EUROPE_CODE:
         return False
     return world.reward_bias != EUROPE_MERCHANT_0 or lane.merchant_now == 0
@@ -287,7 +287,7 @@ def earns_bias(lane: Lane, world: Record) -> bool:
 
 @rule
 def update(lane: Lane, world: Record, outcome: int) -> None:
-    """Let the transaction change how satisfied the customer is, who stays, and whose card is known to be corrupted."""
+    """Update the customer's satisfaction, let the agent stay or leave, and mark the victim's card as corrupted."""
     agent = lane.agent
     if outcome == MISSED and lane.owner[agent] != NONE:
         lane.corrupted[lane.owner[agent]] = 1
@@ -302,7 +302,7 @@ def update(lane: Lane, world: Record, outcome: int) -> None:
 
 @rule
 def change_satisfaction(lane: Lane, world: Record, outcome: int) -> None:
-    """Let the customer's satisfaction rise or fall with what became of the payment."""
+    """Update the customer's satisfaction after a payment."""
     if outcome == PAID:
         factor = world.after_unchecked
     else:
@@ -315,19 +315,19 @@ def change_satisfaction(lane: Lane, world: Record, outcome: int) -> None:
 
 @rule
 def tally(lane: Lane, outcome: int) -> None:
-    """Count the outcome for its continent, and keep it for the picture."""
+    """Count the outcome for its continent, and store it for the picture."""
     lane.outcomes[lane.continent_now, outcome] += 1
     place = lane.time % RECENT
     lane.recent_outcome[place] = outcome
     lane.recent_continent[place] = lane.continent_now
 
 
-# -------------------------------------------------------------------------------------------- what is seen
+# -------------------------------------------------------------------------------------------- observations
 
 
 @rule
 def observe(lane: Lane, world: Record, observation: Floats32) -> None:
-    """Write the mean satisfaction, the share of frauds known so far, and the transaction at hand."""
+    """Write the mean satisfaction, the share of frauds among revealed labels, and the current transaction."""
     observation[0, 0] = mean_satisfaction(lane)
     observation[0, 1] = lane.known_frauds / lane.known if lane.known > 0 else 0.0
     write_transaction(lane, observation[0, 2:])
@@ -335,7 +335,7 @@ def observe(lane: Lane, world: Record, observation: Floats32) -> None:
 
 @rule
 def write_transaction(lane: Lane, out: Floats32) -> None:
-    """Write the ten numbers of the transaction at hand, scaled; zeros if there is none."""
+    """Write the ten numbers of the current transaction, scaled; zeros if there is none."""
     if not lane.waiting:
         out[:] = 0.0
         return
@@ -353,7 +353,7 @@ def write_transaction(lane: Lane, out: Floats32) -> None:
 
 @rule
 def describe(lane: Lane, world: Record, facts: Facts) -> None:
-    """Write whose transaction is at hand; the features are its ten numbers."""
+    """Write the record of the current transaction; its features are the ten numbers."""
     if not lane.waiting:
         return
     write_transaction(lane, facts.features[0])
@@ -365,7 +365,7 @@ def describe(lane: Lane, world: Record, facts: Facts) -> None:
 
 @rule
 def band(amount: float) -> int:
-    """Return the band that an amount lies in, counted from 0."""
+    """Return the band of an amount, counted from 0."""
     found = 0
     for edge in AMOUNT_BANDS:
         found += amount >= edge
@@ -376,108 +376,108 @@ def band(amount: float) -> int:
 
 
 class Fraud(Rules):
-    """Card payments of which some are frauds, and customers who leave when they are checked too often.
+    """Card payments, some of them frauds, and customers who leave if they are checked too often.
 
     **Description.** Customers and fraudsters of many countries make card transactions, hour by hour through the first
-    week of January 2016 (by default). Each transaction waits for a decision: let it pass, or ask for a second
-    authentication. Customers who are asked may give up, lose patience and leave for good; fraudsters never pass. The
-    simulator is MultiMAuS (Zintgraf et al., 2017) in the form of the FAReL study (Cimpean et al., 2025).
+    week of January 2016 (by default). Each transaction needs a decision: let it pass, or ask for a second
+    authentication. Customers who are asked may cancel, lose patience and leave for good; fraudsters never authenticate
+    successfully. The simulator is MultiMAuS (Zintgraf et al., 2017) in the form of the FAReL study (Cimpean et al.,
+    2025).
 
-    **Who decides and who is affected.** The card's issuer decides. Those affected are the people whose own payments
-    are stopped: a customer who does not get through an authentication does not get what they wanted to buy
-    (``fair_outcome`` 0). How often that happens to the customers of one continent rather than another is read off
-    ``fair_action`` and ``fair_outcome`` with statistical parity, predictive equality or equal opportunity; with the
-    update on, ``lost`` in the state counts who left. Frauds harm the owners of stolen cards, who leave when they
-    hear of one.
+    **Who decides and who is affected.** The card's issuer decides. The people whose own payments are stopped are
+    affected: a customer who fails an authentication does not get the purchase (``fair_outcome`` 0). You can measure how
+    much more often this happens to customers of one continent than of another: apply statistical parity, predictive
+    equality or equal opportunity to ``fair_action`` and ``fair_outcome``. With the update on, ``lost`` in the state
+    counts the customers who left. Frauds harm the owners of stolen cards, who leave when they learn of a fraud.
 
-    **Sensitive attribute and legitimate factors.** ``continent`` of the country that a card is used from: EU, AS, NA,
-    AF, OC, SA; groups are the same. Country and card show it too. Legitimate factor: the ``merchant``, or by parameter
-    the ``amount`` in bands. About 6 % of the transactions from Europe are frauds and 15 % of those from North America;
-    with the published dynamics 9 and 22 %.
+    **Sensitive attribute and legitimate factors.** ``continent`` of the country in which a card is used: EU, AS, NA,
+    AF, OC, SA; groups are the same. Country and card reveal it too. Legitimate factor: the ``merchant``, or by
+    parameter the ``amount`` in bands. About 6 % of the transactions from Europe are frauds and 15 % of those from North
+    America; with the published dynamics 9 and 22 %.
 
-    **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the decision that people want.
+    **Action space.** ``Discrete(2)``: 0 let it pass (ignore), 1 authenticate. 0 is the favourable decision.
 
-    **Observation space.** ``Box`` of 12 numbers: mean satisfaction of the customers; share of frauds among the
-    transactions whose truth has been revealed; then of the transaction at hand, on the payer's local clock:
-    month / 11 and day / 30 (counted from 1, so up to 12/11 and 31/30), weekday / 6 (Monday 0), hour / 23, card
-    number / 10,000, merchant / 6, country / 124, continent / 5, amount / 8000, currency / 4. Countries are numbered
-    in the tables' order, cards from 0 in the order of their first use. After the last transaction the ten are 0.
+    **Observation space.** ``Box`` of 12 numbers: the customers' mean satisfaction; the share of frauds among the
+    transactions with revealed labels; then the current transaction, with times on the payer's local clock: month / 11
+    and day / 30 (counted from 1, so up to 12/11 and 31/30), weekday / 6 (Monday 0), hour / 23, card number / 10,000,
+    merchant / 6, country / 124, continent / 5, amount / 8000, currency / 4. Countries are numbered in the tables'
+    order, cards from 0 in the order of their first use. After the last transaction the ten numbers are 0.
 
-    **Rewards.** A genuine payment that goes through 1, a fraud that goes through -1, whatever is stopped 0.
-    ``reward="money"``: 0.003 of the amount and 0.01 for a genuine payment, minus the amount for a fraud.
-    ``reward_bias`` adds 0.1 for genuine payments from Europe that go through (``"europe"``), or only those at
+    **Rewards.** 1 for a genuine payment that goes through, -1 for a fraud that goes through, 0 for a stopped
+    transaction. ``reward="money"``: 0.003 of the amount plus 0.01 for a genuine payment, minus the amount for a fraud.
+    ``reward_bias`` adds 0.1 for genuine payments from Europe that go through (``"europe"``), or only for those at
     merchant 0.
 
-    **Interactions.** One individual a step, numbered by the step. ``fair_action`` is the action, ``fair_feedback`` 1 if
-    it was a fraud (so 1 is the correct decision), ``fair_outcome`` 1 if a genuine payment went through and 0 otherwise;
-    frauds count 0 either way. ``fair_features`` are the ten numbers of the transaction. ``feedback``: ``"full"``;
-    ``"accepted"``, which tells about payments that were let through only; ``"delayed"`` by ``delay`` transactions;
-    ``"none"``. What is not revealed by the end of the episode never is.
+    **Interactions.** One individual per step, numbered by the step. ``fair_action`` is the action, ``fair_feedback`` is
+    1 for a fraud (1 is then the correct decision), ``fair_outcome`` is 1 if a genuine payment went through and 0
+    otherwise; frauds have 0 in either case. ``fair_features`` are the ten numbers of the transaction. ``feedback``:
+    ``"full"``; ``"accepted"``, which reveals the labels only of transactions that were let through; ``"delayed"`` by
+    ``delay`` transactions; ``"none"``. Labels that are not revealed by the end of the episode are never revealed.
 
-    **Starting state.** 100 customers and 10 fraudsters, of countries and currencies by the tables, each with a rate, a
-    profile of hours, weekdays, days and months, and a patience of its own; the clock stands at the first hour in which
-    somebody makes a transaction.
+    **Starting state.** 100 customers and 10 fraudsters, with countries and currencies drawn from the tables. Each has
+    an individual rate, profile of hours, weekdays, days and months, and patience. The clock is at the first hour with a
+    transaction.
 
-    **Order of an hour.** Customers who heard of a fraud with their card leave, but for 9.7 %. Everybody makes a
-    transaction with the probability that rate, profile and satisfaction give, at most one, in random order; each is
-    decided on in turn. A fraudster uses with probability 0.33 the card (and country and currency) of a customer who has
+    **Order of an hour.** Of the customers who learned of a fraud with their card, all but 9.7 % leave. Each agent makes
+    a transaction with a probability given by rate, profile and satisfaction, at most one, in random order; each is
+    decided on in turn. With probability 0.33 a fraudster uses the card (and country and currency) of a customer who has
     one. Authentication succeeds with probability 0.8 patience + 0.2 amount / largest amount at the merchant. Then the
-    customer's satisfaction changes (0.95 if cancelled, 0.99 if authenticated, 1.01 if not asked), and they stay with
-    probability 0.9 times the satisfaction, fraudsters with 0.6. At the end of the hour newcomers join, fewer if the
-    customers are less satisfied.
+    customer's satisfaction is multiplied by a factor (0.95 if cancelled, 0.99 if authenticated, 1.01 if not asked).
+    Customers stay with probability 0.9 times the satisfaction, fraudsters with 0.6. At the end of the hour newcomers
+    join, fewer if the customers are less satisfied.
 
-    **Episode end.** Termination after ``hours`` hours: the week is over and there is nothing left to decide. Truncation
-    after ``horizon`` transactions, the only limit on steps. By default a week has about 450 to 530 transactions,
-    depending on the decisions; with the published dynamics 976 on average without the horizon (956 in the published
-    code, 949 with its tables). If nobody makes a transaction in the whole episode, its only step decides on nothing
-    (``fair_action`` -1).
+    **Episode end.** Termination after ``hours`` hours: the week is over and no decisions are left. Truncation after
+    ``horizon`` transactions, the only limit on steps. By default a week has about 450 to 530 transactions, depending on
+    the decisions; with the published dynamics 976 on average without the horizon (956 in the published code, 949 with
+    its tables). If an episode has no transaction at all, its only step decides on nothing (``fair_action`` -1).
 
     **Tables.** ``tables`` is a path to a JSON file or its content: shares by hour, weekday, day and month;
-    countries with continent, time zone, shares and currencies; merchants by currency; histograms of amounts; the
-    layout is that of ``fair_envs/envs/fraud/data/tables.json``. The default tables are made by
-    ``fair_envs.envs.fraud.moments`` from published moments of the real input, which itself is not part of this
-    package; that module says which numbers are published and which are chosen. Probabilities of staying are
-    parameters, not tables.
+    countries with continent, time zone, shares and currencies; merchants by currency; histograms of amounts. The
+    layout is that of ``fair_envs/envs/fraud/data/tables.json``. `fair_envs.envs.fraud.moments` makes the default tables
+    from published moments of the real input, which is not part of this package. That module states which numbers are
+    published and which are chosen. Probabilities of staying are parameters and not in the tables.
 
-    **Clocks.** A country has one time zone, the first that the tz database lists, and an episode keeps the offsets of
-    its first hour: no network, no change of clocks in mid-episode. A payment is on the clock of whoever makes it. A
-    thief takes over the victim's country with the card, within the payment: the first one with a stolen card shows the
-    victim's country and the time in the thief's own, later ones the victim's for both. Other weeks of 2016:
-    ``first_day``. No fraudster is
-    active by season from December to February, so that January's frauds (10 % of the transactions though half of the
-    yearly ones are the fraudsters') come from the noise in personal profiles; other months have far more.
+    **Clocks.** A country has one time zone, the first that the tz database lists. An episode keeps the offsets of its
+    first hour: it needs no network, and clocks do not change during an episode. A payment has the local time of the
+    payer. A thief takes over the victim's country with the card, during the payment. The first payment with a stolen
+    card therefore shows the victim's country and the thief's own local time; later ones show the victim's country and
+    time. Other weeks of 2016: ``first_day``. The seasonal activity of fraudsters is 0 from December to February.
+    January's frauds come from the noise in personal profiles: they are 10 % of the transactions, although half of the
+    yearly transactions are by fraudsters. Other months have far more.
 
-    **Luck.** All of it belongs to a person and an hour: in a counterfactual episode everybody meets the same luck,
-    whoever has left (only whose card a fraudster can steal depends on who is there). As many places are held as people
-    can ever join, rounded up to a power of two, so nobody is turned away.
+    **Randomness.** Each random number belongs to a person and an hour. In a counterfactual episode all people have the
+    same random numbers, no matter who has left; only the choice of the card that a fraudster steals depends on who is
+    present. There is a place for every agent that can join, rounded up to a power of two, so no agent is turned away.
 
-    **Counterfactual attribute.** `assign` moves the transaction at hand to another continent; the country follows (the
-    one with the most payments there), everything else stays.
+    **Counterfactual attribute.** `assign` moves the current transaction to another continent. Its country becomes the
+    one with the most payments there; everything else stays the same.
 
     **Arguments.** ``tables``, and the fields of `FraudParams`, each with its default and source. ``profile="authors"``
-    gives the published code's rules.
+    selects the published code's rules.
 
-    **Differences from the published code**, with the switches that turn its behaviour back on (together:
+    **Differences from the published code**, with the switches that restore its behaviour (together:
     ``profile="authors"``):
 
-    * Transactions have consequences: satisfaction, leaving, corrupted cards. There, satisfaction stays at 1, nobody
-      leaves, and the population grows to about 166 customers and 44 fraudsters: ``post_transaction_update=False``.
-    * Frauds that succeed mark the victim's card, as MultiMAuS describes; in its code and the study's they never do
-      (same switch). A customer decides once on each hearing; who stays keeps the card.
-    * Satisfaction starts at 0.9, which the published code sets and does not use: ``initial_satisfaction=1.0``.
-    * The bias is paid for genuine payments that go through. There, it is added whatever the decision and the outcome: a
-      constant for each transaction, which cannot change any preference between decisions: ``reward_bias_on="always"``.
-    * The bank's midnight is that of US Pacific time; there, 7 min earlier by a mistake with the time zone:
+    * Transactions have consequences: satisfaction, leaving, corrupted cards. In the code satisfaction stays at 1, no
+      customer leaves, and the population grows to about 166 customers and 44 fraudsters:
+      ``post_transaction_update=False``.
+    * Successful frauds mark the victim's card, as MultiMAuS describes. In its code and the study's they never do
+      (same switch). A customer decides once each time they learn of a fraud; a customer who stays keeps the card.
+    * Satisfaction starts at 0.9, which the published code sets but does not use: ``initial_satisfaction=1.0``.
+    * The bias is paid for genuine payments that go through. The code adds it regardless of the decision and the
+      outcome. It is then a constant for each transaction and cannot change any preference between decisions:
+      ``reward_bias_on="always"``.
+    * The bank's midnight is that of US Pacific time. In the code it is 7 min earlier, by a mistake with the time zone:
       ``clock="local_mean"``.
-    * The observed share of frauds counts what has been revealed. There, it is the true share, which is the same with
-      ``feedback="full"``.
-    * Groups are the six named continents; there, "other" is every continent but North America. That is a matter of the
-      notion's groups, not of this environment.
+    * The observed share of frauds is computed from revealed labels. In the code it is the true share, which is the same
+      with ``feedback="full"``.
+    * Groups are the six named continents. In the code "other" is every continent but North America. You choose the
+      groups in the notion, not in this environment.
 
     **Returns of simple policies** (mean of 300 episodes, default tables): never authenticate 448, always 295, at random
-    361, frauds alone 496. With ``profile="authors"`` 765, 618, 692 and 865 (published code: 769, 611, 682, 858). The
-    study gives 906 as the largest return. It is no upper bound: the most that an episode can earn is its number of
-    genuine payments, which varies from episode to episode.
+    361, only frauds 496. With ``profile="authors"`` 765, 618, 692 and 865 (published code: 769, 611, 682, 858). The
+    study reports 906 as the largest return. It is not an upper bound: the most that an episode can earn is its number
+    of genuine payments, which varies from episode to episode.
 
     **References.** A. Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL): A Framework for Transparent
     and Balanced Sequential Decision-Making", arXiv 2509.22232, 2025. L. M. Zintgraf et al., "MultiMAuS: A
@@ -504,14 +504,14 @@ class Fraud(Rules):
         super().__init__(**given)
 
     def check(self, params: FraudParams) -> None:
-        """Refuse an episode that leaves the year whose clocks are known, or has more newcomers than have numbers."""
+        """Raise ValueError if the episode extends beyond the year, or if too many people can join at once."""
         left = 24 * (DAYS_OF_YEAR + 1 - params.first_day)
         if params.hours > left:
-            raise ValueError(f"hours must be at most the {left} that are left of {YEAR}, got {params.hours}")
+            raise ValueError(f"hours must be at most {left}, the hours left in {YEAR}, got {params.hours}")
         most = largest_arrivals(world_of(self.tables, params)).max()
         if most > MOST_AT_ONCE:
             raise ValueError(
-                f"transactions_per_year must be so few that at most {MOST_AT_ONCE} newcomers of a kind can join in an "
+                f"transactions_per_year must be so small that at most {MOST_AT_ONCE} people of a kind can join in an "
                 f"hour, got {params.transactions_per_year:g}, with which {most} can"
             )
 
@@ -525,44 +525,44 @@ class Fraud(Rules):
         days = self.code["calendar"].shape[1]
         return [
             # Customers and fraudsters, in the order in which they joined; the first `agents` entries are in use
-            ("person", np.uint32, agents),  # what their luck is indexed by
+            ("person", np.uint32, agents),  # index of the random numbers
             ("kind", np.int8, agents),  # GENUINE or FRAUDSTER
             ("here", np.int8, agents),  # 0: has left for good
-            ("corrupted", np.int8, agents),  # 1: the card was used in a fraud that nobody stopped
+            ("corrupted", np.int8, agents),  # 1: the card was used in a fraud that was not stopped
             ("country", np.int16, agents),
             ("currency", np.int16, agents),
             ("card", np.int32, agents),  # -1: none yet
-            ("owner", np.int32, agents),  # the agent whose card a fraudster uses; -1: nobody's
+            ("owner", np.int32, agents),  # the agent whose card a fraudster uses; -1: none
             ("patience", np.float64, agents),
             ("satisfaction", np.float64, agents),  # 1 for fraudsters
             ("hours_ahead", np.int8, agents),  # of the local clock, see `hours_ahead`
             ("by_hour", np.float32, (agents, 24)),  # activity in the hours of a day; 1 is the average
-            ("by_day", np.float32, (agents, days)),  # payments an hour on the dates of the calendar
-            ("next_agent", np.int32, agents),  # the next on the same hour's list; 0: none, i + 1: agent i
+            ("by_day", np.float32, (agents, days)),  # payments per hour on the dates of the calendar
+            ("next_agent", np.int32, agents),  # the next agent on the same hour's list; 0: none, i + 1: agent i
             ("scratch", np.float64, ENTRIES),
-            ("first_agent", np.int32, params.hours),  # of those who may pay in an hour; 0: none, i + 1: agent i
-            # Those who make a transaction in this hour, in the order of their turns
+            ("first_agent", np.int32, params.hours),  # first agent on each hour's list; 0: none, i + 1: agent i
+            # Agents with a transaction in this hour, in the order of their turns
             ("queue", np.int32, agents),
             ("priority", np.uint32, agents),
             ("queued", np.int32),
             ("served", np.int32),
             # The bank
-            ("to_hear_of_fraud", np.int32),  # frauds with customers' cards that they will hear of at the next hour
-            ("agents", np.int32),  # who have joined
-            ("customers", np.int32),  # who are here
+            ("to_hear_of_fraud", np.int32),  # frauds with customers' cards that the customers learn of at the next hour
+            ("agents", np.int32),  # number of agents who have joined
+            ("customers", np.int32),  # number of customers who are present
             ("lost", np.int32),  # customers who have left
-            ("cards", np.int32),  # the next card's number
+            ("cards", np.int32),  # number of the next card
             ("hour", np.int32),  # since the start
-            ("satisfaction_sum", np.float64),  # of the customers who are here
-            ("known", np.int32),  # transactions whose truth has been revealed
+            ("satisfaction_sum", np.float64),  # sum over the customers who are present
+            ("known", np.int32),  # number of transactions with revealed labels
             ("known_frauds", np.int32),
-            # The transaction at hand
-            ("waiting", np.int8),  # 0: there is none, the last hour is over
-            ("fraud", np.int8),  # the truth
-            ("agent", np.int32),  # who asks
-            ("month", np.int8),  # of the customer's local date; January 1
-            ("day", np.int8),  # the first 1
-            ("weekday", np.int8),  # Monday 0
+            # The current transaction
+            ("waiting", np.int8),  # 0: there is no transaction, the last hour is over
+            ("fraud", np.int8),  # the label
+            ("agent", np.int32),  # the agent who makes it
+            ("month", np.int8),  # of the customer's local date; January is 1
+            ("day", np.int8),  # the first is 1
+            ("weekday", np.int8),  # Monday is 0
             ("hour_now", np.int8),  # local
             ("card_now", np.int32),
             ("merchant_now", np.int16),
@@ -571,14 +571,14 @@ class Fraud(Rules):
             ("currency_now", np.int16),
             ("amount_now", np.float64),
             # For the picture
-            ("outcomes", np.int32, (len(CONTINENTS), len(OUTCOMES))),  # how often
+            ("outcomes", np.int32, (len(CONTINENTS), len(OUTCOMES))),  # counts
             ("recent_outcome", np.int8, RECENT),  # of transaction t at t % RECENT
             ("recent_continent", np.int8, RECENT),
             *fields(params),
         ]
 
     def fair_spec(self, params: FraudParams) -> FairSpec:
-        """Return who is affected: who asks for the transaction."""
+        """Return who is affected: the agent who makes the transaction."""
         factors = {"merchant": tuple(map(str, range(len(self.tables.largest)))), "amount": bands()}
         return FairSpec(
             individuals=1,
@@ -611,13 +611,13 @@ class Fraud(Rules):
         return gym.spaces.Discrete(2)
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
-        """Let the transactions at hand come from that continent; the country follows, all else stays equal.
+        """Move the current transactions to that continent; the country follows, all else stays equal.
 
-        A country lies in one continent, so that a transaction from another continent comes from another country: the
-        one of that continent with the most payments. Who is of that continent already stays where they are.
+        A country belongs to one continent. A transaction that changes its continent therefore moves to another country,
+        the one of the new continent with the most payments. Transactions of that continent keep their country.
 
         Raises:
-            ValueError: Another attribute than ``"continent"``, or a code that no continent has.
+            ValueError: The attribute is not ``"continent"``, or the code is invalid.
         """
         if attribute != "continent":
             raise ValueError(f"attribute must be 'continent', got {attribute!r}")
@@ -631,13 +631,13 @@ class Fraud(Rules):
         records["continent_now"][moved] = code
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return whether the transactions at hand are frauds: ``"feedback"``, shape (B, 1); -1 where there is none."""
+        """Return whether the current transactions are frauds: ``"feedback"``, shape (B, 1); -1 if there is none."""
         fraud = np.where(records["waiting"] == 1, records["fraud"], -1)
         return {"feedback": fraud.astype(np.int64)[:, np.newaxis]}
 
 
 def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:
-    """Return all that compiled rules look up as one record, shape (1,): the parameters as numbers, and the tables."""
+    """Return all that compiled rules look up, as one record, shape (1,): parameters as numbers, and the tables."""
     ahead = hours_ahead(known, params)
     dates = calendar(params.first_day, 1 + (params.hours - 1 + max(24, int(ahead.max()))) // 24)
     return record_of(
@@ -664,7 +664,7 @@ def world_of(known: Tables, params: FraudParams) -> NDArray[np.void]:
 def hours_ahead(known: Tables, params: FraudParams) -> Ints:
     """Return the hours from the calendar's first midnight to the episode's first hour, in each country: shape (C,).
 
-    The calendar begins a day early, for those west of the bank. Clocks stay as they are when the episode begins.
+    The calendar begins a day early, for countries west of the bank. The offsets are those at the episode's first hour.
     """
     midnight = (params.first_day - 1) * 24 * 60
     behind = -offset(BANK_ZONE, midnight + 8 * 60) if params.clock == "pacific" else LOCAL_MEAN_TIME
@@ -683,7 +683,7 @@ def profile_spread(noise_level: float) -> Floats:
 def can_be_stolen(known: Tables) -> NDArray[np.int8]:
     """Return whether fraudsters use cards of a country and currency, shape (C, K).
 
-    They do where frauds happen, and if every merchant that fraudsters may choose for the currency has amounts.
+    They do where frauds occur, provided that every merchant that fraudsters can choose for the currency has amounts.
     """
     countries, merchants = known.country_share[FRAUDSTER] > 0, known.merchant[FRAUDSTER]
     chosen = np.diff(merchants, axis=-1, prepend=0.0) > 0
@@ -702,9 +702,10 @@ def needed_blocks(dates: Ints) -> NDArray[np.int8]:
 
 
 def largest_population(world: NDArray[np.void]) -> int:
-    """Return the most agents that can join in an episode, rounded up to a power of two; their number cannot exceed it.
+    """Return an upper bound of the number of agents in an episode, rounded up to a power of two.
 
-    Rules are compiled anew for every size of a lane: so most episodes that differ in parameters alone share one.
+    Rules are compiled for every size of a lane. Due to the rounding, most episodes that differ only in parameters share
+    one.
     """
     total = int(world["customers"][0] + world["fraudsters"][0] + largest_arrivals(world).sum())
     return 1 << (total - 1).bit_length()
@@ -713,7 +714,7 @@ def largest_population(world: NDArray[np.void]) -> int:
 def largest_arrivals(world: NDArray[np.void]) -> Ints:
     """Return the most newcomers of each kind in each hour of an episode, shape (2, hours).
 
-    An hour brings one at most where one or fewer are expected, else the expected number and a normal number.
+    If one or fewer are expected, at most one joins; otherwise the expected number plus a normal number.
     """
     own = world.view(np.recarray)[0]
     months = own.calendar[1 + np.arange(own.hours) // 24, 0]

@@ -1,4 +1,4 @@
-"""The tables that the simulator draws from: read, checked, and held as arrays that compiled rules reach.
+"""The tables that the simulator draws from: read, checked, and stored as arrays for compiled rules.
 
 Every table has two rows, 0 for genuine payments and 1 for frauds. The default tables are in ``data/tables.json``, which
 `fair_envs.envs.fraud.moments` makes.
@@ -27,18 +27,18 @@ FOLDER = Path(__file__).parent / "data"
 TABLES_FILE, OFFSETS_FILE = "tables.json", "utc_offsets.json"
 
 YEAR = 2016
-BANK_ZONE = "America/Los_Angeles"  # in which an episode begins at midnight
+BANK_ZONE = "America/Los_Angeles"  # time zone of the midnight at which an episode begins
 DAYS_OF_YEAR = 366
 KINDS = ("genuine", "fraud")
 CONTINENTS = ("EU", "AS", "NA", "AF", "OC", "SA")
-CURRENCIES = ("USD", "EUR", "GBP", "NOK", "DKK")  # their codes; others follow in the order of the tables
+CURRENCIES = ("USD", "EUR", "GBP", "NOK", "DKK")  # by code; others follow in the order of the tables
 BINS = 20  # of a merchant's histogram of amounts
 
-# The entries of a profile, 4 hours, weekdays, ... in a block; see `profile`
+# The entries of a profile, in blocks of 4 hours, weekdays, ...; see `profile`
 HOURS, WEEKDAYS, MONTHDAYS, MONTHS, ENTRIES = 0, 24, 32, 64, 76
 BLOCK = 4
 SPREADS = ((HOURS, 24, 240), (WEEKDAYS, 7, 70), (MONTHDAYS, 31, 305), (MONTHS, 12, 1200))
-"""First entry, how many, and what the variance of personal profiles divides the noise level by."""
+"""First entry, number of entries, and the divisor of the noise level in the variance of personal profiles."""
 
 
 class Tables(NamedTuple):
@@ -50,12 +50,12 @@ class Tables(NamedTuple):
     continent: Ints  # (C,) codes in CONTINENTS
     country_share: Floats  # (2, C)
     country: Floats  # (2, C) cumulative
-    currency: Floats  # (2, C, K) cumulative; all 0 for a country that nobody comes from
-    merchant: Floats  # (2, K, M) cumulative; all 0 for a currency that nobody pays in
-    bins: Floats  # (2, M, BINS) cumulative; all 0 for a merchant where nobody buys
-    lowest: Floats  # (2, M) amount at the first bin's lower edge
-    width: Floats  # (2, M) of a bin
-    largest: Floats  # (M,) amount, over both kinds
+    currency: Floats  # (2, C, K) cumulative; all 0 for a country without payments
+    merchant: Floats  # (2, K, M) cumulative; all 0 for a currency without payments
+    bins: Floats  # (2, M, BINS) cumulative; all 0 for a merchant without customers
+    lowest: Floats  # (2, M) lower edge of the first bin
+    width: Floats  # (2, M) width of a bin
+    largest: Floats  # (M,) largest amount over both kinds
     profile: Floats  # (2, ENTRIES) shares by hour, weekday, day of the month, month
 
 
@@ -63,8 +63,8 @@ def load(source: Source) -> Tables:
     """Return the tables of a source.
 
     Raises:
-        ValueError: A column that is lacking, a row of the wrong length, weights that are negative or do not sum to a
-            positive, finite number, an unknown continent or time zone.
+        ValueError: A column is missing, a row has the wrong length, weights are negative or do not sum to a positive,
+            finite number, or a continent or time zone is unknown.
     """
     if source is None:
         return _default()
@@ -83,7 +83,7 @@ def _default() -> Tables:
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
-    except (IsADirectoryError, PermissionError, ValueError) as error:  # of JSON or of UTF-8
+    except (IsADirectoryError, PermissionError, ValueError) as error:  # invalid JSON or UTF-8
         raise ValueError(f"tables must be a file of JSON in UTF-8, got {str(path)!r}: {error}") from None
 
 
@@ -130,7 +130,7 @@ def _profiles(source: Mapping[str, Any]) -> Floats:
 
 
 def _country_rows(countries: Any) -> dict[str, list[Any]]:
-    """Return the rows by code; a name that begins with _ is a remark."""
+    """Return the rows by code; names that begin with _ are comments and ignored."""
     if not isinstance(countries, Mapping):
         raise ValueError(f"countries must be a mapping, got {countries!r}")
     for code in countries:
@@ -157,13 +157,13 @@ def _check_country(name: str, row: Any) -> None:
 
 
 def _currency_names(rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
-    """Return the currencies by code: the known ones that are paid in, then the others."""
+    """Return the currencies by code: the predefined ones that are in use, then the others."""
     paid_in = list(dict.fromkeys(name for row in rows for kind in (4, 5) for name in row[kind]))
     return (*(n for n in CURRENCIES if n in paid_in), *(n for n in paid_in if n not in CURRENCIES))
 
 
 def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> Floats:
-    """Return the weights of the merchants, shape (2, K, M); those of currencies that nobody pays in are checked too."""
+    """Return the weights of the merchants, shape (2, K, M); unused currencies are also checked."""
     _need("merchant_per_currency", table, KINDS)
     numbers, weights = [str(merchant) for merchant in range(merchants)], np.zeros((2, len(names), merchants))
     for kind, row in enumerate(KINDS):
@@ -176,14 +176,14 @@ def _merchants(table: Any, names: Sequence[str], *, merchants: int) -> Floats:
 
 
 def _histograms(table: Any) -> tuple[Floats, ...]:
-    """Return the largest amounts (M,), and lowest amounts, widths of a bin (2, M) and heights (2, M, BINS)."""
+    """Return the largest amounts (M,), the lowest amounts and widths of a bin (2, M), and heights (2, M, BINS)."""
     _need("merchant_amount_hist", table, KINDS)
     for name in KINDS:
         if not isinstance(table[name], Sequence):
             raise ValueError(f"merchant_amount_hist.{name} must be a list of histograms, got {table[name]!r}")
     counts = {name: len(table[name]) for name in KINDS}
     if len(set(counts.values())) > 1 or counts["genuine"] == 0:
-        raise ValueError(f"merchant_amount_hist must have one histogram a merchant in both kinds, got {counts}")
+        raise ValueError(f"merchant_amount_hist must have one histogram per merchant in both kinds, got {counts}")
     edges, heights = np.zeros((2, counts["genuine"], 2)), np.zeros((2, counts["genuine"], BINS))
     for kind, rows in enumerate(KINDS):
         for merchant, row in enumerate(table[rows]):
@@ -208,7 +208,7 @@ def _check_that_all_can_pay(
     countries: Sequence[str],
     currencies: Sequence[str],
 ) -> None:
-    """Raise ValueError if somebody has no currency, a currency no merchant, or a merchant no amounts."""
+    """Raise ValueError if a country has no currency, a currency no merchant, or a merchant no amounts."""
     for kind, name in enumerate(KINDS):
         used = np.zeros(len(currencies), bool)
         for code in np.flatnonzero(share[kind] > 0).tolist():
@@ -247,7 +247,7 @@ def _by_name(weights: Any, names: Sequence[str], where: str) -> Floats:
 
 
 def _weights(name: str, weights: Any, count: int, *, may_be_zero: bool = False) -> Floats:
-    """Return so many weights that sum to 1, or to 0 if they may."""
+    """Return `count` weights that sum to 1; the sum may be 0 with `may_be_zero`."""
     return shares_of(name, _numbers(name, weights, count), may_be_zero=may_be_zero)
 
 
@@ -265,12 +265,12 @@ def _numbers(name: str, numbers: Any, count: int) -> Floats:
 
 
 def offset(zone: str, minute: int) -> int:
-    """Return the minutes that a time zone is ahead of UTC, at a minute of the year (UTC) that may lie outside it.
+    """Return the offset of a time zone from UTC in minutes, at a UTC minute that may lie outside the year.
 
-    The zones of the default tables are in ``data/utc_offsets.json``; others need the tz database of the machine.
+    The zones of the default tables are in ``data/utc_offsets.json``; others need the machine's tz database.
 
     Raises:
-        ValueError: An unknown time zone.
+        ValueError: The time zone is unknown.
     """
     known = _offsets().get(zone)
     if known is None:
@@ -290,7 +290,7 @@ def _looked_up(zone: str, minute: int) -> int:
     try:
         ahead = moment.astimezone(ZoneInfo(zone)).utcoffset()
     except (KeyError, OSError, ValueError):  # ZoneInfoNotFoundError is a KeyError
-        raise ValueError(f"countries must have time zones that the tz database knows, got {zone!r}") from None
+        raise ValueError(f"countries must have time zones of the tz database, got {zone!r}") from None
     return 0 if ahead is None else round(ahead.total_seconds() / 60)
 
 
@@ -298,8 +298,8 @@ def calendar(first_day: int, days: int) -> Ints:
     """Return month (January 0), day of the month (the first 0) and weekday (Monday 0) of dates, shape (days, 3).
 
     Args:
-        first_day: Day of the year before which the first of the dates lies.
-        days: How many.
+        first_day: Day of the year, from 1, after the first of the dates.
+        days: Number of dates.
     """
     dates = (date(YEAR, 1, 1) + timedelta(days=first_day - 2 + k) for k in range(days))
     return np.array([(day.month - 1, day.day - 1, day.weekday()) for day in dates])

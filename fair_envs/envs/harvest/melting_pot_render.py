@@ -38,7 +38,7 @@ HUES: Mapping[int, Hue] = {GREY: NO_HUE, RED: RED_HUE, GREEN: GREEN_HUE, BLUE: B
 
 
 class Player(NamedTuple):
-    """An agent in the colour that it likes, with a badge in the colour that it wears, crossed out if it is marked."""
+    """An agent in its preferred colour, with a badge in its current colour, crossed out if it is marked."""
 
     agent: Agent
     worn: Hue
@@ -72,7 +72,7 @@ class MeltingPotRenderer(GridRenderer):
         super().__init__(width=self._params.width, height=self._params.height)
 
     def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:
-        """Yield the patches, and the agents on top of what grows where they stand."""
+        """Yield the patches, and the agents on top of them."""
         players = players_of(lane)
         xs, ys = np.nonzero(lane["patch"] | lane["occupant"])
         codes = lane["patch"][xs, ys].tolist(), lane["occupant"][xs, ys].tolist()

@@ -1,4 +1,4 @@
-"""Pictures of the harvest: which figures stand where, and what the panel beside the world lists."""
+"""Pictures of the harvest: the figures in the cells, and the entries of the panel beside the world."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,14 +41,14 @@ LEAF_EDGE: Rgb = (40, 78, 48)
 FULL_BAR: Rgb = (122, 118, 110)
 ICE: Rgb = (208, 244, 252)
 ICE_EDGE: Rgb = (0, 168, 186)
-UNRIPE: Rgb = (214, 205, 180)  # what pales the colour of unripe berries; darker, red would be lost on leaves
+UNRIPE: Rgb = (214, 205, 180)  # mixed into the colour of unripe berries; darker, red would not stand out from leaves
 GOLD: Rgb = (250, 200, 50)
 
-ON_ICE = "30;106"  # code of the letters of the frozen in a terminal
+ON_ICE = "30;106"  # code for the letters of frozen agents in a terminal
 
 
 class Hue(NamedTuple):
-    """A colour that berries have and agents like. The hues differ in lightness too, for those who tell few apart."""
+    """A colour of berries and of agents' preferences. Hues also differ in lightness, for colour-blind readers."""
 
     name: str
     rgb: Rgb
@@ -65,7 +65,7 @@ NO_HUE = Hue("no colour", (158, 154, 148), "37", "A", "◆", "◇")
 HUES: Mapping[int, Hue] = {NO_COLOUR: NO_HUE, RED: RED_HUE, BLUE: BLUE_HUE}
 
 
-# -------------------------------------------------------------------------------------- what stands in a cell
+# ------------------------------------------------------------------------------------------ figures in cells
 
 LEAVES = [(0.5 + 0.3 * math.cos(k * math.pi / 4), 0.5 + 0.3 * math.sin(k * math.pi / 4)) for k in range(8)]
 BERRIES = ((0.3, 0.35), (0.7, 0.38), (0.48, 0.7))
@@ -102,13 +102,13 @@ class Bush(NamedTuple):
             pen.disc(0.5, 0.5, 0.2, self._pale())
             return
         pen.disc(0.5, 0.5, 0.38, self.hue.rgb)
-        pen.disc(0.5, 0.5, 0.16, WHITE)  # tells red from leaves where they look alike
+        pen.disc(0.5, 0.5, 0.16, WHITE)  # separates red from leaves where they look alike
 
     def _pale(self) -> Rgb:
         return mixed(self.hue.rgb, UNRIPE, 0.4)
 
     def letters(self) -> str:
-        """Return a filled symbol if ripe, a hollow one otherwise; its shape tells the colour too."""
+        """Return a filled symbol if ripe, a hollow one otherwise; its shape also shows the colour."""
         return styled(f"{self.hue.ripe if self.ripe else self.hue.unripe} ", self.hue.ansi)
 
 
@@ -122,7 +122,7 @@ class Agent(NamedTuple):
     facing: Cell | None = None  # (dx, dy) of the cell in front, in worlds where agents turn
 
     def paint(self, pen: Pen) -> None:
-        """Draw the figure; a nose if it faces somewhere, a star if it is skilled, ice around it if it is frozen."""
+        """Draw the figure: with a nose if it has an orientation, a star if skilled, ice if frozen."""
         if self.frozen:
             paint_ice(pen)
             pen.inset = 0.13
@@ -136,7 +136,7 @@ class Agent(NamedTuple):
             paint_cracks(pen)
 
     def letters(self) -> str:
-        """Return the colour's letter: a capital at full speed, a small letter if slow, followed by # if frozen."""
+        """Return the colour's letter: upper case at full speed, lower case if slow, followed by # if frozen."""
         text = (self.hue.letter.lower() if self.slow else self.hue.letter) + ("#" if self.frozen else " ")
         if self.frozen:
             return styled(text, ON_ICE)
@@ -204,7 +204,7 @@ def paint_cracks(pen: Pen) -> None:
         pen.stroke([(0.93, 0.07), (0.07, 0.93)], width, colour)
 
 
-# ------------------------------------------------------------------------------------- what the panel lists
+# -------------------------------------------------------------------------------------- entries of the panel
 
 
 class Group(NamedTuple):
@@ -236,7 +236,7 @@ class Returns(NamedTuple):
             self._paint_group(sheet, y + 20 + self._below(k), group, low, max(high, low + 1e-9))
 
     def _below(self, groups: int) -> int:
-        """Return the pixels that this many groups take; they come in pairs."""
+        """Return the height in pixels of this many groups; they come in pairs."""
         return (ICON + 2) * groups + 5 * (groups // 2)
 
     def _paint_group(self, sheet: Sheet, y: int, group: Group, low: float, high: float) -> None:
@@ -266,7 +266,7 @@ class Balance(NamedTuple):
 
     heading: str
     value: float
-    left: str  # who is ahead below 0
+    left: str  # who is ahead if the number is below 0
     right: str
 
     @property
@@ -275,7 +275,7 @@ class Balance(NamedTuple):
         return 62
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the scale and where the number is on it."""
+        """Draw the scale and the number's position on it."""
         middle, half = PANEL_WIDTH // 2, PANEL_WIDTH // 2
         sheet.write(self.heading, 0, y + 8, colour=FAINT)
         sheet.write(number(self.value, digits=2, sign=True), PANEL_WIDTH, y + 8, right=True)
@@ -287,7 +287,7 @@ class Balance(NamedTuple):
         sheet.write(self.right, PANEL_WIDTH, y + 42, size=SMALL, colour=FAINT, right=True)
 
     def lines(self) -> list[str]:
-        """Return the number and what its signs mean."""
+        """Return the number and the meaning of its signs."""
         return [f"{self.heading}: {number(self.value, digits=2, sign=True)}  (-1: {self.left}, +1: {self.right})"]
 
 
@@ -325,7 +325,7 @@ class Shares(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """What the figures mean."""
+    """The meaning of the figures."""
 
     entries: Sequence[tuple[Figure, str]]
 
@@ -390,7 +390,7 @@ class HarvestRenderer(GridRenderer):
         return groups
 
     def _strata(self, lane: Any) -> Iterable[tuple[str, Agent, Flags]]:
-        """Yield each value of the legitimate factor: its name, an agent of it, and who has it, shape (agents,)."""
+        """Yield each value of the legitimate factor: its name, an example agent, and its agents, shape (agents,)."""
         if self._code.legitimate == SKILL_FACTOR:
             for skilled, name in enumerate(self._spec.legitimate["skill"]):
                 yield name, Agent(NO_HUE, skilled=skilled == 1), lane["skilled"] == skilled
@@ -423,7 +423,7 @@ def agents_of(lane: Any) -> list[Agent]:
 
 
 def bushes_of(lane: Any) -> list[Bush]:
-    """Return the figure of each bush there is."""
+    """Return the figure of each bush."""
     count = int(lane["bushes"])
     columns = (lane[name][:count].tolist() for name in ("colour", "ripe"))
     return [Bush(HUES[colour], ripe == 1) for colour, ripe in zip(*columns, strict=True)]

@@ -31,16 +31,16 @@ from fair_envs.interactions import FairSpec
 # Actions
 STAY, UP, DOWN, LEFT, RIGHT, USE, RECOLOUR, OBSTRUCT, RIPEN = range(9)
 ACTION_NAMES = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct", "ripen")
-NO_TURN = -1  # what `facts.action` says of an agent that was frozen or whose turn was not granted
+NO_TURN = -1  # `facts.action` of an agent that was frozen or whose turn was not granted
 
-# Colours; an agent's preference is the colour it likes
+# Colours; an agent's preference is one of them
 NO_COLOUR, RED, BLUE = range(3)
 
-# Sites of chance
+# Random streams
 PLACEMENT, ATTRIBUTES, TURN_ORDER, RETRY, GROWTH_COLOUR, GROWTH_CELL, RIPENING = range(7)
 
 ROUNDING = 1e-9  # so that 0.29 of 100 agents are 29, not 28
-TRIES = 3  # how often "resample" looks for an action that can be taken
+TRIES = 3  # number of tries to find a possible action with "resample"
 PERMANENT = -1
 NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0))  # scanned down, right, up, left
 FEATURES = (
@@ -57,7 +57,7 @@ FEATURES = (
 )
 SURROUNDINGS = 8  # out, empty, red unripe, red ripe, blue unripe, blue ripe, agent of same, of other preference
 OUT, EMPTY, BUSH_SEEN, SAME_AGENT, OTHER_AGENT = 0, 1, 2, 6, 7
-EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, granted this turn, share of the episode gone
+EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, turn granted, share of the episode that has passed
 
 
 # ---------------------------------------------------------------------------------------------- the start
@@ -65,7 +65,7 @@ EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, granted th
 
 @rule
 def start(lane: Lane, params: Record) -> None:
-    """Give the agents their attributes and place agents and bushes on shuffled cells."""
+    """Assign the agents' attributes, and place agents and bushes on shuffled cells."""
     assign_preferences(lane, params)
     assign_within_preference(lane, params.skilled_fraction, lane.skilled)
     assign_within_preference(lane, params.sensitive_fraction, lane.sensitive)
@@ -84,13 +84,13 @@ def start(lane: Lane, params: Record) -> None:
 
 @rule
 def falls_on(k: int, share: float) -> bool:
-    """Return whether the k-th of many is among the share that is spread evenly over them: floor(n * share) of n."""
+    """Return whether item k is selected if a share is spread evenly: floor(n * share) of the first n are."""
     return int((k + 1) * share + ROUNDING) > int(k * share + ROUNDING)
 
 
 @rule
 def assign_preferences(lane: Lane, params: Record) -> None:
-    """Say which colour each agent prefers."""
+    """Assign each agent's preferred colour."""
     agents = params.agents
     reds = agents - int(agents * params.blue_fraction + ROUNDING)
     for agent in range(agents):
@@ -100,7 +100,7 @@ def assign_preferences(lane: Lane, params: Record) -> None:
 
 @rule
 def assign_within_preference(lane: Lane, share: float, attribute: Any) -> None:
-    """Give the attribute to the share of the agents of each preference and skill."""
+    """Assign the attribute to a share of the agents of each preference and skill."""
     seen = np.zeros(4, np.int64)
     for agent in range(attribute.shape[0]):
         stratum = 2 * (lane.preference[agent] == BLUE) + lane.skilled[agent]
@@ -110,7 +110,7 @@ def assign_within_preference(lane: Lane, share: float, attribute: Any) -> None:
 
 @rule
 def assign_shuffled(lane: Lane, params: Record) -> None:
-    """Give the sensitive attribute to the share of all agents, whatever they prefer."""
+    """Assign the sensitive attribute to a share of all agents, independently of their preferences."""
     order = np.arange(params.agents)
     shuffle(order, lane.key, 0, ATTRIBUTES)
     carriers = int(params.agents * params.sensitive_fraction + ROUNDING)
@@ -121,7 +121,7 @@ def assign_shuffled(lane: Lane, params: Record) -> None:
 
 @rule
 def put_agent(lane: Lane, agent: int, x: int, y: int) -> None:
-    """Let an agent stand in a cell."""
+    """Place an agent in a cell."""
     lane.x[agent] = x
     lane.y[agent] = y
     lane.cell[x, y] = 1 + agent
@@ -146,7 +146,7 @@ def add_bush(lane: Lane, x: int, y: int, colour: int) -> None:
 
 @rule
 def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts) -> bool:
-    """Let every agent have its turn, then let the bushes age, ripen and grow; return whether the episode terminates."""
+    """Play each agent's turn, then let the bushes age, ripen and grow; return whether the episode terminates."""
     agents = params.agents
     if params.turn_order == RANDOM_ORDER:
         order = np.arange(agents)
@@ -165,7 +165,7 @@ def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts)
 
 @rule
 def take_turn(lane: Lane, agent: int, action: int, params: Record, reward: Floats, facts: Facts) -> None:
-    """Play one agent's turn; a freeze is absorbed before the handicap is looked at."""
+    """Play one agent's turn; a frozen agent loses it before the handicap applies."""
     executed, earned = NO_TURN, 0.0
     if lane.frozen[agent] != 0:
         if lane.frozen[agent] != PERMANENT:
@@ -187,13 +187,13 @@ def take_turn(lane: Lane, agent: int, action: int, params: Record, reward: Float
 
 @rule
 def is_granted(lane: Lane, agent: int, params: Record) -> bool:
-    """Return whether the handicap leaves the agent this turn: carriers have every n-th, the first ones skipped."""
+    """Return whether the handicap leaves the agent this turn: every n-th if it has the attribute, not the first."""
     return not lane.sensitive[agent] or (lane.time + 1) % params.handicap_period == 0
 
 
 @rule
 def attempt(lane: Lane, agent: int, action: int, params: Record) -> tuple[bool, float]:
-    """Take an action; return whether it was possible, and what it earned. An impossible one changes nothing."""
+    """Take an action; return whether it was possible, and its reward. An impossible one changes nothing."""
     if action == STAY:
         return True, 0.0
     if UP <= action <= RIGHT:
@@ -214,9 +214,9 @@ def attempt(lane: Lane, agent: int, action: int, params: Record) -> tuple[bool, 
 
 @rule
 def act_or_resample(lane: Lane, agent: int, action: int, params: Record) -> tuple[int, float]:
-    """Take the action or, where it is impossible, another one drawn from those not yet tried; as in the code C.
+    """Take the action or, if it is impossible, another one drawn from those not yet tried; as in the code C.
 
-    A move that fails gives its place in the same try to its replacement, if that acts on a neighbour.
+    If a move fails, its replacement is taken in the same try, provided that it acts on a neighbour.
     """
     actions = 9 if params.separate_ripening else 8
     untried = np.ones(actions, np.bool_)
@@ -241,7 +241,7 @@ def act_or_resample(lane: Lane, agent: int, action: int, params: Record) -> tupl
 
 @rule
 def draw_untried(lane: Lane, agent: int, untried: Flags, drawn: int) -> int:
-    """Return one of the actions that were not tried, each as likely."""
+    """Return one of the actions that were not tried, all equally likely."""
     left = integer(lane.key, lane.time, RETRY, agent * 2 * TRIES + drawn, untried.sum())
     for action in range(untried.shape[0]):
         if untried[action]:
@@ -253,7 +253,7 @@ def draw_untried(lane: Lane, agent: int, untried: Flags, drawn: int) -> int:
 
 @rule
 def move(lane: Lane, agent: int, action: int, params: Record) -> bool:
-    """Move one cell if that cell is in the world and empty; return whether it was."""
+    """Move one cell if that cell is in the world and empty; return whether it is."""
     x, y = lane.x[agent], lane.y[agent]
     to_x = x + (action == RIGHT) - (action == LEFT)
     to_y = y + (action == DOWN) - (action == UP)
@@ -266,7 +266,7 @@ def move(lane: Lane, agent: int, action: int, params: Record) -> bool:
 
 @rule
 def touch_first(lane: Lane, agent: int, params: Record, may_eat: bool, may_ripen: bool) -> tuple[bool, float]:
-    """Eat the first adjacent bush if it is ripe, else ripen it, as far as the action does either."""
+    """Eat the first adjacent bush if it is ripe, else ripen it, if the action allows it."""
     for dx, dy in NEIGHBOURS:
         bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
         if bush >= 0:
@@ -278,7 +278,7 @@ def touch_first(lane: Lane, agent: int, params: Record, may_eat: bool, may_ripen
 
 @rule
 def touch_until_eaten(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
-    """Ripen adjacent bush after bush until one is eaten; the last one's reward counts, as in the code C."""
+    """Ripen adjacent bushes until one is eaten; the last one's reward counts, as in the code C."""
     touched, earned = False, 0.0
     for dx, dy in NEIGHBOURS:
         bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
@@ -292,14 +292,14 @@ def touch_until_eaten(lane: Lane, agent: int, params: Record) -> tuple[bool, flo
 
 @rule
 def ripen(lane: Lane, agent: int, bush: int, params: Record) -> float:
-    """Make a bush ripe and return what that earns."""
+    """Make a bush ripe and return the reward."""
     lane.ripe[bush] = 1
     return params.ripen_preferred if lane.colour[bush] == lane.preference[agent] else params.ripen_other
 
 
 @rule
 def eat(lane: Lane, agent: int, bush: int, params: Record) -> float:
-    """Take the berry; the bush stays and is unripe again. A bush without a colour feeds nobody."""
+    """Eat the berry and return the reward, 0 for a bush without a colour; the bush stays and is unripe again."""
     make_unripe(lane, bush)
     if lane.colour[bush] == NO_COLOUR:
         return 0.0
@@ -308,14 +308,14 @@ def eat(lane: Lane, agent: int, bush: int, params: Record) -> float:
 
 @rule
 def make_unripe(lane: Lane, bush: int) -> None:
-    """Make a bush unripe; its wait begins anew."""
+    """Make a bush unripe and restart its wait."""
     lane.ripe[bush] = 0
     lane.unripe_for[bush] = 0
 
 
 @rule
 def recolour(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
-    """Give the first adjacent bush of another colour the preferred one; it is unripe then. Its age stays."""
+    """Give the first adjacent bush of another colour the preferred one; it becomes unripe but keeps its age."""
     beside_a_bush = False
     for dx, dy in NEIGHBOURS:
         bush = bush_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
@@ -330,7 +330,7 @@ def recolour(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
 
 @rule
 def obstruct(lane: Lane, agent: int, params: Record) -> tuple[bool, float]:
-    """Freeze the first adjacent agent; a freeze is set anew, not added up."""
+    """Freeze the first adjacent agent; a new freeze replaces an old one."""
     for dx, dy in NEIGHBOURS:
         other = agent_at(lane, lane.x[agent] + dx, lane.y[agent] + dy, params)
         if other >= 0:
@@ -378,14 +378,14 @@ def agent_at(lane: Lane, x: int, y: int, params: Record) -> int:
 
 @rule
 def age_bushes(lane: Lane, params: Record) -> None:
-    """Let every bush grow older by a step and remove those whose time has come."""
+    """Increase the age of each bush by one step, and remove those that reach their lifespan."""
     if params.lifespan == 0:
         return
     bush = 0
     while bush < lane.bushes:
         lane.age[bush] += 1
         if lane.age[bush] >= params.lifespan:
-            remove_bush(lane, bush)  # the last bush takes its place and is looked at next
+            remove_bush(lane, bush)  # the last bush takes its place and is checked next
         else:
             bush += 1
 
@@ -406,7 +406,7 @@ def remove_bush(lane: Lane, bush: int) -> None:
 
 @rule
 def ripen_by_themselves(lane: Lane, params: Record) -> None:
-    """Ripen bushes that were unripe long enough: all of them, or each with a chance that its colour's count sets."""
+    """Ripen bushes that were unripe long enough: all, or each with a probability set by its colour's count."""
     chance_of = np.zeros(3)
     for colour in range(3):
         chance_of[colour] = params.ripening_rate * bushes_of(lane, colour)
@@ -414,7 +414,7 @@ def ripen_by_themselves(lane: Lane, params: Record) -> None:
         if lane.ripe[bush]:
             continue
         if lane.unripe_for[bush] < params.ripening_wait:
-            lane.unripe_for[bush] += 1  # no further than the wait: an immortal bush would outgrow the type
+            lane.unripe_for[bush] += 1  # at most the wait: an immortal bush would overflow the type
         if lane.unripe_for[bush] < params.ripening_wait:
             continue
         cell = lane.bush_x[bush] + params.width * lane.bush_y[bush]
@@ -425,7 +425,7 @@ def ripen_by_themselves(lane: Lane, params: Record) -> None:
 
 @rule
 def grow(lane: Lane, params: Record) -> None:
-    """Grow one bush every few steps: its colour by the colours' shares, its cell by chance among the empty ones."""
+    """Grow one bush every few steps: a colour drawn by the colours' shares, a random empty cell."""
     if params.growth_interval == 0 or lane.time % params.growth_interval != 0:
         return
     if lane.time == 0 and not params.growth_at_zero:
@@ -444,7 +444,7 @@ def grow(lane: Lane, params: Record) -> None:
 
 @rule
 def share_of_red(reds: int, blues: int, params: Record) -> float:
-    """Return the chance that a new bush is red, or -1 if there is no bush of a colour to take after."""
+    """Return the probability that a new bush is red, or -1 if there are no coloured bushes."""
     if reds + blues == 0:
         return -1.0
     if params.growth_colour == CUBIC:
@@ -454,19 +454,19 @@ def share_of_red(reds: int, blues: int, params: Record) -> float:
 
 @rule
 def bushes_of(lane: Lane, colour: int) -> int:
-    """Return how many bushes of a colour there are."""
+    """Return the number of bushes of a colour."""
     count = 0
     for bush in range(lane.bushes):
         count += lane.colour[bush] == colour
     return count
 
 
-# -------------------------------------------------------------------------------------------- what is seen
+# -------------------------------------------------------------------------------------------- observations
 
 
 @rule
 def observe(lane: Lane, params: Record, observation: Floats32) -> None:
-    """Write each agent's observation: the ten numbers and, if extended, what surrounds it and the time."""
+    """Write each agent's observation: the ten numbers and, if extended, its surroundings and the time."""
     lane.reds = bushes_of(lane, RED)
     lane.blues = bushes_of(lane, BLUE)
     measure_distances(lane, params)
@@ -478,7 +478,7 @@ def observe(lane: Lane, params: Record, observation: Floats32) -> None:
 
 @rule
 def measure_distances(lane: Lane, params: Record) -> None:
-    """Note the Manhattan distances to the nearest red bush, blue bush and other agent; width + height if none."""
+    """Compute the Manhattan distances to the nearest red bush, blue bush and other agent; width + height if none."""
     none = params.width + params.height
     for agent in range(params.agents):
         x, y = lane.x[agent], lane.y[agent]
@@ -516,7 +516,7 @@ def write_ten(lane: Lane, params: Record, scaled: bool, out: Any) -> None:
 
 @rule
 def scale_of_ten(params: Record, population: int, largest: float) -> Floats:
-    """Return what the scaled ten numbers are divided by; ``population`` is the most bushes there can be."""
+    """Return the divisors of the scaled ten numbers; ``population`` is the largest possible number of bushes."""
     scale = np.ones(10)
     scale[0] = max(params.width - 1, 1)
     scale[1] = max(params.height - 1, 1)
@@ -539,7 +539,7 @@ def largest_reward(params: Record) -> float:
 
 @rule
 def write_surroundings(lane: Lane, agent: int, params: Record, row: Floats32) -> None:
-    """Write the four neighbours in scan order as one-hot codes, own freeze, own turn, and the time gone."""
+    """Write the four neighbours in scan order as one-hot codes, own freeze, own turn, and the time passed."""
     first = 10
     row[first:] = 0
     for dx, dy in NEIGHBOURS:
@@ -570,7 +570,7 @@ def what_is_at(lane: Lane, agent: int, x: int, y: int, params: Record) -> int:
 
 @rule
 def describe(lane: Lane, params: Record, facts: Facts) -> None:
-    """Write who the agents are; their features are the scaled ten numbers that they acted on."""
+    """Write the agents' records; their features are the scaled ten numbers that they acted on."""
     write_ten(lane, params, True, facts.features)
     for agent in range(params.agents):
         facts.individual[agent] = agent
@@ -589,59 +589,63 @@ class Harvest(Rules):
     """Allelopathic harvest in which some agents have half the turns.
 
     **Description.** Agents walk on a bounded grid (x to the right, y downwards) among red and blue berry bushes. Each
-    prefers one colour. Beside a bush they ripen it, eat from it or change its colour; beside another agent they can
-    obstruct it. Bushes die of age, new ones grow in the colour of the majority more often (allelopathy). The rules
-    follow La Malfa et al. (2025), who made a grid game of Melting Pot's allelopathic harvest.
+    agent prefers one colour. Beside a bush it can ripen it, eat from it or change its colour; beside another agent it
+    can obstruct the agent. Bushes die of age, and new ones more often have the majority's colour (allelopathy). The
+    rules follow La Malfa et al. (2025), who made a grid game of Melting Pot's allelopathic harvest.
 
-    **Who decides and who is affected.** The agents, both. One controller can play them all (``gym.make``), or each for
-    itself (PettingZoo), or all with shared parameters (``fair_envs.make_sb3``).
+    **Who decides and who is affected.** The agents decide and are affected. One controller can play all agents
+    (``gym.make``), each agent can be played separately (PettingZoo), or all with shared parameters
+    (``fair_envs.make_sb3``).
 
-    **Sensitive attribute and legitimate factors.** ``half_speed``: its carriers have every second turn only, the first
-    at t = 1; they are half of the agents of each preference (rounded down, within each skill). Legitimate factor: the
-    colour an agent prefers (``preference``), or by parameter a skill that multiplies rewards.
+    **Sensitive attribute and legitimate factors.** ``half_speed``: agents with the attribute have only every second
+    turn, the first at t = 1. They are half of the agents of each preference (rounded down, within each skill).
+    Legitimate factor: an agent's preferred colour (``preference``), or by parameter a skill that multiplies rewards.
 
-    **Action space.** ``Discrete(8)`` an agent: 0 stay, 1 up, 2 down, 3 left, 4 right, 5 ripen or eat, 6 recolour,
+    **Action space.** ``Discrete(8)`` per agent: 0 stay, 1 up, 2 down, 3 left, 4 right, 5 ripen or eat, 6 recolour,
     7 obstruct. With ``separate_ripening`` 5 only eats and 8 ripens. Neighbours are scanned down, right, up, left. An
     impossible action changes nothing and earns nothing.
 
-    **Observation space.** ``Box`` of 10 numbers an agent, by default scaled to about [0, 1]: x, y, sensitive (0 or
+    **Observation space.** ``Box`` of 10 numbers per agent, by default scaled to about [0, 1]: x, y, sensitive (0 or
     1), reward of the last step, preference (1 red, 2 blue), red bushes and blue bushes in the world, Manhattan
     distance to the nearest red bush, blue bush and other agent (width + height if there is none).
-    ``observation="extended"`` adds 35: for each of the four neighbours (in scan order) a one-hot of out of the world,
-    empty, red unripe, red ripe, blue unripe, blue ripe, agent of the same, of the other preference; whether the agent
-    is frozen; whether the handicap leaves it this turn; the share of the episode that is gone.
+    ``observation="extended"`` adds 35: for each of the four neighbours (in scan order) a one-hot code of out of the
+    world, empty, red unripe, red ripe, blue unripe, blue ripe, agent of the same preference, agent of the other
+    preference; whether the agent is frozen; whether the handicap leaves it this turn; the share of the episode that has
+    passed.
 
-    **Rewards.** An agent's turn: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a bush to
-    the preferred colour 5; obstructing 3 if the other prefers the other colour, else 0. All are parameters.
+    **Rewards.** Per turn of an agent: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a
+    bush to the preferred colour 5; obstructing 3 if the other agent prefers the other colour, else 0. All are
+    parameters.
 
-    **Interactions.** One individual an agent. ``fair_action`` is the action carried out (0 for an impossible one), -1
-    if the agent had no turn: frozen, or not granted one. ``fair_outcome`` is its reward, ``fair_features`` are the
-    scaled ten numbers that it acted on. There is no correct decision: ``fair_feedback`` stays -1.
+    **Interactions.** One individual per agent. ``fair_action`` is the action carried out (0 for an impossible one), -1
+    if the agent had no turn: frozen, or turn not granted. ``fair_outcome`` is its reward; ``fair_features`` are the
+    scaled ten numbers that it acted on. There is no ground truth: ``fair_feedback`` stays -1.
 
-    **Starting state.** Agents, then bushes, on cells drawn without replacement; all bushes unripe and of age 0. The
-    index says nothing of preference or attribute: preference alternates, every second pair carries the attribute.
+    **Starting state.** Agents, then bushes, on cells drawn without replacement; all bushes are unripe and of age 0.
+    Preference and attribute are spread over the indices: preference alternates, every second pair has the attribute.
 
     **Episode end.** Truncation after ``horizon`` steps; no termination (``at_horizon="terminate"`` makes it one).
 
-    **Order of a step.** Agents act in index order, each seeing what the earlier ones did. A frozen agent loses its
-    turn. Then bushes age and die (after ``lifespan`` steps), ripen by themselves if so chosen, and every
-    ``growth_interval`` steps one grows on an empty cell; red with the share of red among the coloured bushes.
+    **Order of a step.** Agents act in index order; each sees the effects of earlier agents. A frozen agent loses its
+    turn. Then bushes age and die (after ``lifespan`` steps), and ripen by themselves if so chosen. Every
+    ``growth_interval`` steps one bush grows on an empty cell; it is red with a probability equal to the share of red
+    among the coloured bushes.
 
-    **Arguments.** The fields of `HarvestParams`, each with its default and source. ``profile="authors"`` gives the
-    published code's rules, ``profile="eating_only"`` Melting Pot's rewards; ``variant="melting_pot"`` other rules
-    altogether, see `fair_envs.envs.harvest.melting_pot.MeltingPotHarvest`.
+    **Arguments.** The fields of `HarvestParams`, each with its default and source. ``profile="authors"`` selects the
+    published code's rules, ``profile="eating_only"`` Melting Pot's rewards; ``variant="melting_pot"`` entirely
+    different rules, see `fair_envs.envs.harvest.melting_pot.MeltingPotHarvest`.
 
-    **Differences from the published code**, with the switches that turn its behaviour back on (together:
+    **Differences from the published code**, with the switches that restore its behaviour (together:
     ``profile="authors"``):
 
-    * Moves succeed; there, no move ever did: ``moves_succeed=False``.
-    * An obstructed agent loses one turn; there, all to come: ``freeze_turns=-1``.
-    * An impossible action does nothing; there, another is drawn: ``invalid_action="resample"``.
-    * Ripen/eat concerns the first bush; there, all until one is eaten: ``touch="until_eaten"``.
-    * Carriers are half of each preference, indices interleaved; there, any half of the agents, reds first:
-      ``assignment="shuffled"``, ``indices="red_first"``.
+    * Moves are possible; in the code they always fail: ``moves_succeed=False``.
+    * An obstructed agent loses one turn; in the code, all later turns: ``freeze_turns=-1``.
+    * An impossible action does nothing; in the code another one is drawn: ``invalid_action="resample"``.
+    * Ripen/eat acts on the first bush; in the code, on all until one is eaten: ``touch="until_eaten"``.
+    * Half of each preference has the attribute, and indices are interleaved. In the code any half of the agents has it,
+      and agents that prefer red come first: ``assignment="shuffled"``, ``indices="red_first"``.
     * Observations are scaled: ``scaled=False``.
-    * Reaching the horizon is truncation; there, it was termination: ``at_horizon="terminate"``.
+    * Reaching the horizon is truncation; in the code it was termination: ``at_horizon="terminate"``.
 
     **References.** G. La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization", arXiv
     2502.03953, 2025. J. Z. Leibo et al., "Scalable Evaluation of Multi-Agent Reinforcement Learning with Melting Pot",
@@ -669,7 +673,7 @@ class Harvest(Rules):
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def check(self, params: HarvestParams) -> None:
-        """Refuse more agents and bushes than cells."""
+        """Raise ValueError if there are more agents and bushes than cells."""
         cells = params.width * params.height
         bushes = params.red_bushes + params.blue_bushes
         if params.agents > cells:
@@ -688,16 +692,16 @@ class Harvest(Rules):
             ("x", np.int16, agents),
             ("y", np.int16, agents),  # grows downwards
             ("preference", np.int8, agents),  # RED or BLUE
-            ("sensitive", np.int8, agents),  # 1: has every second turn only
+            ("sensitive", np.int8, agents),  # 1: has only every second turn
             ("skilled", np.int8, agents),
-            ("frozen", np.int16, agents),  # turns still to lose; -1: all
+            ("frozen", np.int16, agents),  # turns that are still lost; -1: all
             ("last_reward", np.float32, agents),
             ("total", np.float32, agents),  # rewards of the episode so far
             ("nearest", np.int16, (agents, 3)),  # distance to the nearest red bush, blue bush, other agent
-            ("bush_x", np.int16, bushes),  # the first `bushes` entries of each column are the bushes there are
+            ("bush_x", np.int16, bushes),  # the first `bushes` entries of each column are in use
             ("bush_y", np.int16, bushes),
-            ("age", np.int16, bushes),  # steps since it stands; 0 for good if bushes are immortal
-            ("unripe_for", np.int16, bushes),  # steps that ripening by itself has counted
+            ("age", np.int16, bushes),  # steps since the bush grew; always 0 if bushes are immortal
+            ("unripe_for", np.int16, bushes),  # unripe steps, for ripening by itself
             ("colour", np.int8, bushes),  # NO_COLOUR, RED or BLUE
             ("ripe", np.int8, bushes),
             ("bushes", np.int32),
@@ -719,7 +723,7 @@ class Harvest(Rules):
         )
 
     def agents(self, params: HarvestParams) -> int:
-        """Return how many agents there are."""
+        """Return the number of agents."""
         return params.agents
 
     def observation_space(self, params: HarvestParams) -> gym.spaces.Box:
@@ -738,7 +742,7 @@ class Harvest(Rules):
         return gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
     def observed_features(self, params: HarvestParams) -> tuple[str, ...]:
-        """Return the names of the ten numbers, with which every observation begins."""
+        """Return the names of the ten numbers with which every observation begins."""
         return FEATURES
 
     def action_space(self, params: HarvestParams) -> gym.spaces.Discrete:
@@ -747,5 +751,5 @@ class Harvest(Rules):
 
 
 def number_of_actions(params: HarvestParams) -> int:
-    """Return how many actions an agent has."""
+    """Return the number of actions of an agent."""
     return 9 if params.separate_ripening else 8

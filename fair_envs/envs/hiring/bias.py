@@ -1,4 +1,4 @@
-"""Rewards that favour some applicants: any function of their features, as a table that compiled rules look up."""
+"""Reward biases in favour of some applicants: any function of their features, as a table for compiled rules."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -23,14 +23,14 @@ from fair_envs.imports import imported
 from fair_envs.parameters import shown
 
 Bias = Callable[..., float]
-"""Features by name, as many as it needs, to the share of ``reward_bias_size`` that is added to the reward of hiring.
+"""A function of any features, by name, that returns the share of ``reward_bias_size`` added to the reward of hiring.
 
-Ages and experience are in years, everything else is a code 0 or 1.
+Ages and experience are in years; all other features are codes 0 or 1.
 """
 
 
 def none() -> float:
-    """Favour nobody."""
+    """Favour no applicant."""
     return 0.0
 
 
@@ -52,9 +52,9 @@ class Table(NamedTuple):
     """A function of features: its value is ``values[first + (steps * features).sum()]``.
 
     Attributes:
-        values: One for each combination of what the function takes.
-        steps: Places from one value of a feature to the next; 0 for those that the function does not take.
-        first: So that the lowest values have the place 0.
+        values: One value for each combination of the function's features.
+        steps: Distance in `values` between adjacent values of a feature; 0 if the function does not take the feature.
+        first: Offset that places the lowest values at index 0.
     """
 
     values: Floats
@@ -63,10 +63,10 @@ class Table(NamedTuple):
 
 
 def tabulated(bias: Bias) -> Table:
-    """Return the function's values for all that its features can be; 0 for combinations that nobody has.
+    """Return the function's values for all combinations of its features; 0 for combinations that cannot exist.
 
     Raises:
-        ValueError: It takes something that is no feature, or returns something that is no finite number.
+        ValueError: A parameter is not a feature, or a returned value is not a finite number.
     """
     taken = _features_of(bias)
     ranges = [_values_of(feature) for feature in taken]
@@ -81,13 +81,13 @@ def tabulated(bias: Bias) -> Table:
 
 
 def can_exist(person: Mapping[str, int]) -> bool:
-    """Return whether somebody can have these features: enough years for studies and experience, one degree first."""
+    """Return whether these features can belong to one person: enough years for studies and work, one degree first."""
     degree, extra = person.get("degree", person.get("extra_degree", 0)), person.get("extra_degree", 0)
     return extra <= degree and person.get("experience", 0) <= most_experience(person.get("age", OLDEST), degree, extra)
 
 
 def _features_of(bias: Bias) -> list[int]:
-    """Return the features that the function takes; what has a default and is no feature keeps it."""
+    """Return the features that the function takes; parameters with defaults that are not features keep them."""
     try:
         parameters = inspect.signature(bias).parameters.values()
     except (TypeError, ValueError):
@@ -111,7 +111,7 @@ def _values_of(feature: int) -> range:
 def _value(bias: Bias, features: Mapping[str, int]) -> float:
     value = bias(**features)
     try:
-        number = float("nan") if isinstance(value, (str, bytes)) else float(value)  # "0.5" is a slip
+        number = float("nan") if isinstance(value, (str, bytes)) else float(value)  # "0.5" is a mistake
     except (OverflowError, TypeError, ValueError):
         number = float("nan")
     if not np.isfinite(number):
@@ -120,10 +120,10 @@ def _value(bias: Bias, features: Mapping[str, int]) -> float:
 
 
 def find_bias(given: Any) -> Bias:
-    """Return the function that was given, itself or by its import path ``"module:function"``.
+    """Return the given function, or the function at the given import path ``"module:function"``.
 
     Raises:
-        ValueError: Neither.
+        ValueError: The argument is neither.
     """
     if callable(given):
         return given

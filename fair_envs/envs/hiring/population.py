@@ -1,4 +1,4 @@
-"""Who applies in FairHiring: tables of kinds of people with weights, and what languages they speak.
+"""The applicants of FairHiring: tables of kinds of people with weights, and the languages they speak.
 
 ``python -m fair_envs.envs.hiring.population`` makes ``data/population.csv`` from the counts beside it; see
 ``data/README.md`` for where those come from.
@@ -24,7 +24,7 @@ FEATURES = (
     *("dutch", "french", "english", "german"),
 )
 AGE, GENDER, DEGREE, EXTRA, NATIONALITY, MARRIED, EXPERIENCE, DUTCH, FRENCH, ENGLISH, GERMAN = range(len(FEATURES))
-TRAITS = FEATURES[:EXPERIENCE]  # the columns of a population; the rest is drawn given these
+TRAITS = FEATURES[:EXPERIENCE]  # the columns of a population; the other features are drawn given these
 
 GENDERS, NATIONALITIES = ("man", "woman"), ("Belgian", "foreign")
 EDUCATIONS = ("none", "degree", "extra_degree")
@@ -52,7 +52,7 @@ SKEWED: Mapping[str, tuple[tuple[int, int], Targets]] = {
         {(MAN, 0): 0.25, (MAN, 1): 0.3, (WOMAN, 0): 0.2, (WOMAN, 1): 0.25},
     ),
 }
-"""Other populations: two traits, and the share that each combination of their values has in place of its own."""
+"""Other populations: two traits, and the new share of each combination of their values."""
 
 POPULATIONS = ("belgian", *SKEWED)
 EXPECTED = f"population must be one of {', '.join(map(repr, POPULATIONS))}, a table, or the path of a CSV file"
@@ -79,7 +79,7 @@ DEGREE_YEARS, EXTRA_YEARS = 3, 2  # of study
 
 @rule
 def most_experience(age: int, degree: int, extra: int) -> int:
-    """Return the most years that somebody can have worked: those that age and studies leave."""
+    """Return the most years a person can have worked, given age and studies."""
     return max(0, age - YOUNGEST - DEGREE_YEARS * degree - EXTRA_YEARS * extra)
 
 
@@ -96,7 +96,7 @@ def people(name: str) -> People:
 
 
 def reweighted(given: People, traits: tuple[int, int], targets: Targets) -> People:
-    """Return a population in which each combination of two traits' values has another share."""
+    """Return a population with new shares for the combinations of two traits' values."""
     weights = given.weights.copy()
     for values, share in targets.items():
         those = (given.traits[:, list(traits)] == values).all(axis=1)
@@ -113,7 +113,7 @@ def checked_people(table: Any) -> People:
             codes or names ("man", "woman", "Belgian", "foreign").
 
     Raises:
-        ValueError: A column is missing, a value is none of its trait's, or the weights are no weights.
+        ValueError: A column is missing, a value is invalid for its trait, or the weights are invalid.
     """
     if not isinstance(table, (str, Path)) and not hasattr(table, "__getitem__"):
         raise ValueError(f"{EXPECTED}, got {shown(table)}")
@@ -129,13 +129,13 @@ def checked_people(table: Any) -> People:
 
 
 def read(path: str | Path) -> dict[str, list[str]]:
-    """Return the columns of a CSV file with a line of names; empty lines are skipped.
+    """Return the columns of a CSV file with a header line; empty lines are skipped.
 
     Raises:
-        ValueError: There is no such file, or a row has another length than the line of names.
+        ValueError: The file does not exist, or the length of a row differs from the header's.
     """
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets begin files with a mark
+        with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
             header, *rows = [row for row in csv.reader(file) if row]
     except (OSError, ValueError, csv.Error) as error:
         raise ValueError(f"{EXPECTED}, got {str(path)!r}{meant(str(path), POPULATIONS)}") from error
@@ -170,7 +170,7 @@ def _codes(name: str, column: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _number(value: Any) -> float:
-    """Return the value as a number, NaN if it is none."""
+    """Return the value as a number, or NaN if it is not a number."""
     try:
         return float(value)
     except (OverflowError, TypeError, ValueError):
@@ -190,7 +190,7 @@ def _weights(column: NDArray[Any]) -> Floats:
 
 
 def rebuilt() -> People:
-    """Return the Belgian population as the counts of education and of marriage make it."""
+    """Return the Belgian population, computed from the counts of education and marriage."""
     share = _married_shares()
     kinds, counts = [], []
     for (nationality, age, gender, education), count in _education_counts():
@@ -202,7 +202,7 @@ def rebuilt() -> People:
 
 
 def _education_counts() -> Iterator[tuple[tuple[int, int, int, int], int]]:
-    """Yield (nationality, age, gender, education) and how many people have it; each fifth of five ages' count."""
+    """Yield (nationality, age, gender, education) and its count: a fifth of the count of five ages."""
     for row in _rows("education.csv"):
         nationality, gender = NATIONALITIES.index(row["nationality"]), GENDERS.index(row["gender"])
         for age in range(max(YOUNGEST, int(row["youngest"])), int(row["oldest"]) + 1):
@@ -212,7 +212,7 @@ def _education_counts() -> Iterator[tuple[tuple[int, int, int, int], int]]:
 
 
 def _married_shares() -> dict[tuple[int, int, int], float]:
-    """Return which share is married, by (nationality, age, gender)."""
+    """Return the married share by (nationality, age, gender)."""
     shares = {}
     for row in _rows("marriage.csv"):
         nationality, gender = NATIONALITIES.index(row["nationality"]), GENDERS.index(row["gender"])
@@ -241,10 +241,10 @@ def write(given: People, path: Path) -> None:
 
 @functools.cache
 def language_shares() -> Floats:
-    """Return how likely each set of languages is, shape (3, 16): by education; bit k stands for language k.
+    """Return the probability of each set of languages by education, shape (3, 16); bit k stands for language k.
 
-    Who knows no foreign language speaks Dutch or French, each as likely. Others know one to four: these are drawn one
-    after another by their weights, and Dutch or French is added if neither is among them.
+    People without a foreign language speak Dutch or French with equal probability. Others speak one to four languages.
+    These are drawn by weight without replacement, and Dutch or French is added if neither is among them.
     """
     shares = np.zeros((len(EDUCATIONS), 2**LANGUAGES))
     for education, row in enumerate(_rows("languages.csv")):
@@ -259,7 +259,7 @@ def language_shares() -> Floats:
 
 
 def _chance_of(drawn: Sequence[int], weights: Floats) -> float:
-    """Return how likely these are drawn in this order without replacement."""
+    """Return the probability of drawing these languages in this order without replacement."""
     chance, left = 1.0, 1.0
     for language in drawn:
         chance *= weights[language] / left
@@ -268,7 +268,7 @@ def _chance_of(drawn: Sequence[int], weights: Floats) -> float:
 
 
 def _add_native(shares: Floats, drawn: Sequence[int], chance: float) -> None:
-    """Add the chance to the set; without Dutch or French in it, half to the set with each."""
+    """Add the probability to the set; if it has neither Dutch nor French, half to the set with each."""
     known = sum(1 << language for language in drawn)
     if known & 3:
         shares[known] += chance

@@ -1,4 +1,4 @@
-"""Pictures of FairHiring: who is at the door, who is in the team, and how many of each group were hired so far."""
+"""Pictures of FairHiring: the applicant, the team, and how many of each group were hired so far."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ COLOURS = {BELGIAN: BLUE, FOREIGN: ORANGE}
 SEAT: Rgb = (224, 215, 197)
 WOOD: Rgb = (150, 118, 84)
 OPENING: Rgb = (255, 250, 232)
-CODES = {BELGIAN: "94", FOREIGN: "33"}  # of the colours in a terminal
+CODES = {BELGIAN: "94", FOREIGN: "33"}  # codes of the colours in a terminal
 PORTRAIT = 96  # pixels
 EDUCATION_WORDS = ("no degree", "a degree", "a degree and an extra one")
 MAN_BODY = ((0.2, 0.97), (0.2, 0.58), (0.3, 0.47), (0.7, 0.47), (0.8, 0.58), (0.8, 0.97))
@@ -85,7 +85,7 @@ class Person(NamedTuple):
         pen.disc(0.5, 0.25, 0.16, mixed(colour, WHITE, 0.55))
 
     def letters(self) -> str:
-        """Return M or W, small and underlined for the foreign."""
+        """Return M or W, in lower case and underlined for foreign people."""
         letter = "MW"[self.gender]
         if self.nationality == FOREIGN:
             return styled(letter.lower() + " ", UNDERLINE, CODES[FOREIGN])
@@ -93,7 +93,7 @@ class Person(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """A place in the team that nobody has yet."""
+    """An empty place in the team."""
 
     def paint(self, pen: Pen) -> None:
         """Draw a chair."""
@@ -111,7 +111,7 @@ class Seat(NamedTuple):
 
 
 class Door(NamedTuple):
-    """The open door, with who stands in it."""
+    """The open door with the applicant."""
 
     person: Person
 
@@ -132,7 +132,7 @@ class Door(NamedTuple):
 
 
 class Applicant(NamedTuple):
-    """Who is at the door."""
+    """The applicant at the door."""
 
     person: Person
     words: Sequence[str]
@@ -143,19 +143,19 @@ class Applicant(NamedTuple):
         return 24 + max(PORTRAIT, 16 * len(self.words)) + 12
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the door and what the company knows of the person, then what it does not know."""
+        """Draw the door, the features that the company observes, and then the label that it does not observe."""
         sheet.write("at the door", 0, y + 8, colour=FAINT)
         sheet.icon(Door(self.person), 0, y + 22, size=PORTRAIT)
         for k, line in enumerate(self.words):
             sheet.write(line, PORTRAIT + 6, y + 30 + 16 * k, size=SMALL)
 
     def lines(self) -> list[str]:
-        """Return the person in words."""
+        """Return the applicant in words."""
         return ["at the door: " + self.person.letters() + ", ".join(self.words)]
 
 
 class Record(NamedTuple):
-    """What happened to a group so far."""
+    """The record of a group so far."""
 
     label: str
     person: Person
@@ -166,7 +166,7 @@ class Record(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What happened to each group so far, as bars on one scale."""
+    """The record of each group so far, as bars on one scale."""
 
     records: Sequence[Record]
 
@@ -176,7 +176,7 @@ class Records(NamedTuple):
         return 40 + 50 * len(self.records)
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw each group's figure, numbers and bars: all applicants, the qualified, the hired."""
+        """Draw each group's figure, numbers and bars: all applicants, qualified applicants, hired applicants."""
         sheet.write("applicants so far", 0, y + 8, colour=FAINT)
         left = 0
         for colour, meaning in ((TRACK, "applied"), (mixed(INK, WHITE, 0.55), "qualified"), (INK, "hired")):
@@ -210,7 +210,7 @@ class Records(NamedTuple):
 
 
 class Team(NamedTuple):
-    """How many employees there are."""
+    """The number of employees."""
 
     size: int
     places: int
@@ -254,7 +254,7 @@ class HiringRenderer(GridRenderer):
             yield (place % self.width, place // self.width), (figure,)
 
     def panel(self, lane: Any) -> list[Item]:
-        """Return the time, who is at the door, the groups' records, and the team."""
+        """Return the time, the applicant, the groups' records, and the team."""
         return [
             Title("FairHiring", int(lane["time"]), self._params.horizon),
             Applicant(person_of(lane["applicant"].tolist()), words_of(lane)),
@@ -269,12 +269,12 @@ PEOPLE = tuple(
 
 
 def person_of(features: Sequence[int]) -> Person:
-    """Return the figure of somebody with these features."""
+    """Return the figure of a person with these features."""
     return Person(features[GENDER], features[NATIONALITY])
 
 
 def words_of(lane: Any) -> list[str]:
-    """Return who the applicant is, and whether hiring is correct, which the company does not know."""
+    """Return the applicant's features, and whether hiring is correct, which the company does not observe."""
     own = lane["applicant"].tolist()
     spoken = [FEATURES[k].capitalize() for k in range(DUTCH, GERMAN + 1) if own[k]]
     return [
@@ -288,7 +288,7 @@ def words_of(lane: Any) -> list[str]:
 
 
 def records_of(lane: Any) -> list[Record]:
-    """Return what happened to each group so far."""
+    """Return the record of each group so far."""
     return [
         Record(group, person, int(own.sum()), int(own[1].sum()), int(own[:, HIRE].sum()), int(own[1, REJECT]))
         for group, person, own in zip(GROUPS, PEOPLE, lane["tally"], strict=True)

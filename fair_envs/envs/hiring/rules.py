@@ -1,4 +1,4 @@
-"""The rules of FairHiring on one lane, in the order in which they are played."""
+"""The rules of FairHiring on one lane, in the order in which they are applied."""
 
 import math
 from collections import namedtuple
@@ -47,7 +47,7 @@ from fair_envs.weights import cumulative
 REJECT, HIRE = range(2)
 ACTION_NAMES = ("reject", "hire")
 
-# Sites of chance
+# Random streams
 PERSON, YEARS_WORKED, SPOKEN, CANDIDATE_NOISE, REWARD_NOISE, TEAM_NOISE, LEAVING = range(7)
 
 COMPANY = (
@@ -55,11 +55,11 @@ COMPANY = (
     *("team_dutch", "team_french", "team_english", "team_german"),
     *("team_men", "team_women", "team_belgian", "team_foreign"),
 )
-SHARED_LANGUAGES, SHARED_GENDERS, SHARED_NATIONALITIES = 4, 8, 10  # where these begin among COMPANY
-TERMS = 5  # of the skills
+SHARED_LANGUAGES, SHARED_GENDERS, SHARED_NATIONALITIES = 4, 8, 10  # where these begin in COMPANY
+TERMS = 5  # of the skill score
 LANGUAGE_SETS = 2**LANGUAGES
 NEVER = 2**31 - 1
-LARGEST_NORMAL = 9.0  # no normal number of `chance` is larger
+LARGEST_NORMAL = 9.0  # upper bound of the normal numbers of `chance`
 
 KNOWN: Mapping[str, tuple[str, ...]] = {"population": POPULATIONS, "reward_bias": tuple(BIASES)}
 GROUPS = tuple(f"{nationality} {gender}" for gender in GENDERS for nationality in NATIONALITIES)
@@ -70,14 +70,14 @@ GROUPS = tuple(f"{nationality} {gender}" for gender in GENDERS for nationality i
 
 @rule
 def start(lane: Lane, params: Any) -> None:
-    """Let the first applicant come to a company without employees."""
+    """Start with a company without employees and draw the first applicant."""
     lane.next_departure = NEVER
     meet(lane, params, 0)
 
 
 @rule
 def meet(lane: Lane, params: Any, time: int) -> None:
-    """Let the applicant of a time come to the door."""
+    """Draw the applicant of the given time."""
     draw_traits(lane, params, time)
     draw_experience(lane, time)
     draw_languages(lane, params, time)
@@ -88,7 +88,7 @@ def meet(lane: Lane, params: Any, time: int) -> None:
 
 @rule
 def draw_traits(lane: Lane, params: Any, time: int) -> None:
-    """Draw age, gender, education, nationality and marriage from the population; in a twin, flip the gender."""
+    """Draw age, gender, education, nationality and marital status from the population; flip the gender in a twin."""
     kind = position(params.tables, 0, params.kinds, uniform(lane.key, time, PERSON, 0))
     place = params.traits_from + len(TRAITS) * kind
     for trait in range(len(TRAITS)):
@@ -99,7 +99,7 @@ def draw_traits(lane: Lane, params: Any, time: int) -> None:
 
 @rule
 def position(tables: Floats, first: int, count: int, level: float) -> int:
-    """Return which of ``count`` cumulative shares, from the place ``first`` on, is the first above the level."""
+    """Return the index of the first of ``count`` cumulative shares, starting at ``first``, that is above the level."""
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) // 2
@@ -112,9 +112,9 @@ def position(tables: Floats, first: int, count: int, level: float) -> int:
 
 @rule
 def draw_experience(lane: Lane, time: int) -> None:
-    """Draw the years worked, 0 to the most that age and studies leave: y years with a weight of y + 1.
+    """Draw the years worked, from 0 to the most that age and studies allow; y years have a weight of y + 1.
 
-    At most y years have the chance (y + 1)(y + 2) / ((most + 1)(most + 2)), which is inverted.
+    The probability of at most y years, (y + 1)(y + 2) / ((most + 1)(most + 2)), is inverted.
     """
     most = most_experience(lane.applicant[AGE], lane.applicant[DEGREE], lane.applicant[EXTRA])
     level = uniform(lane.key, time, YEARS_WORKED, 0) * (most + 1) * (most + 2)
@@ -131,12 +131,12 @@ def draw_languages(lane: Lane, params: Any, time: int) -> None:
         lane.applicant[DUTCH + k] = spoken >> k & 1
 
 
-# ------------------------------------------------------------------------------- which decision is correct
+# ---------------------------------------------------------------------------------------- the ground truth
 
 
 @rule
 def judge(lane: Lane, params: Any) -> None:
-    """Note the applicant's goodness, which decision is correct, and what hiring would earn."""
+    """Set the applicant's goodness, the label, and the reward of hiring."""
     lane.goodness = goodness_of(lane, params)
     lane.qualified = lane.goodness >= params.threshold
     earned = lane.goodness - params.threshold + lane.reward_noise + params.reward_bias_size * bias_of(lane, params)
@@ -175,13 +175,13 @@ def diversity_of(lane: Lane, params: Any) -> float:
 
 @rule
 def weight_of_team(params: Any) -> int:
-    """Return how often an employee counts beside a candidate; the code C lists the hired twice."""
+    """Return how often an employee counts beside a candidate; the code C counts employees twice."""
     return 2 if params.company_counts == DOUBLE else 1
 
 
 @rule
 def language_entropy(lane: Lane, team: int, candidate: int) -> float:
-    """Return the entropy of the languages spoken, 0 to 1; a language counts ``team`` times for each employee."""
+    """Return the entropy of the languages spoken, 0 to 1; each employee's languages count ``team`` times."""
     total, parts = 0, 0.0
     for k in range(DUTCH, GERMAN + 1):
         count = team * lane.sums[k] + candidate * lane.applicant[k]
@@ -192,7 +192,7 @@ def language_entropy(lane: Lane, team: int, candidate: int) -> float:
 
 @rule
 def binary_entropy(count: int, total: int) -> float:
-    """Return the entropy of two kinds in bits, of which one has ``count`` of ``total``."""
+    """Return the entropy in bits of two kinds, one of which has ``count`` of ``total``."""
     return max(0.0, math.log(total) - (count_log(count) + count_log(total - count)) / total) / math.log(2)
 
 
@@ -204,7 +204,7 @@ def count_log(count: int) -> float:
 
 @rule
 def bias_of(lane: Lane, params: Any) -> float:
-    """Return the share of the bias that falls on the applicant."""
+    """Return the share of the bias that applies to the applicant."""
     place = params.bias_from
     for feature in range(len(FEATURES)):
         place += params.bias_steps[feature] * lane.applicant[feature]
@@ -216,7 +216,7 @@ def bias_of(lane: Lane, params: Any) -> float:
 
 @rule
 def step(lane: Lane, action: Ints, params: Any, reward: Floats, facts: Facts) -> bool:
-    """Decide on the applicant, let employees leave, and let the next applicant come; return whether it terminates."""
+    """Decide on the applicant, let employees leave, draw the next applicant; return whether it terminates."""
     decide(lane, action[0], params, reward, facts)
     complete = lane.employees >= params.team_size
     if lane.time >= lane.next_departure and not complete:
@@ -268,8 +268,8 @@ def count_employee(lane: Lane, employee: int, sign: int) -> None:
 def departure_of(lane: Lane, params: Any) -> int:
     """Return the time at whose end the applicant, hired now, will leave.
 
-    Whoever leaves at the end of each step with the same chance, for the first time in the step after the hiring, stays
-    for a number of steps with a geometric distribution: one draw in place of one for each employee and step.
+    An employee leaves at the end of each step with a constant probability, from the step after the hiring on. The
+    number of steps is therefore geometric: one draw replaces one draw for each employee and step.
     """
     chance = yearly_chance(lane.applicant[AGE], params) / params.steps_per_year
     if not params.leaving or chance <= 0.0:
@@ -282,7 +282,7 @@ def departure_of(lane: Lane, params: Any) -> int:
 
 @rule
 def yearly_chance(age: int, params: Any) -> float:
-    """Return the chance to leave within a year at this age."""
+    """Return the probability of leaving within a year at this age."""
     if age < 25:
         return params.leave_18_24
     if age < 35:
@@ -296,7 +296,7 @@ def yearly_chance(age: int, params: Any) -> float:
 
 @rule
 def leave(lane: Lane, params: Any) -> None:
-    """Take those whose time has come out of the team; note when the next one goes."""
+    """Remove the employees who leave now, and record the time of the next departure."""
     lane.next_departure = NEVER
     employee = 0
     while employee < lane.employees:
@@ -312,7 +312,7 @@ def leave(lane: Lane, params: Any) -> None:
 
 @rule
 def remove(lane: Lane, employee: int) -> None:
-    """Take an employee out of the team; the last one takes the place."""
+    """Remove an employee; the last one moves to the free place."""
     count_employee(lane, employee, -1)
     lane.employees -= 1
     lane.departures += 1
@@ -323,24 +323,24 @@ def remove(lane: Lane, employee: int) -> None:
 
 @rule
 def mistake_for_next(lane: Lane, params: Any, facts: Facts) -> None:
-    """Describe the next applicant, under the number of the one decided on, as the record of the code C does."""
+    """Describe the next applicant, under the number of the one decided on, as the code C does."""
     describe(lane, params, facts)
     feedback.reveal(lane, params, facts, lane.qualified)
 
 
-# ----------------------------------------------------------------------------------- what is seen and told
+# ------------------------------------------------------------------------------- observations and feedback
 
 
 @rule
 def observe(lane: Lane, params: Any, observation: Floats32) -> None:
-    """Write the company, then the applicant."""
+    """Write the company's state, then the applicant's features."""
     write_company(lane, params, observation[0])
     write_applicant(lane, observation[0, len(COMPANY) :])
 
 
 @rule
 def write_company(lane: Lane, params: Any, out: Floats32) -> None:
-    """Write the team's state: sums of skills by the complete team's size, and shares of the employees."""
+    """Write the team's state: sums of skills divided by the complete team's size, and shares of the employees."""
     skilled = lane.sums[DEGREE] + lane.sums[EXTRA] + lane.experienced
     out[0] = (skilled / 3 + lane.team_noise) / params.team_size
     out[1] = lane.sums[DEGREE] / params.team_size
@@ -357,14 +357,14 @@ def write_company(lane: Lane, params: Any, out: Floats32) -> None:
 
 @rule
 def write_shares(ones: int, size: int, out: Floats32) -> None:
-    """Write the shares of the codes 0 and 1 in the team; 0 without employees."""
+    """Write the shares of the codes 0 and 1 in the team; 0 if it has no employees."""
     out[0] = (size - ones) / max(size, 1)
     out[1] = ones / max(size, 1)
 
 
 @rule
 def write_applicant(lane: Lane, out: Floats32) -> None:
-    """Write the features, ages and years scaled to [0, 1]."""
+    """Write the features, with ages and years scaled to [0, 1]."""
     for feature in range(len(FEATURES)):
         out[feature] = lane.applicant[feature]
     out[AGE] = (lane.applicant[AGE] - YOUNGEST) / YEARS
@@ -373,7 +373,7 @@ def write_applicant(lane: Lane, out: Floats32) -> None:
 
 @rule
 def describe(lane: Lane, params: Any, facts: Facts) -> None:
-    """Write who the applicant is."""
+    """Write the applicant's record."""
     write_applicant(lane, facts.features[0])
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.applicant[GENDER]
@@ -384,7 +384,7 @@ def describe(lane: Lane, params: Any, facts: Facts) -> None:
 
 @rule
 def group_of(lane: Lane) -> int:
-    """Return the applicant's place among GROUPS."""
+    """Return the applicant's index in GROUPS."""
     return len(NATIONALITIES) * lane.applicant[GENDER] + lane.applicant[NATIONALITY]
 
 
@@ -400,31 +400,31 @@ def judge_all(params: Any, lanes: Records) -> None:
 TABLES = ("tables", "kinds", "traits_from", "languages_from", "bias_from", "bias_steps")
 
 Code = namedtuple("Code", (*HiringParams._fields, *TABLES))  # type: ignore[misc]
-"""What compiled rules are given: the parameters as numbers, and all tables in one array.
+"""What compiled rules receive: the parameters as numbers, and all tables in one array.
 
-They are one array because each array among the parameters costs every lane a tenth of a microsecond a step.
+The tables are in one array because each array among the parameters costs every lane a tenth of a microsecond per step.
 
 Attributes:
-    tables: Shape (n,). From the place 0 on the cumulative shares of the kinds of people; from ``traits_from`` on each
-        kind's traits; from ``languages_from`` on the cumulative shares of 16 sets of languages for each education; then
-        the values of the bias.
-    kinds: How many kinds of people there are.
-    bias_from: Where the bias of somebody would be whose features are all 0.
-    bias_steps: How many places further each feature leads, see `fair_envs.envs.hiring.bias.Table`.
+    tables: Shape (n,). From index 0 the cumulative shares of the kinds of people; from ``traits_from`` each kind's
+        traits; from ``languages_from`` the cumulative shares of 16 sets of languages for each education; then the
+        values of the bias.
+    kinds: Number of kinds of people.
+    bias_from: Index of the bias of a person whose features are all 0.
+    bias_steps: Change of this index per unit of each feature, see `fair_envs.envs.hiring.bias.Table`.
 """
 
 
 def is_known(name: str, value: Any) -> bool:
-    """Return whether the value of that parameter is the name of something that comes with the package."""
+    """Return whether the value of the parameter is the name of something in this package."""
     return isinstance(value, str) and value in KNOWN[name]
 
 
 def code_of(params: HiringParams, own: Mapping[str, Any]) -> Any:
-    """Return what compiled rules are given.
+    """Return what compiled rules receive.
 
     Args:
         params: The parameters.
-        own: A ``"population"`` or ``"reward_bias"`` of the user's, if there is one.
+        own: The user-defined ``"population"`` or ``"reward_bias"``, if any.
     """
     applicants = checked_people(own["population"]) if "population" in own else people(params.population)
     bias = tabulated(find_bias(own["reward_bias"]) if "reward_bias" in own else BIASES[params.reward_bias])
@@ -438,87 +438,89 @@ def code_of(params: HiringParams, own: Mapping[str, Any]) -> Any:
 class Hiring(Rules):
     """A company that decides on one applicant after another, after Cimpean et al. (2025).
 
-    **Description.** A company looks for a team of 100. In each step one applicant comes to the door, drawn anew from a
-    population: age, gender, education, nationality and marriage together, then years of experience and languages.
-    The company hires or rejects. What an applicant is worth to the team, the goodness, depends on skills alone unless
-    ``diversity_weight`` is raised; from a threshold on, hiring is the correct decision. Employees leave now and then.
+    **Description.** A company builds a team of 100. In each step one applicant comes, drawn from a population: age,
+    gender, education, nationality and marital status together, then years of experience and languages. The company
+    hires or rejects. The goodness of an applicant, the value to the team, depends only on skills unless
+    ``diversity_weight`` is raised. Hiring is correct if the goodness reaches a threshold. Employees leave now and then.
 
-    **Who decides and who is affected.** The company decides (one agent); the applicants are affected, one a step, each
-    of them once. For an applicant the harm is not to be hired. What can be read off: how much less often one group is
-    hired (statistical parity), also among the qualified (equal opportunity: qualified people turned away), how often
-    decisions are wrong about a group (overall accuracy equality), and how often somebody of it is hired and does not
-    fit (predictive parity and equality). Nothing is said about those who never apply, nor about what being rejected
-    does to a person later.
+    **Who decides and who is affected.** The company decides (one agent); the applicants are affected, one per step,
+    each once. For an applicant the harm is not being hired. You can measure how much less often one group is hired
+    (statistical parity), also among the qualified (equal opportunity: qualified people rejected), how often decisions
+    about a group are wrong (overall accuracy equality), and how often a hired member of a group is not qualified
+    (predictive parity and equality). The environment does not model people who never apply, nor later effects of being
+    rejected.
 
     **Population.** Shares of 1,120 kinds of people aged 18 to 64, from counts of the Belgian statistical office (see
     ``data/README.md``). The paper calls it the Belgian population; its totals (712,488 people, 38 % of them foreign)
-    fit the Brussels-Capital Region. Groups differ in it: foreign women hold extra degrees most often (43 %), foreign
-    men least (34 %), and 41 % of these have no degree. A policy without regard to groups does therefore not hire equal
+    fit the Brussels-Capital Region. Groups differ: foreign women hold extra degrees most often (43 %), foreign men
+    least (34 %), and 41 % of foreign men have no degree. A policy that ignores groups therefore does not hire equal
     shares of them. ``population``: ``"belgian"``; ``"gender"``: 70 % men; ``"nationality_gender"``: 40 % each Belgian
     men and women, 15 % foreign men, 5 % foreign women; ``"gender_married"``: 25 % unmarried and 30 % married men, 20 %
-    unmarried and 25 % married women; or a table of your own: columns ``age``, ``gender``, ``degree``,
-    ``extra_degree``, ``nationality``, ``married`` and ``weight``, as a mapping, a DataFrame or the path of a CSV file.
+    unmarried and 25 % married women; or your own table: columns ``age``, ``gender``, ``degree``, ``extra_degree``,
+    ``nationality``, ``married`` and ``weight``, as a mapping, a DataFrame or the path of a CSV file.
 
-    Experience: y years with a weight of y + 1, up to what age and studies leave (age - 18, less 3 for a degree and 2
-    for an extra one). Languages: Dutch, French, English, German, depending on education; everybody speaks Dutch or
-    French.
+    Experience: y years have a weight of y + 1, up to the maximum for the age and studies (age - 18, less 3 for a degree
+    and 2 for an extra one). Languages: Dutch, French, English, German, depending on education; all applicants speak
+    Dutch or French.
 
-    **Goodness.** The mean of five terms, each of which compares the team with the applicant to the team without:
+    **Goodness.** The mean of five terms, each comparing the team with the applicant to the team without:
     potential (how many of degree, extra degree, any experience, divided by 3, with noise), degree, extra degree,
     experience / 47, and the entropy (base 4) of the languages in the team with the applicant. With ``diversity_weight``
-    w it is (1 - w) of this and w of the mean entropy (base 2) of gender and nationality in that team. Between -1 and 1.
+    w it is (1 - w) times this plus w times the mean entropy (base 2) of gender and nationality in that team. It lies
+    between -1 and 1.
 
     **Sensitive attribute and legitimate factors.** ``gender`` (man, woman) and ``nationality`` (Belgian, foreign);
     groups are their four combinations. Legitimate factor: ``education`` (none, degree, extra_degree).
 
     **Action space.** ``Discrete(2)``: 0 reject, 1 hire.
 
-    **Observation space.** ``Box`` of 23 numbers, the company first: potential, degrees, extra degrees, experience of
+    **Observation space.** ``Box`` of 23 numbers. First the company: potential, degrees, extra degrees, experience of
     the team (sums divided by ``team_size``); shares of Dutch, French, English, German among the languages spoken in it;
     shares of men, women, Belgians, foreigners in it. All are 0 in an empty team. Then the applicant: age ((age - 18) /
     47), gender (1: woman), degree, extra degree, nationality (1: foreign), married, experience (/ 47), Dutch, French,
     English, German (1: speaks it).
 
-    **Rewards.** Hiring: goodness - ``threshold`` + noise, and ``reward_bias_size`` for those whom the bias favours,
-    between -1 and 1. Rejecting: minus what hiring would have earned. ``reward_bias``: ``"none"``, ``"men"``,
-    ``"belgian_men"``, or a function that takes features by name and returns which share of the size is added, itself or
-    by its import path: ``lambda age, married: age > 50 and married``. The bias changes the reward alone, never the
-    correct decision. The return is no measure of how often decisions are correct. With nobody leaving, rejecting
-    everybody earns about 39 in 1,000 steps, more than correct decisions do (33, after which the team is complete), and
-    hiring from a goodness of 0.7 on about 45, single episodes above 50. The 46.53 that the paper names as the maximum
-    is no upper bound.
+    **Rewards.** Hiring: goodness - ``threshold`` + noise, plus ``reward_bias_size`` for applicants favoured by the
+    bias, between -1 and 1. Rejecting: the negative of the reward for hiring. ``reward_bias``: ``"none"``, ``"men"``,
+    ``"belgian_men"``, or a function that takes features by name and returns the share of the size to add, given
+    directly or by its import path: ``lambda age, married: age > 50 and married``. The bias changes only the reward,
+    never the label. The return does not measure how often decisions are correct. If no employee leaves, rejecting all
+    applicants earns about 39 in 1,000 steps, more than correct decisions do (33, after which the team is complete).
+    Hiring from a goodness of 0.7 on earns about 45, with single episodes above 50. The paper's maximum of 46.53 is not
+    an upper bound.
 
-    **Interactions.** One individual a step: the applicant decided on, with the number of the step. ``fair_features``:
-    the eleven numbers of the applicant. ``fair_action``: 1 hired. ``fair_feedback``: 1 if hiring was correct, of all,
-    of the hired, of all but later, or of nobody (``feedback``). ``fair_outcome``: 1 if hired. The oracle knows the
-    goodness too (``"score"``).
+    **Interactions.** One individual per step: the applicant decided on, numbered by the step. ``fair_features``: the
+    eleven numbers of the applicant. ``fair_action``: 1 hired. ``fair_feedback``: 1 if hiring was correct; revealed for
+    all, for the hired, for all with a delay, or for none (``feedback``). ``fair_outcome``: 1 if hired. The oracle also
+    gives the goodness (``"score"``).
 
     **Starting state.** A company without employees, and the first applicant.
 
     **Episode end.** Termination when the team is complete; truncation after ``horizon`` steps.
 
-    **Order of a step.** The decision; the hired join the team. Then employees leave (``leaving``), each with the yearly
-    chance of their age divided by ``steps_per_year``, for the first time in the step after they were hired; a complete
-    team has nobody leave. Then the next applicant comes. By default an applicant comes on each of the 250 working days
-    of a year. An employee's age does not change.
+    **Order of a step.** First the decision; a hired applicant joins the team. Then employees leave (``leaving``), each
+    with the yearly probability of their age divided by ``steps_per_year``, from the step after the hiring on. No
+    employee leaves a complete team. Then the next applicant comes. By default one applicant comes on each of the 250
+    working days of a year. An employee's age does not change.
 
-    **Arguments.** The fields of `HiringParams`, each with its default and source. ``profile="authors"`` gives the
+    **Arguments.** The fields of `HiringParams`, each with its default and source. ``profile="authors"`` selects the
     published code's rules.
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on (together:
+    **Differences from the paper and its code**, with the switches that restore their behaviour (together:
     ``profile="authors"``):
 
-    * The record of a step describes the applicant decided on. The published code describes the next one, so that the
-      fairness of a policy hardly shows: ``alignment="next_applicant"``.
-    * Employees leave as the paper says. In its experiments nobody did: ``leaving=False``. (Its unused code for it
-      applies the yearly chance in each step, to one employee.)
-    * An employee counts once in the entropies of the team with a candidate; there, twice: ``company_counts="double"``.
-    * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``.
-    * The noise of the potential is divided by the team's size, as in the code; the paper adds it undivided, which
-      would give the goodness of every applicant a noise of 0.28, more than applicants differ.
-    * The language term is the entropy itself, as in the code; the paper takes its increase:
+    * The record of a step describes the applicant decided on. The published code describes the next one, which nearly
+      hides the fairness of a policy: ``alignment="next_applicant"``.
+    * Employees leave, as the paper says. In its experiments they did not: ``leaving=False``. (Its unused code for
+      leaving applies the yearly probability in each step, to one employee.)
+    * An employee counts once in the entropies of the team with a candidate; in the code, twice:
+      ``company_counts="double"``.
+    * Reaching the horizon is truncation; in the code it is termination: ``at_horizon="terminate"``.
+    * The noise of the potential is divided by the team's size, as in the code. The paper adds it undivided. The
+      goodness of every applicant would then have a noise of 0.28, more than the differences between applicants.
+    * The language term is the entropy itself, as in the code; the paper uses its increase:
       ``language_term="difference"``.
-    * Goodness biases, which the code has and never uses, are left out.
+    * Goodness biases, which the code has but never uses, are left out.
 
     **References.** A. Cimpean, C. Orzan, C. Jonker, P. Libin, A. Nowé, "FAReL: A Framework for Fairness-Aware
     Reinforcement Learning", arXiv 2509.22232, 2025. Statbel, statbel.fgov.be.
@@ -549,21 +551,21 @@ class Hiring(Rules):
         """Return the fields of one lane."""
         features, size = len(FEATURES), params.team_size
         return [
-            ("applicant", np.int32, features),  # at the door; ages and experience in years
-            ("candidate_noise", np.float64),  # of the team's potential with the applicant
-            ("reward_noise", np.float64),  # of the applicant
+            ("applicant", np.int32, features),  # the one decided on next; ages and experience in years
+            ("candidate_noise", np.float64),  # on the team's potential with the applicant
+            ("reward_noise", np.float64),  # on the applicant's reward
             ("goodness", np.float64),  # of the applicant
             ("hire_reward", np.float64),
             ("qualified", np.int8),  # 1: hiring is correct
             ("flipped", np.int8, (1,)),  # 1: every applicant has the other gender, as in a counterfactual twin
             ("employees", np.int32),  # in the team
             ("team", np.int8, (size, features)),  # the first `employees` rows are the employees
-            ("leaves_at", np.int32, size),  # time at whose end each employee goes
-            ("next_departure", np.int32),  # the earliest of these
+            ("leaves_at", np.int32, size),  # time at whose end each employee leaves
+            ("next_departure", np.int32),  # the earliest of these times
             ("departures", np.int32),  # so far
-            ("sums", np.int32, features),  # over the team
+            ("sums", np.int32, features),  # sums of features over the team
             ("experienced", np.int32),  # employees with any experience
-            ("team_noise", np.float64),  # of the team's potential
+            ("team_noise", np.float64),  # on the team's potential
             ("tally", np.int32, (len(GROUPS), 2, 2)),  # applicants so far by group, qualified or not, hired or not
             *feedback.fields(params),
         ]
@@ -601,20 +603,20 @@ class Hiring(Rules):
         return gym.spaces.Discrete(len(ACTION_NAMES))
 
     def flip(self, records: NDArray[np.void], who: Flags) -> None:
-        """Give every applicant from the one at the door on the other gender, in place; the luck stays the same.
+        """Flip the gender of the current and all later applicants, in place; the random numbers stay the same.
 
         Args:
             records: Lanes, shape (B,).
-            who: Whether a lane is flipped, shape (B, 1).
+            who: Which lanes are flipped, shape (B, 1).
         """
         records["flipped"] ^= who.astype(np.int8)
         records["applicant"][:, GENDER] ^= who[:, 0].astype(np.int32)
         self._judge(records)
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
-        """Give the applicants at the door that gender or nationality, all else equal, in place.
+        """Set the gender or nationality of the current applicants, all else equal, in place.
 
-        Goodness, correct decision and reward follow where they depend on it.
+        Goodness, label and reward change where they depend on it.
         """
         columns = {"gender": GENDER, "nationality": NATIONALITY}
         if attribute not in columns:
@@ -625,7 +627,7 @@ class Hiring(Rules):
         self._judge(records)
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return the correct decision about those at the door as ``"feedback"`` and their goodness as ``"score"``."""
+        """Return the labels of the current applicants as ``"feedback"`` and their goodness as ``"score"``."""
         return {
             "feedback": records["qualified"][:, np.newaxis].astype(np.int64),
             "score": np.array(records["goodness"])[:, np.newaxis],

@@ -1,4 +1,4 @@
-"""FairLending: a bank whose loans change the credit scores of two groups."""
+"""FairLending: a bank whose lending decisions change the credit scores of two groups."""
 
 from fair_envs.envs.lending.rules import Lending
 from fair_envs.faces.parallel import AgentsEnv, module_of

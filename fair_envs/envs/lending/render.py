@@ -1,7 +1,7 @@
-"""Pictures of FairLending: pixels, drawn by pygame on surfaces that need no display, and text.
+"""Pictures of FairLending, as pixels and as text. Pygame draws the pixels on surfaces that need no display.
 
-On the left each group's scores as they are, with an outline of how they began, and the applicant above the own score;
-on the right what the bank knows of the applicant, how the groups fared, and the cash.
+The left column shows each group's current scores, with an outline of the initial scores, and the applicant above the
+applicant's score. The right column shows what the bank observes of the applicant, each group's record, and the cash.
 """
 
 import math
@@ -39,20 +39,20 @@ from fair_envs.faces.window import import_pygame
 
 # Pixels
 WIDTH, HEIGHT, MARGIN = 896, 512, 24
-LEFT, RIGHT = 528, 280  # width of the columns
+LEFT, RIGHT = 528, 280  # widths of the columns
 PORTRAIT, STANDING = 72, 30
 BARS_HEIGHT = 104
 SMALL, NORMAL, LARGE, HUGE = 15, 18, 24, 36  # text
-MOST_LABELS = 12  # scores whose numbers fit under the bars
+MOST_LABELS = 12  # most scores whose numbers fit under the bars
 
 GREEN: Rgb = (0, 128, 92)
 COLOURS = {ADVANTAGED: BLUE, DISADVANTAGED: ORANGE}
-CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # of the colours in a terminal
+CODES = {ADVANTAGED: "94", DISADVANTAGED: "33"}  # codes of the colours in a terminal
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class Person(NamedTuple):
-    """Somebody of a group; those of the disadvantaged one wear a sash."""
+    """A person of one group; people of the disadvantaged group wear a sash."""
 
     group: int
 
@@ -72,24 +72,24 @@ class Person(NamedTuple):
 
 
 class Group(NamedTuple):
-    """How a group fares."""
+    """The current state of a group."""
 
     group: int
     now: list[float]  # share of each score
-    first: list[float]  # when the episode began
-    asked: int  # for a loan, so far
+    first: list[float]  # share of each score when the episode began
+    asked: int  # applicants so far
     accepted: int
-    would_repay: int  # of those who asked in the window
-    served: int  # of these, accepted
+    would_repay: int  # applicants in the window who would repay
+    served: int  # accepted among these
 
     @property
     def opportunity(self) -> float:
-        """The share of those in the window who would repay and were accepted; NaN of nobody."""
+        """The acceptance rate in the window among applicants who would repay; NaN if there are none."""
         return share(self.served, self.would_repay)
 
     @property
     def means(self) -> tuple[float, float]:
-        """The mean score when the episode began, and now."""
+        """The mean score at the start of the episode, and now."""
         scores = range(len(self.now))
         return float(np.dot(scores, self.first)), float(np.dot(scores, self.now))
 
@@ -108,10 +108,10 @@ class LendingRenderer:
         self._stock = Stock(plain=False)
         self._lines = Lines(size=NORMAL)
 
-    # ------------------------------------------------------------------------------------------------ the facts
+    # ----------------------------------------------------------------------------------------------- the record
 
     def groups(self, lane: Any) -> list[Group]:
-        """Return how both groups fare."""
+        """Return the current state of both groups."""
         decisions = np.asarray(lane["window"])[: min(int(lane["time"]), self._params.window)]
         first = self._first[::-1] if lane["flipped"][0] else self._first
         found = []
@@ -132,13 +132,13 @@ class LendingRenderer:
         return found
 
     def applicant(self, lane: Any) -> list[str]:
-        """Return who waits, and what the bank does not know."""
+        """Return the applicant's features, and whether the applicant will repay, which the bank does not observe."""
         chance = percent(self._repayment[lane["score"]])
         would = "will repay" if lane["repays"] else "will not repay"
-        return [GROUPS[lane["group"]], f"score {lane['score']}", f"repays with a chance of {chance}", f"({would})"]
+        return [GROUPS[lane["group"]], f"score {lane['score']}", f"repays with probability {chance}", f"({would})"]
 
     def gaps(self, groups: Sequence[Group]) -> list[str]:
-        """Return how far apart the groups are now."""
+        """Return the current gaps between the groups."""
         one, other = groups
         scores = abs(np.cumsum(one.now) - np.cumsum(other.now)).sum()  # `wasserstein`: environments import no metric
         return [
@@ -147,7 +147,7 @@ class LendingRenderer:
         ]
 
     def curve(self, lane: Any) -> list[tuple[float, float]]:
-        """Return the cash so far: the share of the episode that was gone, and the cash."""
+        """Return the cash so far, as points (share of the episode that has passed, cash)."""
         time, horizon = int(lane["time"]), self._params.horizon
         stride = -(-horizon // POINTS)
         kept = np.asarray(lane["curve"])[: lane["points"]].tolist()
@@ -192,7 +192,7 @@ class LendingRenderer:
         return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
 
     def _draw_title(self, surface: Any, lane: Any) -> None:
-        """Draw the name and how much of the episode is gone."""
+        """Draw the name and the share of the episode that has passed."""
         time, horizon, width = int(lane["time"]), self._params.horizon, WIDTH - 2 * MARGIN
         self._lines.write(surface, "FairLending", MARGIN, 34, size=HUGE)
         self._lines.write(surface, f"step {time:,} of {horizon:,}", WIDTH - MARGIN, 38, right=True)
@@ -200,7 +200,7 @@ class LendingRenderer:
         surface.fill(INK, (MARGIN, 58, round(width * min(1.0, time / horizon)), 5))
 
     def _draw_scores(self, surface: Any, lane: Any, groups: Sequence[Group], own: Group, x: int, y: int) -> None:
-        """Draw a group's shares of scores as bars, how they began as outlines, and the applicant if one of them."""
+        """Draw a group's shares of scores as bars, the initial ones as outlines, and the applicant if in this group."""
         pygame, colour, count = import_pygame(), COLOURS[own.group], len(own.now)
         first, now = own.means
         self._lines.write(surface, f"the {GROUPS[own.group]} group", x, y, size=LARGE)
@@ -226,14 +226,14 @@ class LendingRenderer:
                 surface.blit(self._stock.tile((Person(own.group),), STANDING, PAPER), stands)
 
     def _draw_applicant(self, surface: Any, lane: Any, x: int, y: int) -> None:
-        """Draw who waits and what is known of the person."""
+        """Draw the applicant and the applicant's features."""
         self._lines.write(surface, "asks for a loan", x, y, colour=FAINT)
         surface.blit(self._stock.tile((Person(int(lane["group"])),), PORTRAIT, PAPER), (x, y + 14))
         for k, words in enumerate(self.applicant(lane)):
             self._lines.write(surface, words, x + PORTRAIT + 12, y + 24 + 19 * k, colour=FAINT if k == 3 else INK)
 
     def _draw_fares(self, surface: Any, groups: Sequence[Group], x: int, y: int) -> None:
-        """Draw the share of those who would repay and were accepted, of each group, and the gaps."""
+        """Draw each group's acceptance rate among those who would repay, and the gaps."""
         self._lines.write(
             surface, f"accepted of those who would repay, last {self._params.window:,}", x, y, size=SMALL, colour=FAINT
         )
@@ -249,7 +249,7 @@ class LendingRenderer:
             self._lines.write(surface, gap, x, y + 104 + 18 * k, size=SMALL)
 
     def _draw_cash(self, surface: Any, lane: Any, x: int, y: int) -> None:
-        """Draw the cash as a curve around what the bank began with."""
+        """Draw the cash as a curve relative to the starting cash."""
         pygame, height = import_pygame(), 96
         self._lines.write(surface, "cash", x, y, colour=FAINT)
         self._lines.write(surface, f"{lane['cash']:,.1f}", x + RIGHT, y, size=LARGE, right=True)

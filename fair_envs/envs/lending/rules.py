@@ -1,4 +1,4 @@
-"""The rules of FairLending on one lane, in the order in which they are played."""
+"""The rules of FairLending on one lane, in the order in which they are applied."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -32,11 +32,11 @@ from fair_envs.parameters import encode
 
 REJECT, ACCEPT = range(2)
 ACTION_NAMES = ("reject", "accept")
-APPLICANT = 0  # the only site of chance
+APPLICANT = 0  # the only random stream
 
-UNITS = 2**40  # of expected repayments: sums of integers, so that what leaves the window leaves no trace
+UNITS = 2**40  # scale of expected repayments: they are summed as integers, so subtraction leaves no rounding error
 LARGEST_SHOWN = float(np.finfo(np.float32).max)
-POINTS = 96  # of the curve of the cash that the picture shows
+POINTS = 96  # points of the cash curve in the picture
 
 
 # ------------------------------------------------------------------------------------------- the applicants
@@ -44,7 +44,7 @@ POINTS = 96  # of the curve of the cash that the picture shows
 
 @rule
 def start(lane: Lane, bank: Record) -> None:
-    """Give the bank its cash and the groups their scores; let the first applicant come."""
+    """Set the bank's cash and the groups' scores, and draw the first applicant."""
     lane.cash = bank.starting_cash
     for group in range(lane.chances.shape[0]):
         for score in range(lane.chances.shape[1]):
@@ -54,7 +54,7 @@ def start(lane: Lane, bank: Record) -> None:
 
 @rule
 def meet(lane: Lane, bank: Record, luck: tuple[int, int, int, int]) -> None:
-    """Let the applicant come to whom these words of chance belong."""
+    """Draw the applicant from these random words."""
     draw(lane, bank, share(luck[0]), share(luck[1]), share(luck[2]))
 
 
@@ -68,7 +68,7 @@ def draw(lane: Lane, bank: Record, group_level: float, score_level: float, label
 
 @rule
 def score_at(chances: Floats, level: float) -> int:
-    """Return the first score of a distribution at which its cumulative share is above the level."""
+    """Return the first score whose cumulative share is above the level."""
     score, reached = 0, chances[0]
     while reached <= level and score < chances.shape[0] - 1:
         score += 1
@@ -81,8 +81,8 @@ def score_at(chances: Floats, level: float) -> int:
 
 @rule
 def step(lane: Lane, action: NDArray[Any], bank: Record, reward: Floats, facts: Facts) -> bool:
-    """Decide on the applicant, shift the group's scores, let the next applicant come; return whether it terminates."""
-    luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next one: here, the rest need not wait for it
+    """Decide on the applicant, shift the group's scores, draw the next applicant; return whether it terminates."""
+    luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # for the next one: here, the rest need not wait for it
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
     feedback.reveal(lane, bank, facts, lane.repays)
@@ -96,7 +96,7 @@ def step(lane: Lane, action: NDArray[Any], bank: Record, reward: Floats, facts: 
 
 @rule
 def pay(lane: Lane, bank: Record) -> float:
-    """Lend to the applicant, and return what the bank earns."""
+    """Lend to the applicant and return what the bank earns."""
     earned = bank.loan_amount * bank.interest_rate if lane.repays else -bank.loan_amount
     lane.cash = min(lane.cash + earned, bank.max_cash)
     return earned
@@ -104,7 +104,7 @@ def pay(lane: Lane, bank: Record) -> float:
 
 @rule
 def shift(lane: Lane, bank: Record) -> int:
-    """Move some of the group from the applicant's score to the next one, up or down; return how far it is."""
+    """Move part of the group from the applicant's score to the next one, up or down; return the change of score."""
     chances, score = lane.chances[lane.group], np.int64(lane.score)
     moved_to = min(score + 1, chances.shape[0] - 1) if lane.repays else max(score - 1, 0)
     mass = min(bank.mass_shift, chances[score])
@@ -113,12 +113,12 @@ def shift(lane: Lane, bank: Record) -> int:
     return moved_to - score
 
 
-# ------------------------------------------------------------------------------- what the bank remembers
+# ------------------------------------------------------------------------------- the window of decisions
 
 
 @rule
 def remember(lane: Lane, bank: Record, accepted: bool) -> None:
-    """Note the decision, forget the one that leaves the window, and note the cash for the picture."""
+    """Add the decision to the window, remove the oldest one, and record the cash for the picture."""
     lane.tally[lane.group, lane.repays, np.int64(accepted)] += 1
     place = lane.time % lane.window.shape[0]
     if lane.time >= lane.window.shape[0]:
@@ -138,7 +138,7 @@ def packed(score: int, group: int, accepted: bool, repays: int) -> int:
 
 @rule
 def count(lane: Lane, bank: Record, decision: int, sign: int) -> None:
-    """Add a decision to the sums over the window that are observed, or take it out."""
+    """Add a decision to the observed sums over the window, or subtract it."""
     score, group, accepted, repays = decision >> 3, decision >> 2 & 1, decision >> 1 & 1, decision & 1
     lane.members[group] += sign
     lane.seen[group, score] += sign
@@ -150,12 +150,12 @@ def count(lane: Lane, bank: Record, decision: int, sign: int) -> None:
         lane.granted[group] += accepted * expected
 
 
-# ----------------------------------------------------------------------------------- what is seen and told
+# ------------------------------------------------------------------------------- observations and feedback
 
 
 @rule
 def observe(lane: Lane, bank: Record, observation: Floats32) -> None:
-    """Write the applicant, and what the bank has seen of both groups."""
+    """Write the applicant's features and the statistics of both groups."""
     out = observation[0]
     if bank.observation == GYM:
         out[0] = lane.cash
@@ -175,7 +175,7 @@ def observe(lane: Lane, bank: Record, observation: Floats32) -> None:
 
 @rule
 def write_applicant(lane: Lane, out: Floats32, first: int) -> None:
-    """Write score and group from an entry on, each as a vector with one 1."""
+    """Write score and group, each as a one-hot vector, starting at entry `first`."""
     scores = lane.chances.shape[1]
     for k in range(scores + 2):
         out[first + k] = 0.0
@@ -185,14 +185,14 @@ def write_applicant(lane: Lane, out: Floats32, first: int) -> None:
 
 @rule
 def write_estimated_opportunity(lane: Lane, out: Floats32, first: int) -> None:
-    """Write each group's expected true positive rate in the window; 0 of nobody."""
+    """Write each group's expected true positive rate in the window; 0 if the group has no applicants there."""
     for group in range(2):
         out[first + group] = lane.granted[group] / max(lane.hoped[group], 1)
 
 
 @rule
 def write_known_opportunity(lane: Lane, out: Floats32, first: int) -> None:
-    """Write each group's true positive rate in the window, from hidden labels; 0 of nobody."""
+    """Write each group's true positive rate in the window, from hidden labels; 0 if the rate is undefined."""
     for group in range(2):
         accepted, rejected = lane.repaying[group, ACCEPT], lane.repaying[group, REJECT]
         out[first + group] = accepted / max(accepted + rejected, 1)
@@ -200,7 +200,7 @@ def write_known_opportunity(lane: Lane, out: Floats32, first: int) -> None:
 
 @rule
 def write_seen(lane: Lane, group: int, whole: int, out: Floats32, first: int) -> None:
-    """Write how many of a group in the window had each score, as shares of a whole; 0 of nobody."""
+    """Write how many of a group in the window had each score, divided by `whole`; 0 if there are none."""
     scale = 1.0 / max(whole, 1)
     for score in range(lane.seen.shape[1]):
         out[first + score] = lane.seen[group, score] * scale
@@ -208,7 +208,7 @@ def write_seen(lane: Lane, group: int, whole: int, out: Floats32, first: int) ->
 
 @rule
 def describe(lane: Lane, bank: Record, facts: Facts) -> None:
-    """Write who the applicant is."""
+    """Write the applicant's record."""
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.group
     facts.legitimate[0, 0] = lane.score
@@ -223,79 +223,85 @@ def describe(lane: Lane, bank: Record, facts: Facts) -> None:
 class Lending(Rules):
     """A bank that lends to one applicant after another, after Hu, Lear and Zhang (2024).
 
-    **Description.** In each step somebody asks for a loan: somebody of one of two groups, with a credit score from 0 to
-    6. The bank accepts or rejects. A loan that is repaid earns interest and raises the applicant's score by one; a loan
-    that is not repaid is lost and lowers it. Since the applicants of a group are drawn from the scores that the group
-    has, each loan moves a little of the distribution: decisions of today make the applicants of tomorrow.
+    **Description.** In each step one applicant asks for a loan. The applicant belongs to one of two groups and has a
+    credit score from 0 to 6. The bank accepts or rejects. A loan that is repaid earns interest and raises the
+    applicant's score by one; a loan that is not repaid is lost and lowers it. Applicants are drawn from the current
+    score distribution of their group, and each loan moves a small part of this distribution. Today's decisions
+    therefore change tomorrow's applicants.
 
-    **Who decides and who is affected.** The bank decides (one agent); the applicants are affected, one a step. Not to
-    get a loan that one would have repaid is one harm; to get one that one cannot repay is another, for the score falls.
-    What can be read off: how much less often those who would repay are accepted in one group (equal opportunity, from
-    ``fair_feedback``, which by default is told of the accepted alone), how often a group is accepted (statistical
-    parity), and, over time, how far apart the groups' scores are (the oracle's ``"distribution"``). Nothing is said
-    about those who never apply, nor about what a loan does to a person beyond the score.
+    **Who decides and who is affected.** The bank decides (one agent); the applicants are affected, one per step. Being
+    denied a loan you would have repaid is one harm; getting one you cannot repay is another, since the score falls. You
+    can measure how much less often applicants who would repay are accepted in one group (equal opportunity, from
+    ``fair_feedback``, which by default is revealed only for accepted applicants), how often a group is accepted
+    (statistical parity), and, over time, how far apart the groups' scores are (the oracle's ``"distribution"``). The
+    environment does not model people who never apply, nor effects of a loan beyond the score.
 
-    **Scores.** 7 scores by default, 0 the lowest. The advantaged group begins with shares of 0, .1, .1, .2, .3, .3, 0
-    and the disadvantaged one with .1, .1, .2, .3, .3, 0, 0: the same one score lower, so that their 1-Wasserstein
-    distance is 1. Whoever has a score repays with a chance of .1, .2, .45, .6, .65, .7, .7, in both groups alike: at
-    the default interest of 1 a loan pays from a score of 3 on. ``distributions``: ``"delayed_impact"``, these;
-    ``"equal"``, both groups have the advantaged one's; or a table of your own, weights of shape (2, scores).
-    ``repayment``: ``"delayed_impact"``, these; or a table of your own, shape (scores,).
+    **Scores.** There are 7 scores by default; 0 is the lowest. The advantaged group begins with shares of 0, .1, .1,
+    .2, .3, .3, 0 and the disadvantaged one with .1, .1, .2, .3, .3, 0, 0. These are the same shares one score lower, so
+    the 1-Wasserstein distance between the groups is 1. The repayment probabilities are .1, .2, .45, .6, .65, .7, .7,
+    the same for both groups: at the default interest of 1 a loan is profitable from a score of 3 on.
+    ``distributions``: ``"delayed_impact"``, the shares above; ``"equal"``, the advantaged group's for both groups; or
+    your own table, weights of shape (2, scores). ``repayment``: ``"delayed_impact"``, the probabilities above; or your
+    own table, shape (scores,).
 
-    **Sensitive attribute and legitimate factors.** ``group`` (advantaged, disadvantaged), by ``advantaged_share`` of
-    the applicants. Legitimate factor: ``score``.
+    **Sensitive attribute and legitimate factors.** ``group`` (advantaged, disadvantaged); ``advantaged_share`` sets the
+    advantaged group's share of the applicants. Legitimate factor: ``score``.
 
     **Action space.** ``Discrete(2)``: 0 reject, 1 accept.
 
     **Observation space.** ``Box`` of 25 numbers between 0 and 1 at 7 scores:
 
-    * the applicant's score (7) and group (2), each as a vector with one 1;
-    * of each group (2) the expected true positive rate in the window of the last 300 applicants: with s(x) the chance
-      to repay at a score x, the sum of s(x) over the accepted by that over all; 0 of nobody. It takes no label;
-    * of each group (7 + 7) the shares of the scores in the window; 0 of nobody.
+    * the applicant's score (7) and group (2), each as a one-hot vector;
+    * for each group (2) the expected true positive rate in the window of the last 300 applicants: the sum of s(x) over
+      the accepted divided by its sum over all, where s(x) is the repayment probability at score x; 0 if the group has
+      no applicants in the window. It uses no labels;
+    * for each group (7 + 7) the shares of the scores in the window; 0 if the group has no applicants there.
 
-    ``observation="authors"`` has the 25 numbers of the published code. Its true positive rates are those of the hidden
-    labels: the bank sees whether those whom it rejected would have repaid. Its counts of scores are divided by the
-    window's applicants of both groups plus one. ``"ml-fairness-gym"``: cash, score (7), group (2).
+    ``observation="authors"`` has the 25 numbers of the published code. Its true positive rates use the hidden labels:
+    the bank sees whether rejected applicants would have repaid. Its counts of scores are divided by one plus the number
+    of applicants of both groups in the window. ``"ml-fairness-gym"``: cash, score (7), group (2).
 
-    **Rewards.** What the decision earns: ``loan_amount`` times ``interest_rate`` if an accepted applicant repays,
-    minus ``loan_amount`` if not, 0 if rejected.
+    **Rewards.** The bank's earnings from the decision: ``loan_amount`` times ``interest_rate`` if an accepted applicant
+    repays, minus ``loan_amount`` if not, 0 if rejected.
 
-    **Interactions.** One individual a step: the applicant decided on, with the number of the step. ``fair_features``:
-    score (divided by the highest) and group. ``fair_action``: 1 a loan. ``fair_feedback``: 1 if the applicant repays,
-    of the accepted, of all, of all but later, or of nobody (``feedback``). ``fair_outcome``: how the applicant's score
-    changes (-1, 0, 1). The oracle knows who will repay (``"feedback"``), with what chance (``"score"``), and each
-    group's true shares of scores (``"distribution"``).
+    **Interactions.** One individual per step: the applicant decided on, numbered by the step. ``fair_features``: score
+    (divided by the highest) and group. ``fair_action``: 1 a loan. ``fair_feedback``: 1 if the applicant repays;
+    revealed for the accepted, for all, for all with a delay, or for none (``feedback``). ``fair_outcome``: the change
+    of the applicant's score (-1, 0, 1). The oracle gives who will repay (``"feedback"``), the repayment probability
+    (``"score"``), and each group's true shares of scores (``"distribution"``).
 
-    **Starting state.** The bank has ``starting_cash``, the groups their first scores, and the first applicant waits.
+    **Starting state.** The bank has ``starting_cash``, the groups have their initial scores, and the first applicant
+    waits.
 
     **Episode end.** Termination when the cash is below ``loan_amount``; truncation after ``horizon`` steps.
 
-    **Order of a step.** The decision; cash; if accepted, ``mass_shift`` of the group (or what is left there) moves from
-    the applicant's score to the next one, up if the loan is repaid, else down; at the lowest and the highest score it
-    stays. Then the next applicant comes: group, score and whether the loan will be repaid are drawn, in this order.
-    Whether the next one repays is thus known before the decision, by the oracle alone.
+    **Order of a step.** First the decision changes the cash. If the applicant is accepted, ``mass_shift`` of the group
+    (or what is left there) moves from the applicant's score to the next one: up if the loan is repaid, down if not. At
+    the lowest and the highest score it stays. Then the next applicant is drawn: group, score and whether the loan will
+    be repaid, in this order. Whether the applicant will repay is thus fixed before the decision; only the oracle has
+    access to it.
 
-    **Counterfactual twins.** Everybody has the other group: the groups exchange their names, and every applicant has
-    the score, the chance and the luck of the factual one. A policy that does not look at the group decides alike.
+    **Counterfactual twins.** All applicants have the other group: the groups exchange their names, and every applicant
+    keeps the score, the repayment probability and the random numbers of the factual one. A policy that ignores the
+    group makes the same decisions.
 
     **Arguments.** The fields of `LendingParams`, each with its default and source. ``profile``: ``"paper"``;
     ``"authors"``, the published code's training; ``"ml-fairness-gym"``, that package's own defaults (its experiments
     have an interest rate of 1 and begin with 100 to 10,000).
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on, if there are any
+    **Differences from the paper and its code**, with the switch that restores each behaviour, if there is one
     (``profile="authors"`` sets these):
 
-    * True positive rates in the observation are expectations; in the code they give hidden labels away:
-      ``observation="authors"``. A group of which nobody repays has the rate 0 there and here; measures say NaN.
-    * The code's training takes the true positive rates over 301 applicants, its histograms over 300: both are over
-      ``window`` here.
-    * Shares of scores are within each group; the code divides both groups' counts by the same total plus one:
+    * True positive rates in the observation are expectations. In the code they reveal hidden labels:
+      ``observation="authors"``. If no one in a group repays, the rate is 0 there and here; measures return NaN.
+    * The code's training computes the true positive rates over 301 applicants and its histograms over 300. Here both
+      use ``window``.
+    * Shares of scores are within each group. The code divides both groups' counts by the same total plus one:
       ``observation="authors"``.
-    * Reaching the horizon is truncation; there, an end like any other: ``at_horizon="terminate"``. It trains with
-      2,000 steps and evaluates with 10,000: ``horizon=2000``.
-    * Observations are bounded; the code declares a space from infinity to infinity.
-    * ml-fairness-gym bounds observed cash by ``max_cash`` and lets the cash go on; here the bank keeps no more.
+    * Reaching the horizon is truncation. In the code it is termination: ``at_horizon="terminate"``. The code trains
+      with 2,000 steps and evaluates with 10,000: ``horizon=2000``.
+    * Observations are bounded; the code declares a space from minus infinity to infinity.
+    * ml-fairness-gym clips the observed cash at ``max_cash`` but lets the cash itself grow; here the cash is clipped.
 
     **References.** Y. Hu, J. Lear, L. Zhang, "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement
     Learning", arXiv 2401.06318, 2024. A. D'Amour et al., "Fairness is not static", FAT* 2020 (ml-fairness-gym). L. Liu,
@@ -326,7 +332,7 @@ class Lending(Rules):
         super().__init__(**{**given, **dict.fromkeys(own, OWN)})
 
     def check(self, params: LendingParams) -> None:
-        """Raise ValueError if the bank could not give its first loan, or could not be shown its cash."""
+        """Raise ValueError if the bank cannot give its first loan, or if its cash cannot be observed."""
         if not params.loan_amount <= params.starting_cash <= params.max_cash:
             raise ValueError(
                 f"starting_cash must be between loan_amount ({params.loan_amount:g}) and max_cash "
@@ -336,7 +342,7 @@ class Lending(Rules):
             raise ValueError(f"max_cash must be at most {LARGEST_SHOWN:g} to be observed, got {params.max_cash:g}")
 
     def encoded(self, params: LendingParams) -> Any:
-        """Return the parameters as numbers, and the tables, in one record."""
+        """Return the parameters, as numbers, and the tables in one record."""
         return bank_of(params, self.distributions, self.repayment)
 
     def lane(self, params: LendingParams) -> list[tuple[Any, ...]]:
@@ -353,12 +359,12 @@ class Lending(Rules):
             ("members", np.int32, 2),  # applicants by group
             ("seen", np.int32, (2, scores)),  # applicants by group and score
             ("hoped", np.int64, 2),  # expected repayments by group, in UNITS; 0 if the authors' observation is shown
-            ("granted", np.int64, 2),  # those of the accepted
-            ("repaying", np.int32, (2, 2)),  # who would repay, by group, rejected or accepted; 0 unless that is shown
+            ("granted", np.int64, 2),  # expected repayments of the accepted
+            ("repaying", np.int32, (2, 2)),  # who would repay, by group, rejected or accepted; 0 unless observed
             ("window", np.int16, params.window),  # the last decisions, `packed`
             # For the picture
             ("tally", np.int32, (2, 2, 2)),  # applicants so far by group, would repay or not, accepted or not
-            ("points", np.uint16),  # of the curve, so far
+            ("points", np.uint16),  # points of the curve so far
             ("curve", np.float32, POINTS),  # the cash after every `stride` steps
             *feedback.fields(params),
         ]
@@ -380,7 +386,7 @@ class Lending(Rules):
         )
 
     def observation_space(self, params: LendingParams) -> gym.spaces.Box:
-        """Return the bounds: shares between 0 and 1, and of the cash."""
+        """Return the bounds of shares (0 to 1) and of the cash."""
         high = np.ones(len(self.observed_features(params)), np.float32)
         if params.observation == "ml-fairness-gym":
             high[0] = params.max_cash
@@ -400,13 +406,13 @@ class Lending(Rules):
         return gym.spaces.Discrete(len(ACTION_NAMES))
 
     def flip(self, records: NDArray[np.void], who: Flags) -> None:
-        """Give everybody the other group, in place: those waiting, those to come and those in the window.
+        """Give all applicants the other group, in place: the current one, later ones and those in the window.
 
-        The groups exchange their names and nothing else: each keeps its scores, and the luck stays the same.
+        The groups exchange only their names: each keeps its scores, and the random numbers stay the same.
 
         Args:
             records: Lanes, shape (B,).
-            who: Whether a lane is flipped, shape (B, 1).
+            who: Which lanes are flipped, shape (B, 1).
         """
         lanes = who[:, 0]
         records["flipped"] ^= who.astype(np.int8)
@@ -416,7 +422,7 @@ class Lending(Rules):
             records[name][lanes] = records[name][lanes][:, ::-1]
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
-        """Give the applicants that group, all else equal, in place: their scores, and whether they will repay."""
+        """Set the applicants' group, all else equal, in place: their scores and labels stay as they are."""
         if attribute != "group":
             raise ValueError(f"attribute must be 'group', got {attribute!r}")
         if code not in (0, 1):
@@ -424,11 +430,11 @@ class Lending(Rules):
         records["group"] = code
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return who will repay and how likely it was, shape (B, 1), and the groups' true scores.
+        """Return who will repay, the repayment probabilities, shape (B, 1), and the groups' true scores.
 
         Returns:
-            ``"feedback"``: 1 will repay. ``"score"``: the probability to repay. ``"distribution"``: share of each score
-            in each group, shape (B, 2, scores).
+            ``"feedback"``: 1 will repay. ``"score"``: the repayment probability. ``"distribution"``: the share of each
+            score in each group, shape (B, 2, scores).
         """
         return {
             "feedback": records["repays"][:, np.newaxis].astype(np.int64),
@@ -442,7 +448,7 @@ def tables(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Floats, Fl
 
     Args:
         given: Keywords of the constructor.
-        own: Those among them that are the user's tables.
+        own: Those among them that are user-defined tables.
     """
     defaults = LendingParams()
     known = {name: given.get(name, getattr(defaults, name)) for name in KNOWN.keys() - own.keys()}
@@ -454,7 +460,7 @@ def tables(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Floats, Fl
 
 
 def bank_of(params: LendingParams, distributions: Floats, repayment: Floats) -> NDArray[np.void]:
-    """Return all that compiled rules look up as one record, shape (1,)."""
+    """Return all that compiled rules look up, as one record, shape (1,)."""
     return record_of(
         {
             "chances": distributions,  # (2, scores)

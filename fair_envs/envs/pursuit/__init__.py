@@ -1,4 +1,4 @@
-"""FairPursuit: pursuers who catch evaders together, on a torus."""
+"""FairPursuit: pursuers who catch evaders as a team, on a torus."""
 
 from fair_envs.envs.pursuit.rules import Pursuit
 from fair_envs.faces.parallel import AgentsEnv, module_of

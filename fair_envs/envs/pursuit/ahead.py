@@ -1,7 +1,6 @@
-"""What pursuers can reckon with: where the nearest evader is, and what comes of heading somewhere.
+"""Planning for pursuers: find the nearest evader, and predict the results of headings.
 
-Designed teams are made of it. The world that they look ahead in is the environment's own: the rules that are played,
-on copies of the lane.
+Scripted teams use this module. They look ahead with the environment's own rules, on copies of the lane.
 """
 
 import functools
@@ -13,15 +12,15 @@ from fair_envs.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle,
 from fair_envs.compilation import Kernel, copyto, kernel, kernels_of, rule
 from fair_envs.envs.pursuit.rules import apart, squared_distance
 
-# Sites of chance: what teams draw
+# Random streams of teams
 EXPLORED, REFINED, ROLES = range(SITES_OF_ENVIRONMENTS + 2, SITES_OF_ENVIRONMENTS + 5)
 
-PARTS = 3  # of the time ahead, in each of which an explored plan keeps to one heading
+PARTS = 3  # parts of the time ahead; an explored plan keeps one heading in each
 
 
 @rule
 def nearest_evader(lane: Lane, params: Record, pursuer: int) -> int:
-    """Return the free evader that is nearest to a pursuer, the first of those as near; -1 if there is none."""
+    """Return the free evader nearest to a pursuer, the first one in a tie; -1 if there is none."""
     found, nearest = -1, math.inf
     for evader in range(params.evaders):
         if lane.free[evader]:
@@ -40,13 +39,13 @@ def copy_plan(out: Floats, plan: Floats) -> None:
 
 @rule
 def angle_of(part: float, headings: int) -> float:
-    """Return the angle that a share of the circle stands for; of so many headings alone, unless these are 0."""
+    """Return the angle for a share of the circle; one of `headings` angles, unless that is 0."""
     return 2.0 * math.pi * (math.floor(part * headings) / headings if headings > 0 else part)
 
 
 @rule
 def explore(key: int, time: int, plan: Record, sample: int, tried: Floats) -> None:
-    """Draw plans, shape (pieces, pursuers): of each pursuer an angle for each part of the time."""
+    """Draw plans, shape (pieces, pursuers): an angle for each pursuer and part of the time."""
     pieces, pursuers = tried.shape
     for piece in range(pieces):
         part = PARTS * piece // pieces
@@ -57,7 +56,7 @@ def explore(key: int, time: int, plan: Record, sample: int, tried: Floats) -> No
 
 @rule
 def refine(key: int, time: int, plan: Record, sample: int, tried: Floats) -> None:
-    """Draw another angle for one pursuer, from a piece that is drawn too for as many pieces as are drawn."""
+    """Draw a new angle for one pursuer, from a random piece on, for a random number of pieces."""
     pieces, pursuers = tried.shape
     word_0, word_1, word_2, word_3 = words(key, time, REFINED, sample)
     pursuer, first = int(share(word_0) * pursuers), int(share(word_1) * pieces)
@@ -68,7 +67,7 @@ def refine(key: int, time: int, plan: Record, sample: int, tried: Floats) -> Non
 
 @rule
 def approach(lane: Lane, params: Record, closest: Floats) -> float:
-    """Note how close the pursuers come to each evader; return the sum of their distances to the nearest free one."""
+    """Record the least distance to each evader; return the sum of the pursuers' distances to the nearest free one."""
     total = 0.0
     for pursuer in range(params.pursuers):
         nearest = math.inf
@@ -115,8 +114,8 @@ def deal(seed: int, lanes: Records, roles: Ints) -> None:
 def shooting(rules: Any) -> Kernel:
     """Return the loop over lanes that plans in copies of them, by these rules.
 
-    ``shoot(code, plan, lanes, due, fresh, held, scratch...)`` writes the best plans that it finds where they are due,
-    shape (B, pieces, n), from the second piece of what was held on, unless the lane is fresh.
+    ``shoot(code, plan, lanes, due, fresh, held, scratch...)`` writes the best plans found, shape (B, pieces, n), for
+    lanes in which they are due. It starts from the second piece of the previous plan, unless the lane is fresh.
     """
     step = rules.step
 
@@ -172,7 +171,7 @@ def shooting(rules: Any) -> Kernel:
                     explore(key, time, plan, sample, tried)
                 else:
                     copy_plan(tried, best)
-                    if sample > 0:  # the first is what is left of the plan before
+                    if sample > 0:  # the first sample is the rest of the previous plan
                         refine(key, time, plan, sample, tried)
                 trial[0] = lanes[b]
                 found = score(trial[0], params, plan, tried, directions, closest, reward, facts[0])

@@ -1,4 +1,4 @@
-"""Pictures of FairPursuit: a map of the torus with trails, and beside it who captured how many evaders."""
+"""Pictures of FairPursuit: a map of the torus with trails, and beside it how many evaders each pursuer captured."""
 
 import itertools
 import math
@@ -49,36 +49,36 @@ from fair_envs.envs.pursuit.rules import TRAIL, apart, nearest_squared
 from fair_envs.faces.window import import_pygame
 
 MAP = 640  # pixels of a side
-SQUARES = 6  # of the map, in a row
-FINER = 2  # times; lines are drawn larger and shrunk
+SQUARES = 6  # squares in a row of the map
+FINER = 2  # factor by which lines are drawn larger before they are shrunk
 DASH = 10  # pixels
 AGENT_SIZES = range(24, 37)  # pixels
-TURNS = 48  # directions that figures are drawn in
-SHARES = 8  # of the largest speed that figures tell apart
-MOST_BARS = 2  # behind a slow pursuer
-MOST_LISTED = 12  # pursuers in the panel
+TURNS = 48  # number of directions of figures
+SHARES = 8  # number of speed levels of figures
+MOST_BARS = 2  # most bars behind a slow pursuer
+MOST_LISTED = 12  # most pursuers in the panel
 ROW = 26  # pixels
-COLUMNS = 20  # of the map in a terminal, and its rows
+COLUMNS = 20  # columns of the map in a terminal, and rows
 
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
-CODES = ("94", "33", "92", "95", "96", "91")  # of the colours in a terminal
+CODES = ("94", "33", "92", "95", "96", "91")  # codes of the colours in a terminal
 HALO: Rgb = (250, 218, 94)
 REACH = mixed(INK, GROUND, 0.35)
 
 
 class Pursuer(NamedTuple):
-    """A pursuer: a disc with a nose, the longer the faster; bars behind it if others are faster."""
+    """A pursuer: a disc with a nose, longer if it is faster; bars behind it if others are faster."""
 
     colour: int
-    turn: int  # where it heads, counter-clockwise, in parts of `TURNS`
+    turn: int  # heading, counter-clockwise, in parts of `TURNS`
     share: int  # of the largest speed, in parts of `SHARES`
-    bars: int  # how many speeds are larger, up to `MOST_BARS`
-    captor: bool = False  # in the last step
+    bars: int  # number of larger speeds, up to `MOST_BARS`
+    captor: bool = False  # whether it captured in the last step
 
     def paint(self, pen: Pen) -> None:
         """Draw the halo of a captor, the nose, the bars and the disc."""
         if self.captor:
-            pen.disc(0.5, 0.5, 0.5, INK)  # a rim, for who sees no yellow
+            pen.disc(0.5, 0.5, 0.5, INK)  # a rim, for people who do not see yellow
             pen.disc(0.5, 0.5, 0.47, HALO)
         tip = 0.37 + 0.13 * self.share / SHARES
         pen.polygon([ahead(self.turn, tip, 0), ahead(self.turn, 0.1, 0.27), ahead(self.turn, 0.1, -0.27)], INK)
@@ -94,13 +94,13 @@ class Pursuer(NamedTuple):
 
 
 class Evader(NamedTuple):
-    """An evader: a kite that points where it heads, hollow once it is captured."""
+    """An evader: a kite that points in its heading, hollow once it is captured."""
 
     turn: int
     free: bool = True
 
     def paint(self, pen: Pen) -> None:
-        """Draw the kite, and what makes it hollow."""
+        """Draw the kite, hollow if captured."""
         self._kite(pen, 1.0, INK)
         if not self.free:
             self._kite(pen, 0.66, WHITE)
@@ -123,12 +123,12 @@ class Reach(NamedTuple):
         pen.disc(0.5, 0.5, 0.36, PAPER)
 
     def letters(self) -> str:
-        """Return nothing: a terminal has no room."""
+        """Return nothing: a terminal has no room for it."""
         return "  "
 
 
 def ahead(turn: int, far: float, aside: float) -> Point:
-    """Return the point of the unit square so far from its middle, ahead and to the left of who heads there."""
+    """Return the point of the unit square at this distance from its middle, ahead and to the left of the heading."""
     angle = 2 * math.pi * turn / TURNS
     return (
         0.5 + far * math.cos(angle) - aside * math.sin(angle),
@@ -137,7 +137,7 @@ def ahead(turn: int, far: float, aside: float) -> Point:
 
 
 def readable(colour: Rgb) -> Rgb:
-    """Return white or ink, whichever is read better on a colour."""
+    """Return white or ink, whichever is more readable on a colour."""
     red, green, blue = colour
     return WHITE if 0.3 * red + 0.59 * green + 0.11 * blue < 125 else INK
 
@@ -146,7 +146,7 @@ def readable(colour: Rgb) -> Rgb:
 
 
 class Record(NamedTuple):
-    """How a pursuer fares."""
+    """The record of a pursuer."""
 
     number: int
     figure: Pursuer
@@ -157,10 +157,10 @@ class Record(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The pursuers: speed, distance, and a bar for the captures, which ends where all evaders were one's own."""
+    """The pursuers: speed, distance, and a bar for the captures, which is full at all evaders."""
 
     records: Sequence[Record]
-    others: int  # pursuers that are not listed
+    others: int  # number of pursuers that are not listed
     evaders: int
 
     @property
@@ -199,7 +199,7 @@ class Records(NamedTuple):
 
 
 class Status(NamedTuple):
-    """How many evaders are free, and who captured in the last step."""
+    """The number of free evaders, and the captors of the last step."""
 
     free: int
     evaders: int
@@ -212,7 +212,7 @@ class Status(NamedTuple):
 
     @property
     def words(self) -> tuple[str, str]:
-        """Both, in words."""
+        """Both in words."""
         shown = ", ".join(map(str, self.captors[:MOST_LISTED])) + ", ..." * (len(self.captors) > MOST_LISTED)
         return f"free evaders: {self.free} of {self.evaders}", f"captors in this step: {shown or 'none'}"
 
@@ -227,7 +227,7 @@ class Status(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """What the signs on the map mean.
+    """The meaning of the signs on the map.
 
     Attributes:
         square: Length of a square's side.
@@ -243,7 +243,7 @@ class Legend(NamedTuple):
         return 148
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the signs in two columns, and write what the edges are."""
+        """Draw the signs in two columns, and write the meaning of the edges."""
         signs: tuple[tuple[Figure, str], ...] = (
             (Pursuer(0, 0, SHARES, 0), "pursuer"),
             (Evader(0), "evader"),
@@ -272,21 +272,21 @@ class Legend(NamedTuple):
 
 
 def past(lane: Any) -> Floats:
-    """Return where everybody was, the oldest first, shape (times, agents, 2)."""
+    """Return the past positions of all agents, the oldest first, shape (times, agents, 2)."""
     kept = min(int(lane["time"]) + 1, TRAIL)
     places = (int(lane["newest"]) - kept + np.arange(kept)) % TRAIL
     return np.asarray(lane["trail"][places], np.float64)
 
 
 def pieces(start: Point, end: Point, side: float) -> Iterator[tuple[Point, Point]]:
-    """Yield the lines that show a way on the map, which cuts off what is outside; it begins in [0, side)."""
+    """Yield the lines of a way on the map, which cuts off the parts outside; the way begins in [0, side)."""
     back = [sorted({0.0, -side * math.floor(coordinate / side)}) for coordinate in end]
     for x, y in itertools.product(*back):
         yield (start[0] + x, start[1] + y), (end[0] + x, end[1] + y)
 
 
 def images(place: Point, reach: float, side: float) -> Iterator[Point]:
-    """Yield where someone is seen who reaches so far: on the map, and beyond the edges that are crossed."""
+    """Yield the positions at which an agent of this radius is drawn: on the map, and beyond edges that it crosses."""
     moved = [[c, *(c + k for k in (-side, side) if -reach < c + k < side + reach)] for c in place]
     yield from ((x, y) for x, y in itertools.product(*moved))
 
@@ -313,7 +313,7 @@ def is_captor(figure: Pursuer | Evader) -> TypeGuard[Pursuer]:
 
 
 def layer(figure: Pursuer | Evader) -> int:
-    """Return who hides whom in a cell of text, the larger the smaller."""
+    """Return the layer of a figure in a cell of text; a larger layer hides a smaller one."""
     return 2 if isinstance(figure, Pursuer) else int(figure.free)
 
 
@@ -333,7 +333,7 @@ class PursuitRenderer:
         self._map: Any = None
 
     def figures(self, lane: Any) -> list[Pursuer | Evader]:
-        """Return everybody's figure: the pursuers, then the evaders."""
+        """Return the figures of all agents: the pursuers, then the evaders."""
         turns = np.round(TURNS * np.arctan2(lane["facing"][:, 1], lane["facing"][:, 0]) / (2 * np.pi)) % TURNS
         turn = turns.astype(int).tolist()
         speeds, rank = np.unique(-lane["speed"], return_inverse=True)
@@ -347,7 +347,7 @@ class PursuitRenderer:
         return [*pursuers, *(Evader(turn, free > 0) for turn, free in evaders)]
 
     def panel(self, lane: Any) -> list[Item]:
-        """Return the time, how the pursuers fare, how many evaders are left, and the signs."""
+        """Return the time, the pursuers' records, the number of free evaders, and the signs."""
         params = self._params
         captors = tuple(np.flatnonzero(lane["caught"]).tolist())
         return [
@@ -358,7 +358,7 @@ class PursuitRenderer:
         ]
 
     def _records(self, lane: Any) -> list[Record]:
-        """Return how the pursuers fare that are listed, drawn as if they headed to the right."""
+        """Return the records of the listed pursuers, with figures that head to the right."""
         columns = (lane["speed"], lane["captures"], lane["caught"])
         rows = zip(self.figures(lane), *(column.tolist() for column in columns), strict=False)
         return [
@@ -374,7 +374,7 @@ class PursuitRenderer:
         return "\n".join([*title.lines(), edge, *(f"|{row}|" for row in self._rows(lane)), edge, *facts])
 
     def _rows(self, lane: Any) -> list[str]:
-        """Return the rows of the coarse map, the upper one first; free evaders hide captured ones, pursuers all."""
+        """Return the rows of the coarse map, the top first; free evaders hide captured ones, pursuers hide all."""
         cells = np.clip(np.floor(COLUMNS * lane["position"] / self._params.side), 0, COLUMNS - 1).astype(int).tolist()
         shown: dict[tuple[int, int], str] = {}
         agents = enumerate(zip(cells, self.figures(lane), strict=True))
@@ -400,22 +400,22 @@ class PursuitRenderer:
         return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
     def _pixel(self, place: Point, whole: float = MAP) -> Point:
-        """Return where a place is on the map, from its upper left corner, if the map is so many pixels wide."""
+        """Return a position in pixels from the upper left corner, on a map of this width in pixels."""
         side = self._params.side
         return whole * place[0] / side, whole * (1 - place[1] / side)
 
     def _draw_agents(self, surface: Any, lane: Any) -> None:
-        """Draw everybody, the first pursuer uppermost; who is at an edge is seen at the other one too."""
+        """Draw all agents, the first pursuer on top; an agent at an edge is also drawn at the opposite edge."""
         figures = [*enumerate(self.figures(lane))][::-1]
         without = [(k, figure._replace(captor=False) if is_captor(figure) else figure) for k, figure in figures]
-        halos = [(k, figure) for k, figure in figures if is_captor(figure)]  # below all, or they would hide evaders
+        halos = [(k, figure) for k, figure in figures if is_captor(figure)]  # below all, to hide no evaders
         places, reach = lane["position"].tolist(), self._params.side * self._size / 2 / MAP
         for k, figure in (*halos, *without):
             for place in images(places[k], reach, self._params.side):
                 self._draw(surface, k, figure, self._pixel(place))
 
     def _draw(self, surface: Any, agent: int, figure: Pursuer | Evader, at: Point) -> None:
-        """Draw an agent with its middle there, and a pursuer's number."""
+        """Draw an agent centred at a point, and a pursuer's number."""
         x, y = MARGIN + round(at[0]), MARGIN + round(at[1])
         surface.blit(self._stock.tile((figure,), self._size, None), (x - self._size // 2, y - self._size // 2))
         if isinstance(figure, Pursuer):
@@ -431,7 +431,7 @@ class PursuitRenderer:
         return import_pygame().transform.smoothscale(fine, (MAP, MAP))
 
     def _draw_trails(self, fine: Any, lane: Any) -> None:
-        """Draw where everybody came from, the fainter the longer ago."""
+        """Draw the past positions of all agents, fainter with age."""
         draw, side = import_pygame().draw, float(FINER * MAP)
         points = side * past(lane) / self._params.side * (1, -1) + (0, side)  # the second axis leads upwards
         ways = apart(side, points[:-1], points[1:])
@@ -444,12 +444,12 @@ class PursuitRenderer:
                 draw.line(fine, colour, *piece, width=2 * FINER)
 
     def _trail_colour(self, agent: int, age: float) -> Rgb:
-        """Return what an agent's trail looks like; at age 1 it is gone."""
+        """Return the colour of an agent's trail; at age 1 it is invisible."""
         fresh = COLOURS[agent % len(COLOURS)] if agent < self._params.pursuers else INK
         return mixed(fresh, GROUND, 0.3 + 0.7 * age)
 
     def _followed(self, lane: Any) -> Flags:
-        """Return whose steps are too short to lead to the same place another way round, shape (agents,)."""
+        """Return which agents' steps are too short to be ambiguous on the torus, shape (agents,)."""
         params = self._params
         speeds = np.append(lane["speed"], np.full(params.evaders, params.evader_speed))
         return np.asarray(params.time_step * speeds < params.side / 2)

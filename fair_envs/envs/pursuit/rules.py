@@ -1,4 +1,4 @@
-"""The rules of FairPursuit on one lane, in the order in which they are played."""
+"""The rules of FairPursuit on one lane, in the order in which they are applied."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,18 +30,18 @@ from fair_envs.envs.pursuit.params import (
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked, encode
 
-# Sites of chance
+# Random streams
 FIRST_EVADER, MORE_EVADERS, PURSUERS = range(3)
 
-ATTEMPTS = 1000  # to begin far enough from every evader
-LEAST_ROOM = 0.01  # share of the places that are far enough: that all attempts fail has a probability of 4e-5
-BALANCE = 1e-9  # size of the evader's sum of repulsions below which it keeps its heading
-SHORT = 1e-30  # square of the length of a direction below which single precision does not hold squares well
-STRETCHED = np.float32(2.0**100)  # times as long such a direction is made
-CLOSEST = 1e-12  # square of the distance that a repulsion is computed at, at least
-STIFFNESS, SOFTNESS, THRUST = 100.0, 1e-3, 20.0  # of contacts, and of the steering that they disturb; C
-PUSHED = 0.1  # time units that these forces act for; C's time step
-TRAIL = 64  # positions that a lane keeps for its picture
+ATTEMPTS = 1000  # tries to start far enough from every evader
+LEAST_ROOM = 0.01  # least share of places that are far enough: all tries fail with a probability of 4e-5
+BALANCE = 1e-9  # length of the evader's sum of repulsions below which it keeps its heading
+SHORT = 1e-30  # squared length of a direction below which single precision represents squares poorly
+STRETCHED = np.float32(2.0**100)  # factor by which such a direction is scaled up
+CLOSEST = 1e-12  # least squared distance at which a repulsion is computed
+STIFFNESS, SOFTNESS, THRUST = 100.0, 1e-3, 20.0  # of contacts, and of the steering that they change; C
+PUSHED = 0.1  # time units for which these forces act; C's time step
+TRAIL = 64  # positions stored in a lane for its picture
 LARGEST_SPEED = 100.0
 
 
@@ -50,16 +50,16 @@ LARGEST_SPEED = 100.0
 
 @inlined
 def apart(side: float, here: float, there: float) -> float:
-    """Return the shortest way from one coordinate in [0, side) to another, from -side / 2 to less than side / 2."""
+    """Return the shortest way between two coordinates in [0, side), from -side / 2 to less than side / 2."""
     way, half = there - here, 0.5 * side
-    around = 1.0 * (way >= half) - 1.0 * (way < -half)  # branches on where agents are would be mispredicted
+    around = 1.0 * (way >= half) - 1.0 * (way < -half)  # branches on positions would be mispredicted
     return way - side * around
 
 
 @inlined
 def wrapped(side: float, coordinate: float) -> float:
     """Return a coordinate in [0, side)."""
-    if 0.0 <= coordinate < side:  # as most are, for which a division would be in vain
+    if 0.0 <= coordinate < side:  # true for most, which need no division
         return coordinate
     inside = coordinate - side * math.floor(coordinate / side)
     return inside if inside < side else 0.0
@@ -67,7 +67,7 @@ def wrapped(side: float, coordinate: float) -> float:
 
 @inlined
 def squared_distance(lane: Lane, params: Record, one: int, other: int) -> float:
-    """Return the square of the distance of two agents on the torus."""
+    """Return the squared distance of two agents on the torus."""
     x = apart(params.side, lane.position[one, 0], lane.position[other, 0])
     y = apart(params.side, lane.position[one, 1], lane.position[other, 1])
     return x * x + y * y
@@ -75,7 +75,7 @@ def squared_distance(lane: Lane, params: Record, one: int, other: int) -> float:
 
 @rule
 def distance_on_map(lane: Lane, one: int, other: int) -> float:
-    """Return the distance of two agents if the edges were not joined."""
+    """Return the distance of two agents without the joined edges."""
     x = lane.position[one, 0] - lane.position[other, 0]
     y = lane.position[one, 1] - lane.position[other, 1]
     return math.sqrt(x * x + y * y)
@@ -83,7 +83,7 @@ def distance_on_map(lane: Lane, one: int, other: int) -> float:
 
 @inlined
 def pursuers_of(lane: Lane) -> Any:
-    """Return the pursuers. How many there are is part of a lane's layout: the loop over them is compiled unrolled."""
+    """Return the pursuers. Their number is part of a lane's layout, so the loop over them is compiled unrolled."""
     return range(lane.speed.shape[0])
 
 
@@ -95,13 +95,13 @@ def evaders_of(lane: Lane) -> Any:
 
 @inlined
 def mates_of(lane: Lane) -> Any:
-    """Return places for a pursuer's team-mates; see `pursuers_of`."""
+    """Return indices for a pursuer's team-mates; see `pursuers_of`."""
     return range(lane.speed.shape[0] - 1)
 
 
 @inlined
 def agent_of(lane: Lane, evader: int) -> int:
-    """Return an evader's number as an agent: they come after the pursuers."""
+    """Return an evader's index among the agents: evaders come after the pursuers."""
     return lane.speed.shape[0] + evader
 
 
@@ -110,7 +110,7 @@ def agent_of(lane: Lane, evader: int) -> int:
 
 @rule
 def start(lane: Lane, params: Record) -> None:
-    """Put the first evader at the centre, the others and the pursuers anywhere, the pursuers not too close."""
+    """Place the first evader at the centre, the others and the pursuers anywhere, pursuers not too close to evaders."""
     for pursuer in pursuers_of(lane):
         lane.speed[pursuer] = params.pursuer_speed * params.speeds[pursuer]
     lane.left = lane.free.shape[0]
@@ -135,7 +135,7 @@ def start(lane: Lane, params: Record) -> None:
 
 @inlined
 def nearest_squared(lane: Lane, params: Record, pursuer: int) -> float:
-    """Return the square of the distance to the nearest free evader; 0 if there is none."""
+    """Return the squared distance to the nearest free evader; 0 if there is none."""
     nearest = math.inf
     for evader in evaders_of(lane):
         if lane.free[evader]:
@@ -148,7 +148,7 @@ def nearest_squared(lane: Lane, params: Record, pursuer: int) -> float:
 
 @inlined
 def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> bool:
-    """Let all choose where to head, move at once, and see who is caught; it terminates when no evader is free."""
+    """Let all agents choose headings, move simultaneously, and capture; it terminates when no evader is free."""
     for pursuer in pursuers_of(lane):
         steer(lane, action, params, pursuer)
     for evader in evaders_of(lane):
@@ -169,7 +169,7 @@ def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts
 
 @inlined
 def steer(lane: Lane, action: NDArray[Any], params: Record, pursuer: int) -> None:
-    """Turn a pursuer to where its action points; no direction keeps the one before."""
+    """Turn a pursuer in the direction of its action; a zero direction keeps the previous heading."""
     if params.action == DIRECTION:
         x, y = entry(action, pursuer, 0), entry(action, pursuer, 1)
         if x * x + y * y < SHORT:
@@ -183,15 +183,15 @@ def steer(lane: Lane, action: NDArray[Any], params: Record, pursuer: int) -> Non
 
 @inlined
 def entry(action: NDArray[Any], pursuer: int, k: int) -> float:
-    """Return the k-th entry of a pursuer's action, which is a number where there are headings to choose from."""
-    if action.ndim == 1:  # is decided when it is compiled
+    """Return the k-th entry of a pursuer's action; a discrete action is one number."""
+    if action.ndim == 1:  # resolved at compile time
         return action[pursuer]
     return action[pursuer, k]
 
 
 @inlined
 def face(lane: Lane, agent: int, x: float, y: float) -> None:
-    """Turn an agent to a direction of any length, unless that is 0."""
+    """Turn an agent in a direction of any length other than 0."""
     length = math.sqrt(x * x + y * y)
     if length > 0.0:
         lane.facing[agent, 0] = x / length
@@ -214,7 +214,7 @@ def flee(lane: Lane, params: Record, agent: int) -> None:
 
 @inlined
 def move(lane: Lane, params: Record) -> None:
-    """Move all agents but the caught by one step of their speed, or of their push where there are contacts."""
+    """Move all agents except captured ones by one step of their speed, or of their push with contacts."""
     for agent in range(lane.position.shape[0]):
         if not plays(lane, params, agent):
             continue
@@ -229,9 +229,9 @@ def move(lane: Lane, params: Record) -> None:
 
 @rule
 def push(lane: Lane, params: Record) -> None:
-    """Disturb the steering of who overlaps, as the published code does: a force adds to it before it is clipped.
+    """Disturb the steering of overlapping agents, as the published code does: add a force before it is clipped.
 
-    The control is 20 times the speed in the larger of its two entries; contacts are found without regard to the seam.
+    The control is 20 times the speed in the larger of its two entries; contacts across the seam are ignored.
     """
     agents = lane.position.shape[0]
     for agent in range(agents):
@@ -253,10 +253,10 @@ def push(lane: Lane, params: Record) -> None:
 
 @rule
 def contact(lane: Lane, params: Record, one: int, other: int) -> None:
-    """Add the force with which two agents push each other: the softened depth of their overlap times the stiffness."""
+    """Add the force between two agents that push each other: stiffness times the softened depth of their overlap."""
     distance = distance_on_map(lane, one, other)
     depth = (radius_of(lane, params, one) + radius_of(lane, params, other) - distance) / SOFTNESS
-    if distance == 0.0 or depth < -40.0:  # too far to be felt in double precision
+    if distance == 0.0 or depth < -40.0:  # negligible in double precision
         return
     felt = SOFTNESS * (depth if depth > 40.0 else math.log1p(math.exp(depth)))
     for axis in range(2):
@@ -267,7 +267,7 @@ def contact(lane: Lane, params: Record, one: int, other: int) -> None:
 
 @inlined
 def plays(lane: Lane, params: Record, agent: int) -> bool:
-    """Return whether an agent is no captured evader."""
+    """Return whether an agent is not a captured evader."""
     return agent < lane.speed.shape[0] or lane.free[agent - lane.speed.shape[0]] != 0
 
 
@@ -285,7 +285,7 @@ def radius_of(lane: Lane, params: Record, agent: int) -> float:
 
 @inlined
 def catch(lane: Lane, params: Record) -> int:
-    """Let every pursuer that is close enough catch; return how many evaders are caught now."""
+    """Let every pursuer capture that is close enough; return the number of evaders captured now."""
     for pursuer in pursuers_of(lane):
         lane.caught[pursuer] = 0
     reach, evaders = params.pursuer_radius + params.evader_radius, 0
@@ -303,7 +303,7 @@ def catch(lane: Lane, params: Record) -> int:
 
 @inlined
 def within(lane: Lane, params: Record, one: int, other: int, reach: float) -> bool:
-    """Return whether two agents are closer than that; the published code does not see across the seam."""
+    """Return whether two agents are closer than `reach`; the published code ignores ways across the seam."""
     if params.legacy_physics:
         return distance_on_map(lane, one, other) < reach
     return math.sqrt(squared_distance(lane, params, one, other)) < reach
@@ -311,7 +311,7 @@ def within(lane: Lane, params: Record, one: int, other: int, reach: float) -> bo
 
 @inlined
 def pay(lane: Lane, params: Record, evaders: int, reward: Floats) -> None:
-    """Pay for captures: all pursuers for each evader, or for each captor, or each pursuer for its own."""
+    """Pay for captures: all pursuers for each evader, or for each captor, or each pursuer only for its own."""
     captors = 0
     for pursuer in pursuers_of(lane):
         captors += lane.caught[pursuer]
@@ -326,7 +326,7 @@ def pay(lane: Lane, params: Record, evaders: int, reward: Floats) -> None:
 
 @inlined
 def keep_trail(lane: Lane) -> None:
-    """Keep where everybody is, for the picture, in place of the oldest."""
+    """Store the positions for the picture, replacing the oldest."""
     place = lane.newest
     for agent in range(lane.position.shape[0]):
         for axis in range(2):
@@ -334,12 +334,12 @@ def keep_trail(lane: Lane) -> None:
     lane.newest = place + 1 if place + 1 < lane.trail.shape[0] else 0
 
 
-# ---------------------------------------------------------------------------------------- what is seen and told
+# ------------------------------------------------------------------------------- observations and feedback
 
 
 @inlined
 def observe(lane: Lane, params: Record, observation: Floats32) -> None:
-    """Write what each pursuer sees."""
+    """Write each pursuer's observation."""
     if params.observation == TORUS:
         measure_angles(lane, params)
     for pursuer in pursuers_of(lane):
@@ -353,7 +353,7 @@ def observe(lane: Lane, params: Record, observation: Floats32) -> None:
 
 @rule
 def measure_angles(lane: Lane, params: Record) -> None:
-    """Keep sine and cosine of each coordinate as an angle, the side being a whole turn."""
+    """Compute sine and cosine of each coordinate as an angle; the side is a full turn."""
     for agent in range(lane.position.shape[0]):
         for axis in range(2):
             angle = math.pi * params.per_half * lane.position[agent, axis]
@@ -363,7 +363,7 @@ def measure_angles(lane: Lane, params: Record) -> None:
 
 @rule
 def write_positions(lane: Lane, params: Record, pursuer: int, observation: Floats32) -> None:
-    """Write where the pursuer is, then where the others are, in their order, as they are."""
+    """Write the pursuer's position, then the others' positions, in their order, unscaled."""
     observation[pursuer, 0] = lane.position[pursuer, 0]
     observation[pursuer, 1] = lane.position[pursuer, 1]
     place = 2
@@ -382,7 +382,7 @@ def write_positions(lane: Lane, params: Record, pursuer: int, observation: Float
 
 @inlined
 def write_ways(lane: Lane, params: Record, pursuer: int, observation: Floats32) -> None:
-    """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own numbers."""
+    """Write the ways to the evaders, then to the team-mates in their order, then the pursuer's own entries."""
     place = 0
     for evader in evaders_of(lane):
         place = write_other(lane, params, pursuer, agent_of(lane, evader), observation, place)
@@ -397,7 +397,7 @@ def write_ways(lane: Lane, params: Record, pursuer: int, observation: Floats32) 
 
 @inlined
 def write_other(lane: Lane, params: Record, pursuer: int, other: int, observation: Floats32, place: int) -> int:
-    """Write the way to another agent, and where it heads; return the next place."""
+    """Write the way to another agent, and its heading; return the next index."""
     if params.observation == TORUS:
         place = write_angles(lane, pursuer, other, observation, place)
     else:
@@ -414,11 +414,11 @@ def write_other(lane: Lane, params: Record, pursuer: int, other: int, observatio
 
 @rule
 def write_angles(lane: Lane, pursuer: int, other: int, observation: Floats32, place: int) -> int:
-    """Write sine and cosine of the way to another agent as an angle, for both axes; return the next place."""
+    """Write sine and cosine of the way to another agent as an angle, for both axes; return the next index."""
     for axis in range(2):
         sine, cosine = lane.angle[pursuer, axis, 0], lane.angle[pursuer, axis, 1]
         to_sine, to_cosine = lane.angle[other, axis, 0], lane.angle[other, axis, 1]
-        observation[pursuer, place] = to_sine * cosine - to_cosine * sine  # of the difference
+        observation[pursuer, place] = to_sine * cosine - to_cosine * sine  # of the difference of angles
         observation[pursuer, place + 1] = to_cosine * cosine + to_sine * sine
         place += 2
     return place
@@ -426,7 +426,7 @@ def write_angles(lane: Lane, pursuer: int, other: int, observation: Floats32, pl
 
 @inlined
 def write_own(lane: Lane, params: Record, pursuer: int, observation: Floats32, place: int) -> None:
-    """Write where the pursuer heads and how fast it is, if that is observed."""
+    """Write the pursuer's heading and speed, if these are observed."""
     if params.include_headings:
         observation[pursuer, place] = lane.facing[pursuer, 0]
         observation[pursuer, place + 1] = lane.facing[pursuer, 1]
@@ -437,7 +437,7 @@ def write_own(lane: Lane, params: Record, pursuer: int, observation: Floats32, p
 
 @inlined
 def teammate(lane: Lane, params: Record, pursuer: int, k: int) -> int:
-    """Return the k-th team-mate in the order in which the pursuer sees them."""
+    """Return the k-th team-mate in the order of the pursuer's observation."""
     if params.teammates == SORTED:
         return lane.order[k]
     if params.teammates == CYCLIC:
@@ -462,7 +462,7 @@ def sort_by_distance(lane: Lane, params: Record, pursuer: int) -> None:
 
 @inlined
 def describe(lane: Lane, params: Record, facts: Facts) -> None:
-    """Write who the pursuers are; their features are how far the nearest free evader is, and how fast they are."""
+    """Write the pursuers' records; their features are the distance to the nearest free evader, and their speed."""
     for pursuer in pursuers_of(lane):
         facts.individual[pursuer] = pursuer
         facts.sensitive[pursuer, 0] = pursuer
@@ -476,12 +476,12 @@ def describe(lane: Lane, params: Record, facts: Facts) -> None:
 
 
 class Parts(NamedTuple):
-    """How many numbers of an observation tell what, in this order.
+    """The numbers of entries in the parts of an observation, in this order.
 
     Attributes:
-        evader: Of each evader.
-        mate: Of each team-mate.
-        own: Of the pursuer itself.
+        evader: Entries for each evader.
+        mate: Entries for each team-mate.
+        own: Entries for the pursuer itself.
     """
 
     evader: int
@@ -490,7 +490,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(params: PursuitParams) -> Parts:
-    """Return how an observation of ways is made up."""
+    """Return the composition of an observation of ways."""
     mate = (2 if params.observation == "relative" else 4) + 2 * params.include_headings
     own = 2 * params.include_headings + params.include_speed
     return Parts(evader=mate + (params.evaders > 1), mate=mate, own=own)
@@ -499,77 +499,83 @@ def parts_of(params: PursuitParams) -> Parts:
 class Pursuit(Rules):
     """Pursuers who catch an evader together on a torus, after Grupen, Selman and Lee (2022).
 
-    **Description.** Three pursuers and an evader move on a square whose edges are joined. Everybody chooses a direction
-    in each step and moves at its own speed, without inertia. The evader flees from the pursuers by a fixed rule. Who
-    comes close enough to it captures it. Pursuers as fast as the evader, or slower, have to cut its ways off together;
-    then it matters who gets to make the capture. Search and rescue, deliveries or sales teams share this: a team's
-    success may always be booked to the same member.
+    **Description.** Three pursuers and an evader move on a square whose edges are joined. In each step all agents
+    choose a direction and move at their own speed, without inertia. The evader flees from the pursuers by a fixed rule.
+    A pursuer that comes close enough captures it. Pursuers as fast as the evader, or slower, must cut off its ways
+    together; then it matters which pursuer makes the capture. Search and rescue, deliveries and sales teams are
+    similar: a team's success may always be credited to the same member.
 
-    **Who decides and who is affected.** The pursuers, who are both. The harm is to be left without captures, or to be
-    the one who always drives and never reaps; what a team of equals earns together says nothing about it. Nothing is
-    said about the evader, nor about fairness within an episode: only how captures are spread over many.
+    **Who decides and who is affected.** The pursuers decide and are affected. The harm is to make no captures, or to
+    drive the evader towards team-mates who always make the capture. The total return of a team of equals does not show
+    it. The environment does not model harm to the evader. It measures how captures are spread over many episodes, not
+    fairness within one episode.
 
-    **Sensitive attributes and legitimate factors.** ``identity``: which pursuer, each a group of one. ``speed``: the
-    class of those whose factor of the speed is the same to six digits, the fastest first. No legitimate factor.
+    **Sensitive attributes and legitimate factors.** ``identity``: each pursuer is a group of one. ``speed``: the class
+    of pursuers with the same speed factor to six digits, the fastest first. No legitimate factor.
 
-    **Action space.** Of each pursuer, ``Box(-1, 1, (2,))``: a direction of any length; (0, 0) keeps the one before.
+    **Action space.** Per pursuer, ``Box(-1, 1, (2,))``: a direction of any length; (0, 0) keeps the previous one.
     ``action="heading"``: ``Box(-pi, pi, (1,))``, an angle. ``action="discrete"``: ``Discrete(headings)``, action k is
     the angle 2 pi k / headings.
 
     **Observation space.** ``Box`` of 6 numbers from -1 to 1: the shortest way to the evader, then to each team-mate,
-    each in halves of the side; a number jumps where the way around becomes shorter. ``observation="torus"``: sine and
+    in halves of the side; a number jumps where the shortest way changes sides. ``observation="torus"``: sine and
     cosine of each way as an angle, which do not jump. ``observation="authors"``: the published code's positions of the
-    pursuer, of the team-mates and of the evader, from 0 to the side. ``teammates``: their order. ``"cyclic"``: pursuer
-    i sees i + 1, i + 2, ..., modulo the number of pursuers; ``"sorted"``: the nearest first; ``"index"``: by number, as
-    in the published code. If all pursuers share one policy, the first makes it treat the pursuers alike up to a
-    rotation of their numbers, the second up to any exchange, the third not at all: see **Symmetry**. ``blind`` leaves
-    team-mates out, ``include_headings`` adds cosine and sine of where each other agent, and in the end the pursuer
-    itself, heads; ``include_speed`` adds its own speed. With several evaders, a number tells whether each is free, but
-    not with ``"authors"``: there, a captured evader looks like one that stands still.
+    pursuer, of the team-mates and of the evader, from 0 to the side.
 
-    **Symmetry.** Physics, the start and rewards know no pursuer's number (unless speeds differ). A policy that all
-    pursuers share, of observations that are exchanged with the pursuers, therefore captures equally often with each of
-    them. With ``"sorted"`` every set of as many captors is as likely too, and the deficit of team fairness is 0. With
-    ``"cyclic"`` so it is of up to three pursuers only: of four, neighbours may capture together more often than those
-    who sit opposite, since no rotation makes the one pair the other. One function of one global state is not bound to
-    any of it.
+    ``teammates`` sets the order of the team-mates. ``"cyclic"``: pursuer i sees i + 1, i + 2, ..., modulo the number of
+    pursuers; ``"sorted"``: the nearest first; ``"index"``: by number, as in the published code. If all pursuers share
+    one policy, ``"cyclic"`` makes it treat the pursuers alike up to a rotation of their numbers, ``"sorted"`` up to any
+    permutation, ``"index"`` not at all: see **Symmetry**.
 
-    **Rewards.** ``reward="mutual"``: all pursuers get ``capture_reward`` (50) for an evader that is captured, however
-    many were close enough; ``"mutual_sum"``: for each captor; ``"individual"``: each captor alone. Who gets nothing in
-    a step pays ``step_penalty`` (0.1).
+    ``blind`` leaves team-mates out. ``include_headings`` adds cosine and sine of the heading of each other agent, and
+    at the end of the pursuer's own; ``include_speed`` adds its own speed. With several evaders, a number shows whether
+    each is free, except with ``"authors"``: there a captured evader looks like one that stands still.
 
-    **Interactions.** One individual a pursuer. What falls to it is a capture, not a direction: ``fair_action`` is 1 for
-    who captures in the step, ``fair_outcome`` how many evaders. ``fair_features``: the distance to the nearest free
-    evader, as a share of the largest, and the speed in hundredths.
+    **Symmetry.** Physics, the start and rewards do not depend on a pursuer's number (unless speeds differ). If all
+    pursuers share a policy and their observations are permuted with them, all pursuers therefore capture equally often.
+    With ``"sorted"`` all sets of captors of the same size are also equally likely, and the deficit of team fairness is
+    0. With ``"cyclic"`` this holds only for up to three pursuers. Of four, neighbours may capture together more often
+    than opposite pursuers, since no rotation maps one pair to the other. A single function of one global state has none
+    of these guarantees.
 
-    **Starting state.** The first evader at the centre, within 1e-4 or so; further ones, and the pursuers, anywhere, the
-    pursuers at least ``start_distance`` (0.5) from every evader. Of each pursuer up to 1,000 places are drawn; if all
-    are too near, it begins in the last. Parameters that leave less than 1 % of the places free on average are refused,
-    so that this stays rare. All head along the first axis.
+    **Rewards.** ``reward="mutual"``: all pursuers get ``capture_reward`` (50) for a captured evader, regardless of the
+    number of captors; ``"mutual_sum"``: for each captor; ``"individual"``: each captor alone. A pursuer that gets
+    nothing in a step pays ``step_penalty`` (0.1).
 
-    **Order of a step.** All choose from the same state, all move at once, then captures are found: pursuers closer than
-    0.125 to an evader. All of them are captors, whatever their number. A captured evader stays where it is.
+    **Interactions.** One individual per pursuer. The recorded decision is a capture, not a direction: ``fair_action``
+    is 1 if the pursuer captures in the step, ``fair_outcome`` is the number of evaders. ``fair_features``: the distance
+    to the nearest free evader, as a share of the largest, and the speed in hundredths.
+
+    **Starting state.** The first evader is at the centre, within about 1e-4. Other evaders and the pursuers are
+    anywhere, the pursuers at least ``start_distance`` (0.5) from every evader. Up to 1,000 places are drawn for each
+    pursuer; if all are too near, it starts in the last. To keep this rare, parameters that leave less than 1 % of the
+    places free on average are refused. All agents face along the first axis.
+
+    **Order of a step.** All agents choose from the same state, all move simultaneously, then captures are found:
+    pursuers closer than 0.125 to an evader. All of them are captors, whatever their number. A captured evader stays
+    where it is.
 
     **Episode end.** Termination when no evader is free, truncation after ``horizon`` steps.
 
-    **The evader** heads away from the sum over the pursuers of (way to the pursuer) / (distance squared), which
-    minimises the sum over the pursuers of cos(its angle to the pursuer) / distance (Eq. 7). Where the sum is 0 it keeps
+    **The evader** heads away from the sum over the pursuers of (way to the pursuer) / (distance squared). This
+    minimises the sum over the pursuers of cos(its angle to the pursuer) / distance (Eq. 7). If the sum is 0 it keeps
     its direction. It never slows down.
 
     **Arguments.** The fields of `PursuitParams`, each with its default and source. ``speeds=(1, 0.5)``, or
-    ``-p speeds=1,0.5`` on the command line, gives each pursuer a factor of ``pursuer_speed``, and makes them as many.
-    ``profile="authors"``: the published code's physics, observations, penalty at a capture and ends.
+    ``-p speeds=1,0.5`` on the command line, gives each pursuer a factor of ``pursuer_speed``; their number is then the
+    number of pursuers. ``profile="authors"``: the published code's physics, observations, penalty at a capture and end
+    of episodes.
 
-    **Differences from the paper and its code**, with the switches that turn their behaviour back on:
+    **Differences from the paper and its code**, with the switches that restore their behaviour:
 
-    * The paper pays each captor's reward to everybody: ``reward="mutual_sum"``. The code does not.
+    * In the paper all pursuers receive each captor's reward: ``reward="mutual_sum"``. In the code they do not.
     * The step of a capture costs nothing, as in the paper; in the code it does: ``penalty_at_capture=True``.
-    * Captures are found across the seam, and who overlaps goes on undisturbed, as the paper says: the code's
-      ``legacy_physics=True`` does neither.
-    * Nobody has inertia: the paper has headings executed exactly. The code's environment is built on one that carries
-      velocity over from step to step. That nothing of it is left is assumed, with ``legacy_physics`` too.
-    * Team-mates are seen in cyclic order and as ways; the code's order is by number, of positions.
-    * The time limit is truncation; in the code an end like any other: ``at_horizon="terminate"``.
+    * Captures are found across the seam, and overlapping agents move on undisturbed, as in the paper. Neither is true
+      of the code: ``legacy_physics=True``.
+    * Agents have no inertia: in the paper they follow headings exactly. The code's environment is based on one in which
+      velocity carries over from step to step. This package assumes that it does not, also with ``legacy_physics``.
+    * Team-mates are observed in cyclic order and as ways; in the code by number, as positions.
+    * The time limit is truncation; in the code it is termination: ``at_horizon="terminate"``.
 
     **References.** N. Grupen, B. Selman, D. Lee, "Cooperative multi-agent fairness and equivariant policies", AAAI
     2022, arXiv 2106.05727.
@@ -613,11 +619,11 @@ class Pursuit(Rules):
 
     def encoded(self, params: PursuitParams) -> NDArray[np.void]:
         """Return the parameters as numbers, and the pursuers' speeds, as one record."""
-        own = {"speeds": self.factors, "classes": self.classes[1]}  # of each pursuer
+        own = {"speeds": self.factors, "classes": self.classes[1]}  # by pursuer
         return record_of({**encode(params)._asdict(), **own, "per_half": 2.0 / params.side})
 
     def check(self, params: PursuitParams) -> None:
-        """Raise ValueError unless there is a speed for each pursuer and room to begin in."""
+        """Raise ValueError unless each pursuer has a speed and there is enough room at the start."""
         if params.speeds and len(params.speeds) != params.pursuers:
             raise ValueError(
                 f"speeds must be one factor for each of {params.pursuers} pursuers, got {len(params.speeds)}"
@@ -642,22 +648,22 @@ class Pursuit(Rules):
         """Return the fields of one lane; agents are the pursuers, then the evaders."""
         pursuers, agents = params.pursuers, params.pursuers + params.evaders
         return [
-            # what all worlds play with, side by side in memory
+            # fields that all worlds use, side by side in memory
             ("position", np.float64, (agents, 2)),  # from 0 to less than the side
             ("facing", np.float64, (agents, 2)),  # direction of the last move, of length 1
             ("speed", np.float64, pursuers),
             ("free", np.int8, params.evaders),
-            ("left", np.int32),  # evaders that are free
-            ("caught", np.int32, pursuers),  # evaders in the last step
-            ("captures", np.int32, pursuers),  # in the episode
-            ("newest", np.int32),  # of the trail: the place of the next position
+            ("left", np.int32),  # number of free evaders
+            ("caught", np.int32, pursuers),  # evaders captured in the last step
+            ("captures", np.int32, pursuers),  # evaders captured in the episode
+            ("newest", np.int32),  # index of the next position in the trail
             ("trail", np.float32, (TRAIL, agents, 2)),  # the last positions
-            # what some worlds do
-            ("order", np.int32, max(1, pursuers - 1)),  # of team-mates by distance, where they are seen so
+            # fields that some worlds use
+            ("order", np.int32, max(1, pursuers - 1)),  # team-mates by distance, if observed in this order
             ("far", np.float64, max(1, pursuers - 1)),  # square of that distance
-            ("angle", np.float64, (agents, 2, 2)),  # sine and cosine of each coordinate as an angle, where seen so
-            ("force", np.float64, (agents, 2)),  # that steers, with legacy physics
-            ("share", np.float64, agents),  # of the speed that contacts leave
+            ("angle", np.float64, (agents, 2, 2)),  # sine and cosine of each coordinate as an angle, if observed
+            ("force", np.float64, (agents, 2)),  # steering force, with legacy physics
+            ("share", np.float64, agents),  # share of the speed that contacts leave
         ]
 
     def fair_spec(self, params: PursuitParams) -> FairSpec:
@@ -673,11 +679,11 @@ class Pursuit(Rules):
         )
 
     def agents(self, params: PursuitParams) -> int:
-        """Return how many pursuers there are."""
+        """Return the number of pursuers."""
         return params.pursuers
 
     def observation_space(self, params: PursuitParams) -> gym.spaces.Box:
-        """Return the bounds of what one pursuer sees."""
+        """Return the bounds of one pursuer's observation."""
         names = self.observed_features(params)
         low, high = (0.0, params.side) if params.observation == "authors" else (-1.0, 1.0)
         bounds = np.tile(np.array([[low], [high]], np.float32), len(names))
@@ -699,7 +705,7 @@ class Pursuit(Rules):
         return (*(e + part for e in evaders for part in way + free), *(m + part for m in mates for part in way), *own)
 
     def action_space(self, params: PursuitParams) -> gym.spaces.Box | gym.spaces.Discrete:
-        """Return directions, angles or so many headings."""
+        """Return directions, angles, or a number of headings."""
         if params.action == "discrete":
             return gym.spaces.Discrete(params.headings)
         if params.action == "heading":

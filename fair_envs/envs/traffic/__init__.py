@@ -1,4 +1,4 @@
-"""FairTraffic: cars on their way through a city, some of them human-driven."""
+"""FairTraffic: cars that drive through a city, some driven by people."""
 
 from fair_envs.envs.traffic.rules import Traffic
 from fair_envs.faces.parallel import AgentsEnv, module_of

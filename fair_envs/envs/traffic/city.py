@@ -1,7 +1,7 @@
-"""The map of FairTraffic: crossroads in columns and rows, called A1, B1, ..., and the streets that join them.
+"""The map of FairTraffic: crossroads in columns and rows, named A1, B1, ..., and the streets that join them.
 
 A street has two directions; ``4 * crossroads + heading`` is the one that leaves a crossroads with that heading. At the
-edge some of these numbers belong to no street.
+edge some of these numbers do not belong to a street.
 """
 
 import re
@@ -22,8 +22,8 @@ class City(NamedTuple):
     """A grid of crossroads.
 
     Attributes:
-        columns: How many from west to east, called A, B, ...
-        rows: How many from north to south, called 1, 2, ...
+        columns: Number from west to east, named A, B, ...
+        rows: Number from north to south, named 1, 2, ...
     """
 
     columns: int
@@ -31,11 +31,11 @@ class City(NamedTuple):
 
     @property
     def crossroads(self) -> int:
-        """How many there are; number ``row * columns + column``."""
+        """The number of crossroads; their numbers are ``row * columns + column``."""
         return self.columns * self.rows
 
     def name(self, crossroads: int) -> str:
-        """Return what a crossroads is called, such as C2."""
+        """Return the name of a crossroads, such as C2."""
         row, column = divmod(crossroads, self.columns)
         return f"{chr(ord('A') + column)}{row + 1}"
 
@@ -44,11 +44,11 @@ class City(NamedTuple):
 
         Args:
             name: Such as C2.
-            argument: What the error calls it.
-            hint: What the error says of what is expected, after it.
+            argument: Name of the argument in the error message.
+            hint: Text that follows the expectation in the error message.
 
         Raises:
-            ValueError: There is none; it names the argument.
+            ValueError: There is no such crossroads; the message names the argument.
         """
         found = re.fullmatch(r"([A-Z])([1-9][0-9]?)", name)
         if found:
@@ -73,7 +73,7 @@ class City(NamedTuple):
     def after(self) -> Ints:
         """The street that each turn at the end of a street leads into, shape (4 * crossroads, 3); -1: none.
 
-        Nobody turns back.
+        Cars cannot turn back.
         """
         ahead, street = self.ahead[:, np.newaxis], np.arange(4 * self.crossroads)[:, np.newaxis]
         into = 4 * ahead + (street + np.arange(3) + 3) % 4
@@ -81,25 +81,25 @@ class City(NamedTuple):
 
     @property
     def taken_turn(self) -> Ints:
-        """The turn that is taken by who wants each, shape (4 * crossroads, 3): straight on, right, left else."""
+        """The turn taken for each wanted turn, shape (4 * crossroads, 3): else straight on, else right, else left."""
         exists = self.after >= 0
         first = np.array([STRAIGHT, RIGHT, LEFT])[exists[:, [STRAIGHT, RIGHT, LEFT]].argmax(axis=1)]
         return np.where(exists, np.arange(3), first[:, np.newaxis])
 
     @property
     def coming(self) -> Ints:
-        """The street that comes to each crossroads with each heading, shape (crossroads, 4); -1: none."""
+        """The street that leads to each crossroads with each heading, shape (crossroads, 4); -1: none."""
         back = self.ahead.reshape(-1, 4)[:, [WEST, NORTH, EAST, SOUTH]]
         return np.where(back >= 0, 4 * back + np.arange(4), -1)
 
     @property
     def far(self) -> Ints:
-        """How many streets it is to each crossroads by driving into a street, which is counted, without turning back.
+        """The number of streets to each crossroads by driving into a street, which counts too, without turning back.
 
-        Shape (4 * crossroads, crossroads); 0 for what is no street.
+        Shape (4 * crossroads, crossroads); 0 if there is no street.
         """
         after, exists = self.after, self.ahead >= 0
-        reached = np.zeros((len(after) + 1, self.crossroads), np.bool_)  # the last one for turns that there are not
+        reached = np.zeros((len(after) + 1, self.crossroads), np.bool_)  # the last one for turns without a street
         reached[:-1] = self.ahead[:, np.newaxis] == np.arange(self.crossroads)
         far = np.zeros((len(after), self.crossroads), np.int64)
         far[exists] = 1
@@ -114,7 +114,7 @@ class City(NamedTuple):
         return [street for street, end in enumerate(self.ahead) if end >= 0 and street % 4 in (EAST, SOUTH)]
 
     def street_name(self, street: int) -> str:
-        """Return what a street is called, such as B2-C2; both directions are called alike."""
+        """Return the name of a street, such as B2-C2; both directions have the same name."""
         ends = sorted((street // 4, self.beyond(*divmod(street, 4))))
         return "-".join(self.name(end) for end in ends)
 
@@ -129,7 +129,7 @@ class City(NamedTuple):
         ``all``.
 
         Raises:
-            ValueError: No such street; it names the argument.
+            ValueError: There is no such street; the message names the argument.
         """
         found = np.zeros(4 * self.crossroads, np.bool_)
         for name in names:
@@ -152,10 +152,10 @@ class City(NamedTuple):
 
 
 def crossing() -> Ints:
-    """Return with which movements each crosses, as bits, shape (12,); a movement is ``3 * heading + turn``.
+    """Return the movements that each movement crosses, as bits, shape (12,); a movement is ``3 * heading + turn``.
 
-    Cars keep to the right. Clockwise around a crossroads lie, for each side, the place where one comes in and the one
-    where one goes out; two ways cross if each parts the ends of the other.
+    Cars keep to the right. Clockwise around a crossroads, each side has a place of entry and a place of exit. Two ways
+    cross if each separates the ends of the other.
     """
     ways = [(2 * ((heading + 2) % 4), 2 * ((heading + turn + 3) % 4) + 1) for heading in range(4) for turn in range(3)]
     return np.array([sum(1 << k for k, other in enumerate(ways) if _cross(way, other)) for way in ways])

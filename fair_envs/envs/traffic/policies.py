@@ -1,6 +1,6 @@
 """Scripted policies for FairTraffic: they accelerate, and choose the turn that looks best.
 
-They use what their car sees and nothing else: in a car without live traffic data the same driver goes by distances.
+They use only what their car observes: in a car without live traffic data the same driver uses distances.
 """
 
 from typing import Any, Literal
@@ -14,19 +14,19 @@ from fair_envs.envs.traffic.rules import ACCELERATE, OF_TURN, SEEN_OF_TURN, Traf
 from fair_envs.evaluation import Policy
 from fair_envs.parameters import NonNegative, checked
 
-NOWHERE = 1e9  # what a turn costs into a street that there is not
+NOWHERE = 1e9  # cost of a turn without a street
 
 
 class Driver(Policy):
-    """Accelerates, and turns where the cost is least; subclasses say what a turn costs.
+    """Accelerates, and takes the turn with the least cost; subclasses define the cost of a turn.
 
-    Of equal turns chance takes one, by the uniform number. Braking is left to the rules, which let nobody collide.
+    Ties are broken at random, by the uniform number. Drivers never brake: the rules prevent collisions.
 
     Args:
         rules: FairTraffic's.
 
     Raises:
-        ValueError: They are another environment's.
+        ValueError: The rules are another environment's.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -35,7 +35,7 @@ class Driver(Policy):
         self.rules = rules
 
     def cost(self, turns: "Turns") -> NDArray[Any]:
-        """Return what each turn costs, shape (B, cars, 3); what counts is where it is least."""
+        """Return the cost of each turn, shape (B, cars, 3); only the position of the least cost matters."""
         raise NotImplementedError
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> Ints:
@@ -44,13 +44,13 @@ class Driver(Policy):
         cost = np.where(turns["exists"] > 0, self.cost(turns), NOWHERE)
         best = cost <= cost.min(axis=-1, keepdims=True) + 1e-6
         count = best.cumsum(axis=-1)
-        wanted = np.floor(uniforms[..., np.newaxis] * count[..., -1:]) + 1  # the n-th of the best ones
+        wanted = np.floor(uniforms[..., np.newaxis] * count[..., -1:]) + 1  # n of the n-th of the best turns
         turn: Ints = (count >= wanted).argmax(axis=-1)
         return 3 * ACCELERATE + turn
 
 
 class Turns:
-    """What an observation says of left, straight on and right; ``turns[name]`` has shape (B, cars, 3)."""
+    """The entries of an observation for left, straight on and right; ``turns[name]`` has shape (B, cars, 3)."""
 
     def __init__(self, observation: NDArray[Any]) -> None:
         told = observation[..., OF_TURN:]
@@ -62,10 +62,10 @@ class Turns:
 
 
 class RandomTurns(Driver):
-    """Turns by chance."""
+    """Turns at random."""
 
     def cost(self, turns: Turns) -> NDArray[Any]:
-        """Return 0 for each."""
+        """Return 0 for each turn."""
         return np.zeros_like(turns["exists"])
 
 
@@ -73,17 +73,17 @@ class ShortestPath(Driver):
     """Takes the shortest way, as if roads were free."""
 
     def cost(self, turns: Turns) -> NDArray[Any]:
-        """Return how far it is."""
+        """Return the distances."""
         return turns["distance"]
 
 
 class ShortestTime(Driver):
-    """Takes the way that is quickest now, as far as it is told: without live times, the shortest.
+    """Takes the way that is quickest now; without live times, the shortest.
 
     Args:
         rules: FairTraffic's.
-        per_car: Steps that are added for each car that has announced to take a street, so that not all take the same.
-        tolls: Whether a toll counts, as the steps that cost as much.
+        per_car: Steps added for each car that has announced to take a street, so that not all cars take the same.
+        tolls: Whether a toll counts, as the steps that cost the same.
     """
 
     def __init__(self, rules: Rules, *, per_car: float = 0.2, tolls: bool = True) -> None:
@@ -92,7 +92,7 @@ class ShortestTime(Driver):
         self.tolls = checked("tolls", tolls, bool)
 
     def cost(self, turns: Turns) -> NDArray[Any]:
-        """Return the time, that which announced cars take, and the toll, in the observation's unit."""
+        """Return the time, the time for announced cars, and the toll, in the observation's unit."""
         params, unit = self.rules.params, self.rules.code["per_step"][0]
         cost = turns["time"] + self.per_car * unit * params.cars * turns["announced"]
         if self.tolls and params.time_cost > 0:
@@ -101,6 +101,6 @@ class ShortestTime(Driver):
 
 
 DRIVERS = {"random-turns": RandomTurns, "shortest-path": ShortestPath, "shortest-time": ShortestTime}
-"""The drivers by the names that the command line knows."""
+"""The drivers by their names on the command line."""
 
 __all__ = ["DRIVERS", "Driver", "RandomTurns", "ShortestPath", "ShortestTime", "Turns"]

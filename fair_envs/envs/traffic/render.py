@@ -1,4 +1,4 @@
-"""Pictures of FairTraffic: the map with lights, road works and cars, and beside it who has arrived after how long."""
+"""Pictures of FairTraffic: the map with lights, road works and cars, and beside it the groups' arrivals and times."""
 
 import itertools
 import math
@@ -52,19 +52,19 @@ Box = tuple[int, int, int, int]  # left, top, width, height
 # Pixels
 LARGEST_MAP = LARGEST_FRAME[0] - 3 * MARGIN - PANEL_WIDTH, LARGEST_FRAME[1] - 2 * MARGIN
 MOST_CELL = 32
-WHOLE_FROM = 4  # what is at least so long is a whole number, to look crisp
-NAMED = 26  # a crossroads that has ample room for its name
-NAMED_FROM, LIT_FROM = 22, 8  # crossroads that have room for a name, and for lights
-LINED_FROM = 6  # cells and lanes that have room for lines between them
-DETAILED_FROM = 8  # cars that have room for detail
+WHOLE_FROM = 4  # lengths from here on are rounded to whole pixels, to look sharp
+NAMED = 26  # size of a crossroads with ample room for its name
+NAMED_FROM, LIT_FROM = 22, 8  # smallest sizes of crossroads with a name, and with lights
+LINED_FROM = 6  # smallest size of cells and lanes with lines between them
+DETAILED_FROM = 8  # smallest size of cars with detail
 LEAST_CAR = 5
 LEAST_SIGN = 9
-LEAST_LIGHT, MOST_LIGHT = 2, 5  # how thick
-HATCH = 12  # a tile of road works
-ARRIVED = 196  # where that column of the panel ends
+LEAST_LIGHT, MOST_LIGHT = 2, 5  # thickness
+HATCH = 12  # side of a tile of road works
+ARRIVED = 196  # right edge of that column of the panel
 ROW, GROUP_ROW = 26, 44
 
-DIAMONDS = 3  # on a lane for human drivers
+DIAMONDS = 3  # number on a lane for human drivers
 
 ROAD: Rgb = (206, 205, 201)
 KERB: Rgb = (150, 147, 140)
@@ -72,16 +72,16 @@ CELL_LINE, LANE_LINE = mixed(ROAD, INK, 0.07), mixed(ROAD, WHITE, 0.8)
 STRIPES = mixed(ROAD, INK, 0.5)  # of road works
 RESERVED = mixed(ROAD, ORANGE, 0.45)  # a lane for human drivers
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE)  # AI-driven, human-driven
-CODES = ("94", "33")  # of the colours in a terminal
+CODES = ("94", "33")  # codes of the colours in a terminal
 DRIVERS, SPEEDS = ("AI-driven", "human-driven"), ("slow", "fast")
 
-# The right half of a car: ahead and aside of its middle
+# The right half of a car, as points ahead and aside of its middle
 MACHINE = ((0.5, 0.0), (-0.42, 0.45))
 HUMAN = ((0.47, 0.26), (0.36, 0.38), (-0.42, 0.38))
 
 
 def ahead(heading: int, far: float, aside: float) -> Point:
-    """Return the point of the unit square so far from its middle, ahead and to the right of who heads there."""
+    """Return the point of the unit square at this distance from its middle, ahead and to the right of the heading."""
     x, y = STEPS[heading]
     return 0.5 + far * x - aside * y, 0.5 + far * y + aside * x
 
@@ -115,24 +115,24 @@ class Car(NamedTuple):
         self._shape(pen, [(back, half), (front, half)], colour)
 
     def _shape(self, pen: Pen, half: Sequence[Point], colour: Rgb) -> None:
-        """Fill a shape whose right half is given; the left one is alike."""
+        """Fill a symmetric shape, given its right half."""
         corners = (*half, *((far, -aside) for far, aside in reversed(half)))
         pen.polygon([ahead(self.heading, far, aside) for far, aside in corners], colour)
 
     def letters(self) -> str:
-        """Return a letter for who drives."""
+        """Return a letter for the driver."""
         return styled("H " if self.human else "A ", CODES[self.human])
 
 
 class Light(NamedTuple):
-    """The light for who comes to a crossroads, in their quarter of it: a red bar, or a green one with a gap."""
+    """The light for one direction, in a quarter of a crossroads: a red bar, or a green one with a gap."""
 
     green: bool
     heading: int = EAST
     thick: float = 0.2
 
     def paint(self, pen: Pen) -> None:
-        """Draw the bar at the edge where they come in."""
+        """Draw the bar at the edge where cars enter."""
         for left, right in ((-0.5, -0.15), (0.15, 0.5)) if self.green else ((-0.5, 0.5),):
             corners = ((-0.5, left), (-0.5, right), (self.thick - 0.5, right), (self.thick - 0.5, left))
             points = [ahead(self.heading, far, aside) for far, aside in corners]
@@ -159,7 +159,7 @@ class Hospital(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A frame around a crossroads where somebody wants to go."""
+    """A frame around a crossroads that is the goal of a car."""
 
     def paint(self, pen: Pen) -> None:
         """Draw the frame."""
@@ -186,7 +186,7 @@ class Works(NamedTuple):
 
 
 class ForPeople(NamedTuple):
-    """A diamond on a lane for human drivers, as roads have for lanes that are reserved."""
+    """A diamond on a lane for human drivers, as on reserved lanes of real roads."""
 
     shade: bool = False
 
@@ -220,27 +220,27 @@ class Toll(NamedTuple):
 
 
 class Group(NamedTuple):
-    """How cars fare that are driven alike, or those of them that are fast or slow."""
+    """The record of all cars with one kind of driver, or of the fast or slow ones among them."""
 
     human: bool
     fast: bool | None  # None: both
     cars: int
     arrived: int
-    steps: float  # on the road so far, on average; NaN if there is none
+    steps: float  # mean steps on the road so far; NaN without cars
 
     @property
     def name(self) -> str:
-        """Who they are."""
+        """The name of the group."""
         return DRIVERS[self.human] if self.fast is None else SPEEDS[self.fast]
 
     @property
     def words(self) -> tuple[str, str]:
-        """Return how many have arrived, and the steps."""
+        """Return how many have arrived, and the mean steps."""
         return f"{self.arrived} of {self.cars}", number(self.steps)
 
 
 class Groups(NamedTuple):
-    """How each group fares: a bar for the share that has arrived, and then its fast and its slow cars."""
+    """The record of each group: a bar for the share that has arrived, and then its fast and its slow cars."""
 
     rows: Sequence[Group]
 
@@ -284,11 +284,11 @@ class Groups(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """What the signs on the map mean.
+    """The meaning of the signs on the map.
 
     Attributes:
-        signs: Those that this city has.
-        words: What the text says of it.
+        signs: The signs that occur in this city.
+        words: The legend in the text.
     """
 
     signs: Sequence[tuple[Figure, str]]
@@ -315,12 +315,12 @@ class Legend(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Where everything is on the map, in pixels from its upper left corner.
+    """The positions on the map, in pixels from its upper left corner.
 
     Attributes:
         city: The crossroads.
         length: Cells of a street.
-        lanes: Of a street in each direction.
+        lanes: Lanes of a street in each direction.
         cell: Length of a cell.
         wide: Width of a lane.
     """
@@ -333,17 +333,17 @@ class Plan(NamedTuple):
 
     @property
     def crossroads(self) -> float:
-        """Side of a crossroads."""
+        """The side of a crossroads."""
         return 2 * self.lanes * self.wide
 
     @property
     def pitch(self) -> float:
-        """From one crossroads to the next."""
+        """The distance from one crossroads to the next."""
         return self.crossroads + self.length * self.cell
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the map."""
+        """The width and height of the map."""
         across, down = (k * self.pitch + self.crossroads for k in (self.city.columns - 1, self.city.rows - 1))
         return math.ceil(across - 1e-6), math.ceil(down - 1e-6)
 
@@ -353,22 +353,22 @@ class Plan(NamedTuple):
         return self.crossroads / 2 + column * self.pitch, self.crossroads / 2 + row * self.pitch
 
     def square(self, crossroads: int) -> Box:
-        """Return what a crossroads covers."""
+        """Return the area of a crossroads."""
         (x, y), half = self.middle(crossroads), self.crossroads / 2
         return box((x - half, y - half), (x + half, y + half))
 
     def place(self, street: int, along: float, aside: float) -> Point:
-        """Return a place so many cells from where a direction begins, and lanes to the right of the street's middle."""
+        """Return a point, given in cells from the start of a direction and in lanes to the right of the middle."""
         (x, y), (right, down) = self.middle(street // 4), STEPS[street % 4]
         far, off = self.crossroads / 2 + along * self.cell, aside * self.wide
         return x + far * right - off * down, y + far * down + off * right
 
     def band(self, street: int, inner: int, outer: int) -> Box:
-        """Return what the lanes of a direction cover from one to before another."""
+        """Return the area of the lanes of a direction from `inner` to before `outer`."""
         return box(self.place(street, 0, inner), self.place(street, self.length, outer))
 
     def quarter(self, street: int) -> Box:
-        """Return the quarter of a crossroads that one comes into from a street."""
+        """Return the quarter of a crossroads into which cars enter from a street."""
         end = self.length + self.lanes * self.wide / self.cell
         return box(self.place(street, self.length, 0), self.place(street, end, self.lanes))
 
@@ -380,18 +380,18 @@ def box(one: Point, other: Point) -> Box:
 
 
 def grown(area: Box, by: int) -> Box:
-    """Return a rectangle with an edge around it."""
+    """Return a rectangle with a margin around it."""
     left, top, width, height = area
     return left - by, top - by, width + 2 * by, height + 2 * by
 
 
 def centred(surface: Any, drawn: Any, place: Point) -> None:
-    """Draw what was drawn before with its middle at a place."""
+    """Draw a finished drawing with its middle at a point."""
     surface.blit(drawn, (round(place[0] - drawn.get_width() / 2), round(place[1] - drawn.get_height() / 2)))
 
 
 def plan_of(params: TrafficParams) -> Plan:
-    """Return the largest map that fits: of square cells, if these leave room at the crossroads for their names."""
+    """Return the largest map that fits: with square cells, if the crossroads then have room for their names."""
     counts, across = (params.columns, params.rows), 2 * params.lanes
     ends = [*zip(LARGEST_MAP, counts, strict=True)]
     square = min(room / (count * across + (count - 1) * params.street_length) for room, count in ends)
@@ -403,7 +403,7 @@ def plan_of(params: TrafficParams) -> Plan:
 
 
 def whole(pixels: float) -> float:
-    """Return a whole number of pixels, unless it would be much less."""
+    """Return a whole number of pixels, unless rounding would shrink it too much."""
     return math.floor(pixels + 1e-9) if pixels >= WHOLE_FROM else pixels
 
 
@@ -411,11 +411,11 @@ def whole(pixels: float) -> float:
 
 
 class Roads:
-    """Draws what never changes: streets and crossroads.
+    """Draws the fixed parts: streets and crossroads.
 
     Args:
-        params: Of the environment.
-        plan: Where everything is.
+        params: The environment's parameters.
+        plan: The positions.
         stock: Figures and lines.
     """
 
@@ -448,7 +448,7 @@ class Roads:
             self._draw_crossroads(surface, crossroads)
 
     def _draw_way(self, surface: Any, way: int) -> None:
-        """Draw the lanes of a direction, with lines between them and between cells where there is room."""
+        """Draw the lanes of a direction, with lines between lanes and between cells if there is room."""
         plan = self._plan
         surface.fill(ROAD, plan.band(way, 0, plan.lanes))
         if plan.cell >= LINED_FROM:
@@ -469,7 +469,7 @@ class Roads:
             centred(surface, tile, plan.place(way, k * plan.length / (DIAMONDS + 1), plan.lanes - 0.5))
 
     def _draw_middle(self, surface: Any, street: int) -> None:
-        """Draw the line between the directions of a street, and a coin on it where there is a toll."""
+        """Draw the line between the directions of a street, and a coin on it if it has a toll."""
         plan = self._plan
         surface.fill(KERB, box(plan.place(street, 0, 0), plan.place(street, plan.length, 0)))
         if street in self.tolled:
@@ -477,7 +477,7 @@ class Roads:
             centred(surface, self._stock.tile((Toll(),), size, None), plan.place(street, plan.length / 2, 0))
 
     def _draw_crossroads(self, surface: Any, crossroads: int) -> None:
-        """Draw a crossroads, and what is in it: the hospital, or else its name."""
+        """Draw a crossroads with the hospital, or else with its name."""
         plan = self._plan
         surface.fill(ROAD, plan.square(crossroads))
         if crossroads == self.hospital:
@@ -490,7 +490,7 @@ class Roads:
 
 
 def eastward(street: tuple[int, bool] | None) -> str:
-    """Return a street to the east as text, from its cars and whether it has road works; nothing if there is none."""
+    """Return a street to the east as text, from its cars and whether it has road works; empty if there is none."""
     if street is None:
         return ""
     cars, dug = street
@@ -529,10 +529,10 @@ class TrafficRenderer:
         self._small = Stock(plain=self._car < DETAILED_FROM)
         self._empty: Any = None
 
-    # ------------------------------------------------------------------------------------------------ the facts
+    # ----------------------------------------------------------------------------------------------- the record
 
     def panel(self, lane: Any) -> list[Item]:
-        """Return the time, how the groups fare, and the signs."""
+        """Return the time, the groups' records, and the signs."""
         return [
             Title("FairTraffic", int(lane["time"]), self._params.horizon),
             Groups([*self.groups(lane)]),
@@ -540,7 +540,7 @@ class TrafficRenderer:
         ]
 
     def groups(self, lane: Any) -> Iterator[Group]:
-        """Yield how the AI-driven and the human-driven fare: all, the fast and the slow."""
+        """Yield the records of AI-driven and of human-driven cars: all, the fast and the slow."""
         for human in (False, True):
             for fast in (None, True, False):
                 own = (lane["human"] == human) & (True if fast is None else lane["fast"] == fast)
@@ -549,7 +549,7 @@ class TrafficRenderer:
 
     def _signs(self) -> Iterator[tuple[Figure, str]]:
         params = self._params
-        yield (Hospital(), "hospital") if params.destination == "hospital" else (Goal(), "somebody's goal")
+        yield (Hospital(), "hospital") if params.destination == "hospital" else (Goal(), "a car's goal")
         if params.safety_share:
             yield Car(human=True, safety=True), "drives safely"
         if self._lit:
@@ -558,7 +558,7 @@ class TrafficRenderer:
         if self._diggings:
             yield Works(), "road works"
         if self._roads.reserved:
-            yield ForPeople(shade=True), "for people alone"
+            yield ForPeople(shade=True), "people only"
         if self._roads.tolled:
             yield Toll(), "toll"
 
@@ -572,7 +572,7 @@ class TrafficRenderer:
         return [street for street in self._streets if dug[street[0]]]
 
     def _cars(self, lane: Any) -> Iterator[tuple[Car, Point]]:
-        """Yield the cars on the road, and where each is on the map."""
+        """Yield the cars on the road, and their positions on the map."""
         driving = np.flatnonzero(lane["arrived"] == 0)
         names = ("human", "fast", "safety", "street", "at", "side")
         columns = (lane[name][driving].tolist() for name in names)
@@ -581,7 +581,7 @@ class TrafficRenderer:
             yield car, self.plan.place(street, at + 0.5, side + 0.5)
 
     def _goals(self, lane: Any) -> list[int]:
-        """Return the crossroads where somebody wants to go, if each has its own."""
+        """Return the crossroads that are goals of cars, if each car has its own."""
         if self._params.destination == "hospital":
             return []
         return sorted(set(lane["goal"][lane["arrived"] == 0].tolist()))
@@ -625,7 +625,7 @@ class TrafficRenderer:
         return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
     def _draw_city(self, surface: Any, lane: Any) -> None:
-        """Draw what differs between steps and episodes on the map."""
+        """Draw the parts of the map that differ between steps and episodes."""
         for way in itertools.chain(*self._dug(lane)):
             self._hatch(surface, self.plan.band(way, 0, self.plan.lanes))
         for crossroads in self._goals(lane):
@@ -637,7 +637,7 @@ class TrafficRenderer:
             centred(surface, self._small.tile((car,), self._car, None), place)
 
     def _draw_lights(self, surface: Any, lane: Any) -> None:
-        """Draw the light at the end of each direction, as thick as is well seen."""
+        """Draw the light at the end of each direction, thick enough to see."""
         thick = min(max(LEAST_LIGHT, self.plan.wide / 3), MOST_LIGHT) / (self.plan.crossroads / 2)
         lights = lane["lights"][int(lane["time"]) % MOMENTS].tolist()
         for street in itertools.chain(*self._streets):
@@ -656,7 +656,7 @@ class TrafficRenderer:
         surface.set_clip(None)
 
     def _paper(self, items: Sequence[Item]) -> Any:
-        """Return the frame without what differs between steps, drawn once; it is a multiple of `BLOCK`."""
+        """Return the frame without the parts that change between steps, drawn once; it is a multiple of `BLOCK`."""
         if self._empty is None:
             width, height = self.plan.size
             edges = (width + PANEL_WIDTH + 3 * MARGIN, max(height, sum(item.height for item in items)) + 2 * MARGIN)

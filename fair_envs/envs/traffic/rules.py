@@ -1,6 +1,6 @@
-"""The rules of FairTraffic, in the order in which they are played.
+"""The rules of FairTraffic, in the order in which they are applied.
 
-Streets have lanes too. Here `lane` is always the core's record of an episode; a lane of a street is a *side*.
+Streets also have lanes. Here `lane` is always the core's record of an episode; a lane of a street is called a *side*.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,16 @@ from fair_envs.envs.traffic.params import (
 from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
 
-# Sites of chance
+# Random streams
 WHO, FAST, SAFE, ROADWORKS, PLACE, GOAL, DAWDLE = range(7)
 
 BRAKE, KEEP, ACCELERATE = range(3)  # an action is 3 * pedal + turn
 ACTION_NAMES = tuple(f"{pedal}, {turn}" for pedal in ("brake", "keep", "accelerate") for turn in TURNS)
-UNSAID = -1  # the turn of who has not chosen yet in this street
-ATTEMPTS = 100  # to find a free cell to begin in; then the next free one
-HEADWAY = 1.0  # steps after which the next car of a queue starts
-MOMENTS = MOST_REACTION + 1  # that are remembered, the present one included
-FAR = 1e9  # steps to where no way was found yet
+UNSAID = -1  # turn of a car that has not chosen yet in this street
+ATTEMPTS = 100  # tries to find a free cell at the start; then the next free one
+HEADWAY = 1.0  # steps between the starts of successive cars in a queue
+MOMENTS = MOST_REACTION + 1  # number of remembered times, with the present
+FAR = 1e9  # steps to places that have not been reached
 SEEN = ("on_the_road", "speed", "street_left", "free_ahead", "green", "human_driven", "fast", "safety")
 SEEN_OF_TURN = ("exists", "distance", "time", "announced", "human_lane", "toll")
 OF_TURN, EACH_TURN = len(SEEN), len(SEEN_OF_TURN)
@@ -47,7 +47,7 @@ OF_TURN, EACH_TURN = len(SEEN), len(SEEN_OF_TURN)
 
 @rule
 def start(lane: Lane, params: Record) -> None:
-    """Say who drives what, where roads are dug up, and put the cars on the roads, standing."""
+    """Assign the cars' attributes, choose the streets with road works, and place the cars, standing."""
     assign(lane, params, WHO, params.humans)
     assign(lane, params, FAST, params.fasts)
     assign(lane, params, SAFE, params.safes)
@@ -64,7 +64,7 @@ def start(lane: Lane, params: Record) -> None:
 
 @rule
 def assign(lane: Lane, params: Record, attribute: int, carriers: int) -> None:
-    """Give an attribute to exactly so many cars, each set of them being as likely."""
+    """Assign an attribute to exactly `carriers` cars; all sets of this size are equally likely."""
     left = carriers
     for car in range(params.cars):
         carries = uniform(lane.key, 0, attribute, car) * (params.cars - car) < left
@@ -79,7 +79,7 @@ def assign(lane: Lane, params: Record, attribute: int, carriers: int) -> None:
 
 @rule
 def dig(lane: Lane, params: Record) -> None:
-    """Choose the streets with road works, each set of as many being as likely."""
+    """Choose the streets with road works; all sets of their number are equally likely."""
     left, streets = params.diggings, params.street.shape[0]
     for k in range(streets):
         if uniform(lane.key, 0, ROADWORKS, k) * (streets - k) < left:
@@ -90,7 +90,7 @@ def dig(lane: Lane, params: Record) -> None:
 
 @rule
 def place(lane: Lane, params: Record, car: int) -> None:
-    """Put a car into a free cell of a street's first lane."""
+    """Place a car in a free cell of a street's first lane."""
     cells = 2 * params.street.shape[0] * params.street_length
     for attempt in range(ATTEMPTS):
         cell = integer(lane.key, attempt, PLACE, car, cells)
@@ -102,7 +102,7 @@ def place(lane: Lane, params: Record, car: int) -> None:
 
 @rule
 def put(lane: Lane, params: Record, car: int, cell: int) -> bool:
-    """Put a car into a cell, counted over all streets, and return whether it was free."""
+    """Place a car in a cell, counted over all streets, if it is free, and return whether it was."""
     way, at = cell // params.street_length, cell % params.street_length
     street = params.street[way // 2, way % 2]
     if lane.taken[street, 0, at]:
@@ -124,7 +124,7 @@ def elsewhere(lane: Lane, params: Record, car: int) -> int:
 
 @rule
 def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts) -> bool:
-    """Let all see, choose and move at once; it terminates when all have arrived."""
+    """Let all cars decide and move simultaneously; it terminates when all have arrived."""
     lane.asking = 0
     for car in range(params.cars):
         facts.outcome[car] = 0.0
@@ -147,11 +147,11 @@ def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts)
 
 @rule
 def decide(lane: Lane, params: Record, car: int, action: int) -> None:
-    """Turn a car's action into the cells it wants to drive and the turn it wants to take, and brake to what it sees."""
+    """Set a car's wished cells and turn from its action, and brake to the free cells that it sees."""
     lane.turn[car] = params.taken_turn[lane.street[car], action % 3]
     speed = lane.speed[car] + action // 3 - KEEP
     speed = max(0, min(speed, limit(lane, params, car, lane.street[car])))
-    speed = min(speed, lane.seen[moment(lane, params, car) % MOMENTS, car])  # machines brake to all that below too
+    speed = min(speed, lane.seen[moment(lane, params, car) % MOMENTS, car])  # machines brake to what follows too
     gap, left = lane.gap[car], params.street_length - 1 - lane.at[car]
     if gap <= left:  # a car is ahead on the street
         speed = min(speed, gap - (lane.safety[car] and gap > 0))
@@ -166,19 +166,19 @@ def decide(lane: Lane, params: Record, car: int, action: int) -> None:
 
 @rule
 def limit(lane: Lane, params: Record, car: int, street: int) -> int:
-    """Return how fast a car may go in a street."""
+    """Return the largest speed of a car in a street."""
     return params.speeds[lane.fast[car], lane.dug[street]]
 
 
 @rule
 def moment(lane: Lane, params: Record, car: int) -> int:
-    """Return the time as of which a driver sees the road: people as long ago as their reaction takes."""
+    """Return the time of the state that a driver sees: for people, earlier by their reaction time."""
     return max(0, lane.time - params.reaction[lane.human[car]])
 
 
 @rule
 def green(lane: Lane, params: Record, street: int, time: int) -> bool:
-    """Return whether the lights at the end of a street let its cars cross, now or some steps ago."""
+    """Return whether the lights at the end of a street let its cars cross, at this or an earlier time."""
     return (lane.lights[time % MOMENTS, params.ahead[street]] >> (street % 2)) & 1 == 1
 
 
@@ -187,10 +187,10 @@ def green(lane: Lane, params: Record, street: int, time: int) -> bool:
 
 @rule
 def serve(lane: Lane, params: Record, asker: int) -> None:
-    """Let those cross who wait around a crossroads, unless that was done.
+    """Let the cars around a crossroads cross that wait there, unless this has been done.
 
-    Who turns left gives way to all; of the others, and of these, each gives way to who comes from the right. Where
-    somebody waits on every side, each heading is the first in turn.
+    Cars that turn left give way to all others. Within both classes, each car gives way to cars from the right. If cars
+    wait on every side, the headings take turns in being first.
     """
     street = lane.street[asker]
     if not lane.waiting[street, lane.side[asker]]:
@@ -212,8 +212,8 @@ def serve(lane: Lane, params: Record, asker: int) -> None:
 
 @rule
 def first_heading(lane: Lane, params: Record, end: int) -> int:
-    """Return the heading of who has nobody on the right; who comes from there has the heading before, clockwise."""
-    headings = 0  # with which somebody comes who waits, as bits
+    """Return the heading of a car with no car on its right; cars from there have the previous heading, clockwise."""
+    headings = 0  # headings of the waiting cars, as bits
     for heading in range(4):
         headings |= anybody(lane, params, params.coming[end, heading]) << heading
     for heading in range(4):
@@ -224,7 +224,7 @@ def first_heading(lane: Lane, params: Record, end: int) -> int:
 
 @rule
 def anybody(lane: Lane, params: Record, street: int) -> int:
-    """Return 1 if somebody waits at the end of a street, else 0, which is right too where there is none."""
+    """Return 1 if a car waits at the end of a street, else 0, also if there is no street."""
     if street >= 0:
         for side in range(params.lanes):
             if lane.waiting[street, side]:
@@ -234,7 +234,7 @@ def anybody(lane: Lane, params: Record, street: int) -> int:
 
 @rule
 def cross(lane: Lane, params: Record, car: int, granted: int) -> int:
-    """Let a car cross if nobody who was let is in its way, and there is room; return its movement as a bit, or 0."""
+    """Let a car cross if no granted car is in its way and there is room; return its movement as a bit, or 0."""
     street, turn = lane.street[car], lane.turn[car]
     left = params.street_length - 1 - lane.at[car]
     movement = 3 * (street % 4) + turn
@@ -257,9 +257,9 @@ def cross(lane: Lane, params: Record, car: int, granted: int) -> int:
 
 @rule
 def best_side(lane: Lane, params: Record, car: int, into: int, wanted: int) -> tuple[int, int]:
-    """Return the lane of a street with the most room for a car, and how many cells of it: 0 if it cannot go in.
+    """Return the lane of a street with the most room for a car, and the number of cells: 0 if it cannot enter.
 
-    Of equal ones, the lane for human drivers is theirs; else the first.
+    Among equal lanes, human drivers take the lane for human drivers, others the first.
     """
     best, most = 0, 0
     for side in range(params.lanes):
@@ -274,7 +274,7 @@ def best_side(lane: Lane, params: Record, car: int, into: int, wanted: int) -> t
 
 @rule
 def room_at_start(lane: Lane, params: Record, car: int, into: int, side: int, wanted: int) -> int:
-    """Return how many cells a car may drive into a lane; who drives safely keeps one free before another car."""
+    """Return how many cells a car can drive into a lane; a safe driver keeps one free before another car."""
     for cell in range(min(wanted + lane.safety[car], params.street_length)):
         if lane.taken[into, side, cell]:
             return cell - (lane.safety[car] and cell > 0)
@@ -283,7 +283,7 @@ def room_at_start(lane: Lane, params: Record, car: int, into: int, side: int, wa
 
 @rule
 def dawdle(lane: Lane, params: Record) -> None:
-    """Let each car drive a cell less by chance."""
+    """Let each car drive one cell less with the probability of dawdling."""
     for first in range(0, params.cars, 4):
         drawn = words(lane.key, lane.time, DAWDLE, first)
         for car in range(first, min(first + 4, params.cars)):
@@ -293,7 +293,7 @@ def dawdle(lane: Lane, params: Record) -> None:
 
 @rule
 def go(lane: Lane, params: Record, car: int) -> float:
-    """Move a car and return what it earns."""
+    """Move a car and return its reward."""
     length = params.street_length
     lane.speed[car] = lane.wish[car]
     at = lane.at[car] + lane.wish[car]
@@ -314,12 +314,12 @@ def go(lane: Lane, params: Record, car: int) -> float:
     return earned
 
 
-# ---------------------------------------------------------------------------------------- what is seen and told
+# ------------------------------------------------------------------------------- observations and feedback
 
 
 @rule
 def take_in(lane: Lane, params: Record, time: int) -> None:
-    """Note what is to be seen at a time, for people see it later: lights and free cells."""
+    """Store what can be seen at this time, since people see it later: lights and free cells."""
     for end in range(params.crossroads_count):
         lane.lights[time % MOMENTS, end] = lights(params, end, time)
     for car in range(params.cars):
@@ -329,7 +329,7 @@ def take_in(lane: Lane, params: Record, time: int) -> None:
 
 @rule
 def lights(params: Record, end: int, time: int) -> int:
-    """Return who may cross: 1 east and west, 2 north and south, 3 all."""
+    """Return who can cross: 1 east and west, 2 north and south, 3 all."""
     if params.crossroads != SIGNALS:
         return 3
     now = (time + params.early[end]) % params.signal_period
@@ -338,14 +338,14 @@ def lights(params: Record, end: int, time: int) -> int:
 
 @rule
 def look(lane: Lane, params: Record, car: int, time: int) -> None:
-    """Count the free cells to the car ahead, and keep how many the driver sees: up to that car or a red light."""
+    """Count the free cells to the car ahead, and store how many the driver sees: up to that car or a red light."""
     street, side, at = lane.street[car], lane.side[car], lane.at[car]
     left = params.street_length - 1 - at
     gap = 0
     while gap < min(left, MOST_SPEED + 1) and not lane.taken[street, side, at + gap + 1]:
         gap += 1
     if gap == min(left, MOST_SPEED + 1):
-        gap = max(params.street_length, MOST_SPEED)  # nobody is in sight
+        gap = max(params.street_length, MOST_SPEED)  # no car in sight
     lane.gap[car] = gap
     stop = left if gap > left and not green(lane, params, street, time) else gap
     lane.seen[time % MOMENTS, car] = min(stop, MOST_SPEED)
@@ -353,7 +353,7 @@ def look(lane: Lane, params: Record, car: int, time: int) -> None:
 
 @rule
 def observe(lane: Lane, params: Record, observation: Floats32) -> None:
-    """Write what each driver sees; who has arrived sees nothing."""
+    """Write each driver's observation; drivers who have arrived see nothing."""
     survey(lane, params)
     for car in range(params.cars):
         if lane.arrived[car]:
@@ -369,7 +369,7 @@ def observe(lane: Lane, params: Record, observation: Floats32) -> None:
 
 @rule
 def survey(lane: Lane, params: Record) -> None:
-    """Work out from where cars are how long each street takes now, and how many have announced to turn into it."""
+    """Compute how long each street takes now, and how many cars have announced to turn into it."""
     for street in range(params.ahead.shape[0]):
         lane.takes[street] = params.takes[lane.dug[street], street % 2]
         lane.announced[street] = 0
@@ -390,14 +390,14 @@ def last(lane: Lane, params: Record, car: int) -> bool:
 
 @rule
 def announces(lane: Lane, params: Record, car: int) -> bool:
-    """Return whether a car has told others where it will turn at the end of its street, if it goes on there."""
+    """Return whether a car has announced its turn at the end of its street, where it drives on."""
     knows_all = params.knows[lane.human[car]] == ALL
     return knows_all & (lane.turn[car] != UNSAID) & (not last(lane, params, car))
 
 
 @rule
 def write_own(lane: Lane, params: Record, car: int, observation: Floats32) -> None:
-    """Write what a driver sees of its car, the road ahead and the lights."""
+    """Write a driver's observation of its car, the road ahead and the lights."""
     human, fast, safety = lane.human[car], lane.fast[car], lane.safety[car]
     then, length = moment(lane, params, car), params.street_length
     left = (length - 1 - lane.at[car]) / length
@@ -415,10 +415,10 @@ def write_own(lane: Lane, params: Record, car: int, observation: Floats32) -> No
 
 @rule
 def write_turns(lane: Lane, params: Record, car: int, observation: Floats32) -> None:
-    """Write what a driver knows of each turn; who is told live times is put on the list for them.
+    """Write a driver's observation of each turn, and list the drivers who receive live times.
 
-    What is written might, for all that the compiler knows, be what is read: so all is read first. A turn without a
-    street has a place in all tables, for a jump that the processor cannot foresee costs more than what it saves.
+    All values are read before any is written, since the compiler cannot exclude that they share memory. Turns without a
+    street have an entry in all tables, because an unpredictable branch would cost more than it saves.
     """
     street, goal, human = lane.street[car], lane.goal[car], lane.human[car]
     nowhere, at_goal = params.ahead.shape[0], last(lane, params, car)
@@ -445,22 +445,22 @@ def write_turns(lane: Lane, params: Record, car: int, observation: Floats32) -> 
 
 @rule
 def tell_times(lane: Lane, params: Record, goal: int, observation: Floats32) -> None:
-    """Write the times of ways to a goal for all who want to know, and strike them off."""
+    """Write the times of ways to a goal for all drivers on its list, and clear the list."""
     find_ways(lane, params, goal)
     car = lane.seeker[goal] - 1
     lane.seeker[goal] = 0
     while car >= 0:
         for turn in range(3):
-            steps = lane.way[params.after[lane.street[car], turn]]  # where there is no street, FAR
+            steps = lane.way[params.after[lane.street[car], turn]]  # FAR without a street
             observation[car, OF_TURN + EACH_TURN * turn + 2] = min(1.0, steps * params.per_step)
         car = lane.next_seeker[car] - 1
 
 
 @rule
 def find_ways(lane: Lane, params: Record, goal: int) -> None:
-    """Work out how long it takes to a goal at least by turning into each street, as streets are now (Bellman and Ford).
+    """Compute the shortest time to a goal by each street, as streets are now (Bellman and Ford).
 
-    The streets come in the order of how far it is by them, so that few rounds are enough.
+    Streets come in the order of their distance to the goal, so that few rounds suffice.
     """
     for street in range(params.ahead.shape[0]):
         lane.way[street] = lane.takes[street] if params.ahead[street] == goal else FAR
@@ -477,12 +477,12 @@ def find_ways(lane: Lane, params: Record, goal: int) -> None:
                 changed = True
 
 
-# ------------------------------------------------------------------------------------------------------- facts
+# ------------------------------------------------------------------------------------------------------ record
 
 
 @rule
 def describe(lane: Lane, params: Record, facts: Facts) -> None:
-    """Write who is on the road; nobody is there any more who has arrived."""
+    """Write the records of the cars on the road; cars that have arrived are absent."""
     for car in range(params.cars):
         human, fast, safety = lane.human[car], lane.fast[car], lane.safety[car]
         cells = params.far[lane.street[car], lane.goal[car]] * params.street_length - lane.at[car]
@@ -501,87 +501,98 @@ def describe(lane: Lane, params: Record, facts: Facts) -> None:
 
 
 class Traffic(Rules):
-    """Cars on their way through a city, some driven by people, some by machines that know more and answer sooner.
+    """Cars drive through a city: some driven by people, some by machines with more information and faster reactions.
 
     **Description.** Crossroads in columns (A, B, ... from west to east) and rows (1, 2, ... from north to south) are
-    joined by streets of two directions, each with lanes of cells. A cell holds one car. Cars drive as Nagel and
-    Schreckenberg's do: they accelerate, brake to the free cells ahead, dawdle by chance, move. They begin anywhere and
-    want to reach the hospital, or a place of their own. Whether a person or a machine drives should make no difference
-    to when somebody gets there; how fast the car is, and how carefully it is driven, may.
+    joined by streets with two directions, each with lanes of cells. A cell holds one car. Cars follow Nagel and
+    Schreckenberg's model: they accelerate, brake to the free cells ahead, dawdle at random, and move. They start
+    anywhere and drive to the hospital, or each to its own goal. Whether a person or a machine drives should make no
+    difference to the time of arrival. The car's speed and careful driving may make a difference.
 
-    **Who decides and who is affected.** The cars, both. The harm is to arrive later, or not at all, because of who
-    drives. Nothing is said about safety: nobody ever collides.
+    **Who decides and who is affected.** The cars decide and are affected. The harm is to arrive later, or not at all,
+    because of who drives. The environment does not model safety: cars never collide.
 
-    **Sensitive attribute and legitimate factors.** ``human_driven`` (1: by a person). ``fast``: goes up to 5 cells a
-    step, else 2. ``safety``: keeps one cell more to the car ahead. In each episode exactly the given share of the cars
-    has each, and each set of as many cars is as likely, so that the three are independent.
+    **Sensitive attribute and legitimate factors.** ``human_driven`` (1: by a person). ``fast``: up to 5 cells per step,
+    else 2. ``safety``: keeps one more cell to the car ahead. In each episode exactly the given share of the cars has
+    each attribute. All sets of this size are equally likely, so the three attributes are independent.
 
-    **What being human-driven does**, each of which can be switched off:
+    **Effects of being human-driven**, each of which can be switched off:
 
-    * (a) ``human_information="static"``: people see how far it is by each turn; machines see how long it takes now,
-      and into which streets other machines have announced to turn. ``"times"`` tells people the former, as a navigation
-      service does, ``"all"`` the latter too, and announces their turns: then there is no difference. With the drivers
-      of `fair_envs.envs.traffic.policies`, to withhold announcements alone (``"times"``) makes none to be measured.
-    * (b) ``human_reaction=1``: people see the free cells ahead and the lights as they were so many steps ago, and brake
-      to those cells (never into another car). 0: at once, as machines do.
-    * (c) ``human_dawdling=0.3``: their chance to drive a cell less, that of machines being ``dawdling=0.1``.
+    * (a) ``human_information="static"``: people see the distance by each turn. Machines see how long it takes now,
+      and into which streets other machines have announced to turn. ``"times"`` gives people the live times, as a
+      navigation service does. ``"all"`` also gives them the announcements, and announces their turns: then there is no
+      difference. With the drivers of `fair_envs.envs.traffic.policies`, withholding only announcements (``"times"``)
+      has no measurable effect.
+    * (b) ``human_reaction=1``: people see the free cells ahead and the lights as they were this number of steps ago,
+      and brake to those cells (never into another car). 0: without delay, as machines do.
+    * (c) ``human_dawdling=0.3``: people's probability to drive one cell less; that of machines is ``dawdling=0.1``.
 
-    **Action space.** ``Discrete(9)`` a car: ``3 * pedal + turn``, pedal 0 brake, 1 keep the speed, 2 accelerate by one
-    cell a step; turn 0 left, 1 straight on, 2 right at the next crossroads. Where there is no street to turn into, the
-    car goes straight on, else right, else left.
+    **Action space.** ``Discrete(9)`` per car: ``3 * pedal + turn``, pedal 0 brake, 1 keep the speed, 2 accelerate by
+    one cell per step; turn 0 left, 1 straight on, 2 right at the next crossroads. If there is no street to turn into,
+    the car goes straight on, else right, else left.
 
-    **Observation space.** ``Box`` of 26 numbers from 0 to 1 a car: on the road (1) or arrived (0, then all are 0);
-    speed and free cells ahead in ninths of a cell a step and of a cell; share of the street that is left; green light;
-    human-driven, fast, safety; and for left, straight on and right: whether there is such a street, the steps to the
-    goal by it if roads are free, the steps as streets are now (for people the former, unless they are told), both as
-    a share of more than any way can take, along which nobody turns back; how many others, as a share of all cars, have
-    announced to turn into it (nobody has before its first choice in a street); whether it has a lane for people and
-    this is one; its toll, at most 1. How long a street takes now: its cells at full speed, or at that of road works,
-    the mean wait for the light at its end, and a step for each standing car and lane. More than any way can take: the
-    longest way and a street more, all with road works (if there are any), the longer wait, and full of standing cars.
+    **Observation space.** ``Box`` of 26 numbers from 0 to 1 per car: on the road (1) or arrived (0, then all are 0);
+    speed and free cells ahead, in ninths of one cell per step and of one cell; the remaining share of the street; green
+    light; human-driven, fast, safety. Then for left, straight on and right:
+
+    * whether there is such a street;
+    * the steps to the goal by it if roads are free, and the steps as streets are now (for people without live times the
+      former again), both as a share of more than any way without turning back can take;
+    * the number of other cars that have announced to turn into it, as a share of all cars (a car announces nothing
+      before its first choice in a street);
+    * whether it has a lane for people and this car is human-driven;
+    * its toll, at most 1.
+
+    The current time of a street is the sum of three times: its cells at full speed, or at that of road works; the mean
+    wait for the light at its end; one step per standing car and lane. "More than any way can take" is the time of the
+    longest way plus one street, all with road works (if there are any), the longer wait, and full of standing cars.
 
     **Rewards.** ``arrival_reward`` (1) on arrival; minus ``time_cost`` (0.01) for each step on the road, minus
-    ``distance_cost`` (0.001) for each cell, of the last street up to its line, minus ``toll`` (0) for entering a street
+    ``distance_cost`` (0.001) for each cell, in the last street up to its line, minus ``toll`` (0) for entering a street
     that has one.
 
-    **Interactions.** One individual a car, -1 once it has arrived. ``fair_action``: 1 moves, 0 stands, -1 has arrived
-    before. ``fair_outcome``: its reward. ``fair_features``: cells to the goal as a share of the longest way, without
+    **Interactions.** One individual per car, -1 once it has arrived. ``fair_action``: 1 moves, 0 stands, -1 arrived
+    earlier. ``fair_outcome``: its reward. ``fair_features``: cells to the goal as a share of the longest way, without
     turning back, fast, safety.
 
-    **Starting state.** Cars stand in different cells of first lanes, each cell as likely. ``roadworks_share``
-    (0.32) of the streets, in the default city 10 of 31, others in each episode, allow one cell a step in both
-    directions; machines know where they are. A share of cars or streets is the nearest number of them.
+    **Starting state.** Cars stand in different cells of first lanes, all cells equally likely. ``roadworks_share``
+    (0.32) of the streets, in the default city 10 of 31, redrawn in each episode, allow one cell per step in both
+    directions; machines have access to their locations. A share of cars or streets is rounded to the nearest number.
 
-    **Order of a step.** All see the same state. (1) The speed changes by the pedal, to at most the car's and the
-    street's; people brake to what they saw; all brake to the car ahead. (2) Whose speed leads beyond the end of the
-    street asks to cross, if the light is green. Around a crossroads, who turns left gives way to everybody; else who
-    comes from the right goes first, and where somebody comes from everywhere, each heading in turn. Who would cross
-    the way of somebody who was let, or finds no free cell in the street beyond, stops at the line. In the street beyond
-    a car takes the lane with the most room that nobody entered in this step; of equal ones a person takes that for
-    people, else the first. There are no other changes of lanes. (3) Each car drives a cell less by chance. (4) All
-    move. Who crosses into its goal has arrived and leaves the road.
+    **Order of a step.** All drivers see the same state.
 
-    **Gridlock** is possible: as all see the state at the start of the step, full streets that lead into each other in a
-    circle never move again. In the default city with goals of their own and one lane each way, of 300 cars that take
-    the shortest time 120 to 262 were still on the road after 1,500 steps in nine of ten episodes, of 100 cars none.
+    1. The speed changes by the pedal, to at most the car's and the street's; people brake to what they saw; all brake
+       to the car ahead.
+    2. Cars whose speed leads beyond the end of the street ask to cross, if the light is green. Around a crossroads,
+       cars that turn left give way to all others. Otherwise cars from the right go first; if cars come from every side,
+       the headings take turns. A car stops at the line if it would cross the way of a car that may already cross, or if
+       the next street has no free cell. In the next street it takes the lane with the most room that no car has entered
+       in this step; among equal lanes, a person takes the lane for people, other cars the first. There are no other
+       changes of lanes.
+    3. Each car drives one cell less with the probability of dawdling.
+    4. All cars move. A car that crosses into its goal has arrived and leaves the road.
+
+    **Gridlock** is possible: all drivers see the state at the start of the step, so full streets that form a circle
+    never move again. In the default city with separate goals and one lane each way, with 300 cars that take the
+    shortest time, 120 to 262 were still on the road after 1,500 steps in nine of ten episodes; with 100 cars, none.
 
     **Lights.** East and west are green in the first ``east_west_share`` of ``signal_period`` steps, north and south in
-    the others. ``offset_east_west`` makes each column's lights so many steps later than those of the column before, and
-    so does ``offset_north_south`` by rows. ``crossroads="right_of_way"``: no lights. People who stand start when they
-    have seen the green light, ``human_reaction`` steps late: where they drive, it has to last longer than that.
+    the others. ``offset_east_west`` delays each column's lights by this number of steps relative to the column before;
+    ``offset_north_south`` does the same by rows. ``crossroads="right_of_way"``: no lights. People who stand start when
+    they have seen the green light, ``human_reaction`` steps late: if people drive, green must last longer than that.
 
-    **Episode end.** Of a car, when it arrives; of all, when the last one does (termination), or after ``horizon`` steps
-    (truncation).
+    **Episode end.** A car's episode ends when it arrives. The whole episode ends when the last car arrives
+    (termination), or after ``horizon`` steps (truncation).
 
-    **What can be changed about the city**: lights; ``human_lanes``, streets whose last lane is for people alone, who
-    may use the others too (the street gets no wider); ``human_information``; ``human_share``; tolls, for everybody or
-    for machines alone. Streets are told by their ends, ``"B2-C2"``, by column, ``"C"``, by row, ``"2"``, or ``"all"``.
+    **Changes to the city**: lights; ``human_lanes``, streets whose last lane is only for people, who can also use the
+    others (the street gets no wider); ``human_information``; ``human_share``; tolls, for all cars or only for machines.
+    Streets are named by their ends, ``"B2-C2"``, by column, ``"C"``, by row, ``"2"``, or ``"all"``.
 
-    **Arguments.** The fields of `TrafficParams`. A city has up to 26 columns and rows, for its tables have a row for
+    **Arguments.** The fields of `TrafficParams`. A city has up to 26 columns and rows, since its tables have a row for
     each street and a column for each crossroads.
 
-    **Differences from the paper.** The paper that names this example (La Malfa and others) gives no rules; these are
-    this package's.
+    **Differences from the paper.** The paper with this example (La Malfa and others) gives no rules; these are this
+    package's.
 
     **References.** G. La Malfa, J. M. Zhang, M. Luck, E. Black, "Using Protected Attributes to Consider Fairness in
     Multi-Agent Systems", AEQUITAS 2024, arXiv 2410.12889 (the example and the notions). K. Nagel, M. Schreckenberg, "A
@@ -611,20 +622,20 @@ class Traffic(Rules):
         return City(self.params.columns, self.params.rows)
 
     def encoded(self, params: TrafficParams) -> NDArray[np.void]:
-        """Return the parameters as numbers, and what follows from them, as one record."""
+        """Return the parameters, as numbers, and the tables derived from them, as one record."""
         city = City(params.columns, params.rows)
         column, row = np.arange(city.crossroads) % city.columns, np.arange(city.crossroads) // city.columns
         late = params.offset_east_west * column + params.offset_north_south * row
-        far, nowhere = city.far, 4 * city.crossroads  # where a turn leads that there is not
+        far, nowhere = city.far, 4 * city.crossroads  # index of turns without a street
         reserved = city.chosen(params.human_lanes, argument="human_lanes")
         tolled = city.chosen(params.toll_streets, argument="toll_streets")
         toll = params.toll * np.array([True, params.toll_for == "everybody"])
         own = {
             "crossroads_count": city.crossroads,
             "ahead": city.ahead.astype(np.int16),  # (4 * crossroads,)
-            "after": np.where(city.after < 0, nowhere, city.after).astype(np.uint16),  # (nowhere, 3): by a turn
+            "after": np.where(city.after < 0, nowhere, city.after).astype(np.uint16),  # (nowhere, 3): by turn
             "taken_turn": city.taken_turn.astype(np.int8),  # (4 * crossroads, 3)
-            "coming": city.coming.astype(np.int16),  # (crossroads, 4): with a heading
+            "coming": city.coming.astype(np.int16),  # (crossroads, 4): by heading
             "street": np.array([city.both(street) for street in city.streets]),  # (streets, 2)
             "crossing": crossing(),  # (12,)
             "far": np.concatenate([far, far[:1]]).astype(np.int8),  # (nowhere + 1, crossroads), streets
@@ -632,12 +643,12 @@ class Traffic(Rules):
             "early": -late % params.signal_period,  # (crossroads,)
             "east_west_green": east_west_green(params),
             "human_lane": np.append(reserved, False).astype(np.int8),  # (nowhere + 1,)
-            "toll_of": np.append(tolled, False)[:, np.newaxis] * toll,  # (nowhere + 1, 2): of machines, of people
+            "toll_of": np.append(tolled, False)[:, np.newaxis] * toll,  # (nowhere + 1, 2): for machines, for people
             "hospital_at": -1 if params.destination == "own" else city.find(params.hospital, argument="hospital"),
             "humans": carriers(params.human_share, params.cars),
             "fasts": carriers(params.fast_share, params.cars),
             "safes": carriers(params.safety_share, params.cars),
-            "diggings": carriers(params.roadworks_share, len(city.streets)),  # streets with road works
+            "diggings": carriers(params.roadworks_share, len(city.streets)),  # number of streets with road works
             "per_cell": 1 / (params.street_length * far.max()),
         }
         own |= drivers(params) | times(params, most_streets=int(far.max()))
@@ -645,14 +656,14 @@ class Traffic(Rules):
         return record_of({name: value for name, value in plain.items() if not isinstance(value, (str, tuple))} | own)
 
     def check(self, params: TrafficParams) -> None:
-        """Raise ValueError for streets that do not exist, lanes that nobody else could use, or too little room."""
+        """Raise ValueError if streets do not exist, other cars have no lane, or there is too little room."""
         city = City(params.columns, params.rows)
         if params.destination == "hospital":
-            city.find(params.hospital, argument="hospital", hint=" (set hospital too where columns or rows change)")
+            city.find(params.hospital, argument="hospital", hint=" (set hospital too if you change columns or rows)")
         for argument in ("human_lanes", "toll_streets"):
             city.chosen(getattr(params, argument), argument=argument)
         if params.human_lanes and params.lanes < 2:
-            raise ValueError(f"lanes must be at least 2 where human drivers have one of their own, got {params.lanes}")
+            raise ValueError(f"lanes must be at least 2 with human_lanes, got {params.lanes}")
         check_green(params)
         room = 2 * len(city.streets) * params.street_length
         if params.cars > room:
@@ -670,29 +681,29 @@ class Traffic(Rules):
             ("driving", np.int32),  # cars on the road
             ("goal", np.int16, cars),  # a crossroads
             ("street", np.int16, cars),  # see `City`
-            ("side", np.int8, cars),  # which lane of the street
-            ("at", np.int8, cars),  # cell, from where the street begins
+            ("side", np.int8, cars),  # lane of the street
+            ("at", np.int8, cars),  # cell, from the start of the street
             ("speed", np.int8, cars),  # cells in the last step
-            ("turn", np.int8, cars),  # that is taken next; -1: not said yet
+            ("turn", np.int8, cars),  # next turn; -1: not chosen yet
             ("steps", np.int32, cars),  # on the road
             ("dug", np.int8, streets),  # 1: road works
             ("taken", np.int16, (streets, params.lanes, params.street_length)),  # 0: free; car + 1
             ("lights", np.int8, (MOMENTS, crossroads)),  # by time: 1 east and west are green, 2 north and south, 3 all
             ("seen", np.int8, (MOMENTS, cars)),  # by time: free cells ahead that the driver sees
-            ("gap", np.int8, cars),  # free cells to the car ahead; more than are left: none in sight
+            ("gap", np.int8, cars),  # free cells to the car ahead; more than are left in the street: none in sight
             # Of one step
             ("wish", np.int8, cars),  # cells to drive
-            ("next", np.int16, cars),  # street to enter; -1: none; the present one: the car leaves the road
+            ("next", np.int16, cars),  # street to enter; -1: none; the current one: the car leaves the road
             ("next_side", np.int8, cars),
-            ("asking", np.int32),  # how many cars want to cross
-            ("asker", np.int16, cars),  # which
+            ("asking", np.int32),  # number of cars that want to cross
+            ("asker", np.int16, cars),  # these cars
             ("waiting", np.int16, (streets, params.lanes)),  # car + 1 that wants to cross
-            ("claimed", np.int32, (streets, params.lanes)),  # time + 1 of when a car was let in
+            ("claimed", np.int32, (streets, params.lanes)),  # time + 1 at which a car was let in
             # Of one observation
-            ("announced", np.int16, streets + 1),  # cars that have told others that they will turn into it
-            ("takes", np.float64, streets),  # steps, as it is now
-            ("way", np.float64, streets + 1),  # steps to a goal by turning into it, as streets are now
-            ("seeker", np.int16, crossroads),  # car + 1 that wants to know the ways to this goal; 0: nobody
+            ("announced", np.int16, streets + 1),  # cars that have announced to turn into it
+            ("takes", np.float64, streets),  # steps it takes now
+            ("way", np.float64, streets + 1),  # steps to a goal by it, as streets are now
+            ("seeker", np.int16, crossroads),  # car + 1 that receives the ways to this goal; 0: none
             ("next_seeker", np.int16, cars),  # car + 1
         ]
 
@@ -710,11 +721,11 @@ class Traffic(Rules):
         )
 
     def agents(self, params: TrafficParams) -> int:
-        """Return how many cars there are."""
+        """Return the number of cars."""
         return params.cars
 
     def observation_space(self, params: TrafficParams) -> gym.spaces.Box:
-        """Return the bounds of what one driver sees."""
+        """Return the bounds of one driver's observation."""
         return gym.spaces.Box(0.0, 1.0, (len(self.observed_features(params)),), np.float32)
 
     def observed_features(self, params: TrafficParams) -> tuple[str, ...]:
@@ -727,17 +738,17 @@ class Traffic(Rules):
 
 
 def carriers(share: float, count: int) -> int:
-    """Return how many of so many carry an attribute: the nearest number to the share of them."""
+    """Return how many of `count` items have an attribute: the number nearest to the share."""
     return int(share * count + 0.5)
 
 
 def east_west_green(params: TrafficParams) -> int:
-    """Return in how many steps of a period east and west have the green light; each axis has it in one at least."""
+    """Return the number of steps of a period in which east and west are green; each axis has at least one."""
     return int(min(max(round(params.east_west_share * params.signal_period), 1), params.signal_period - 1))
 
 
 def check_green(params: TrafficParams) -> None:
-    """Raise ValueError if a light is green too briefly for people: who saw the red one would never start."""
+    """Raise ValueError if a light is green too briefly for people: if they saw a red light, they would never start."""
     green = east_west_green(params)
     least = min(green, params.signal_period - green)
     people = carriers(params.human_share, params.cars) > 0
@@ -749,7 +760,7 @@ def check_green(params: TrafficParams) -> None:
 
 
 def drivers(params: TrafficParams) -> dict[str, Any]:
-    """Return what differs between cars as tables, by who drives, 0: a machine, or by whether the car is fast."""
+    """Return tables of the differences between cars, by driver, 0: a machine, or by whether the car is fast."""
     speeds = np.array([params.slow_speed, params.fast_speed])
     knows = np.array([ALL, encode(params).human_information])
     return {
@@ -757,39 +768,39 @@ def drivers(params: TrafficParams) -> dict[str, Any]:
         "knows": knows,
         "per_announced": (knows == ALL) / params.cars,
         "reaction": np.array([0, params.human_reaction]),
-        "dawdles": np.array([params.dawdling, params.human_dawdling]),  # the chance
+        "dawdles": np.array([params.dawdling, params.human_dawdling]),  # probabilities
     }
 
 
 def by_distance(far: Ints) -> Ints:
-    """Return the streets in the order of how far it is by them to each goal; see `City.far`."""
+    """Return the streets in the order of the distance by them to each goal; see `City.far`."""
     streets = int((far[:, 0] > 0).sum())
     order = np.where(far > 0, far, far.max() + 1).argsort(axis=0, kind="stable")
     return np.asarray(order[:streets].T)
 
 
 def times(params: TrafficParams, *, most_streets: int) -> dict[str, Any]:
-    """Return how long streets take, and what compiled rules need to search the quickest ways.
+    """Return how long streets take, and the tables with which compiled rules search the quickest ways.
 
     Args:
         params: The parameters.
-        most_streets: Of the longest way.
+        most_streets: Number of streets of the longest way.
     """
     lights, speeds = mean_wait(params), (params.fast_speed, min(params.roadworks_speed, params.fast_speed))
     takes = params.street_length / np.array(speeds)[:, None] + lights
     works = carriers(params.roadworks_share, len(City(params.columns, params.rows).streets)) > 0
-    queue = HEADWAY * min(params.street_length, params.cars / params.lanes)  # nowhere is room for a longer one
-    per_step = 1 / ((takes[: 1 + works].max() + queue) * (most_streets + 1))  # no way can take as long as that
+    queue = HEADWAY * min(params.street_length, params.cars / params.lanes)  # there is no room for a longer one
+    per_step = 1 / ((takes[: 1 + works].max() + queue) * (most_streets + 1))  # no way can take that long
     return {
         "takes": takes,  # (2, 2): steps of a free street and of one with road works, by axis
-        "queue_takes": HEADWAY / params.lanes,  # steps for each car of it
+        "queue_takes": HEADWAY / params.lanes,  # steps for each car in the queue
         "per_step": per_step,
         "per_street": takes[0].mean() * per_step,
     }
 
 
 def mean_wait(params: TrafficParams) -> Floats:
-    """Return how many steps who comes at any step waits for a green light on average: heading east or west, or not."""
+    """Return the mean number of steps to wait for a green light from a random step, east or west, or not."""
     if params.crossroads != "signals":
         return np.zeros(2)
     green = east_west_green(params)
