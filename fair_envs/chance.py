@@ -1,4 +1,4 @@
-"""Random numbers as a pure function of where they are used.
+"""Random numbers as a pure function of their place: the same place always gives the same number.
 
 A draw is identified by four numbers: the ``key`` of the episode, the ``time`` step, the ``site`` (a constant that names
 the use, such as ``BUSH_COLOUR``) and an ``index`` (which bush, which attempt). There is no generator state, so no draw

@@ -399,9 +399,9 @@ def test_a_cache_that_others_could_change_is_done_without_and_one_warning_says_s
     with pytest.warns(RuntimeWarning) as caught:
         assert store.hits() == 0
     assert [str(one.message) for one in caught] == [
-        f"kernels are compiled in every process, because {store.folder} can be written to by all users, who could add "
-        f"code to the cache {store.folder}: set FAIR_ENVS_CACHE to a folder that only you can write to, or run "
-        f"`chmod go-w {store.folder}` if you trust everything in it"
+        f"kernels are compiled in every process, because {store.folder} can be written to by all users, so others "
+        f"could add code to the cache {store.folder}: set FAIR_ENVS_CACHE to a folder that only you can write to, "
+        f"or run `chmod go-w {store.folder}` if you trust everything in it"
     ]
     assert store.hits() == 0  # and another warning would be an error
     assert store.file.stat() == before

@@ -166,7 +166,7 @@ class Gaps:
 
 
 def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Floats | None = None) -> Floats:
-    """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN where undefined.
+    """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN if undefined.
 
     Args:
         notions: N names or notions.

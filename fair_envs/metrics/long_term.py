@@ -294,7 +294,7 @@ class WindowDistance(Measure):
 
     With more than two groups, this is the largest distance between any two of them. 0 if their shares are equal, NaN
     unless two groups have people in the window. *Harm it can show:* decisions that leave one group behind in a feature
-    that later decisions depend on. It only sees people about whom decisions are made, not those who stay away, and it
+    that later decisions depend on. It only sees people who get a decision, not those who stay away, and it
     lags behind by the window.
 
     Args:

@@ -64,7 +64,7 @@ class TeamFairness:
         deficit: D in bits, estimated from the observed frequencies: 0 is fair.
         corrected: D minus its bias at this number of episodes, `freedom` / (2 `episodes` ln 2) (Miller and Madow). It
             is not clipped: with fair outcomes its mean is about 0. The approximation subtracts too much if an outcome
-            has many more relabellings than there are episodes. It is NaN where the error exceeds about 0.1 bits per
+            has many more relabellings than there are episodes. It is NaN if the error exceeds about 0.1 bits per
             unequal episode: if the degrees of freedom beyond two per episode, summed over the numbers of captors that
             occurred, exceed a tenth of the unequal episodes. With three agents this never happens.
         among_captures: D / `share`, the deficit of unequal episodes; NaN without any. Its bias is that of the unequal

@@ -177,7 +177,7 @@ def _among(name: str, given: Sequence[Any], kind: Any) -> Options:
         raise ValueError(f"range of {name} must name each option once, got {found}")
     if tuple(checked(name, option, kind) for option in _read(name, str(found), kind)) != found.options:
         raise ValueError(
-            f"range of {name} must have options that can be told apart as texts, got {found}: in one is {SEPARATOR!r}, "
+            f"range of {name} must have options whose texts differ, got {found}: in one is {SEPARATOR!r}, "
             "or in a part of one a comma or nothing"
         )
     return found
@@ -187,10 +187,10 @@ def _between(name: str, given: dict[Any, Any], kind: Any) -> Between:
     """Return numbers between two ends that the parameter can have."""
     bare = _bare(kind)
     if bare not in (int, float):
-        raise ValueError(f"range of {name} must list options, got {given}: it is no number")
+        raise ValueError(f"range of {name} must list options, got {given}: it is not a number")
     if not {"low", "high"} <= set(given) <= {"low", "high", "step", "log"}:
         told = ", ".join(map(str, given)) or "nothing"
-        raise ValueError(f"range of {name} must have low and high, perhaps step or log, got {told}")
+        raise ValueError(f"range of {name} must have low and high, and optionally step or log, got {told}")
     low, high = _ends(name, given, kind)
     step, log = given.get("step"), checked(f"log of {name}", given.get("log", False), bool)
     if log and (step is not None or low <= 0):

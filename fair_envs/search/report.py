@@ -1,4 +1,4 @@
-"""What a search found: trials, the front, importances, and the comparison with the original configuration."""
+"""The report of a search: trials, the front, importances, and the comparison with the original configuration."""
 
 import csv
 import json
@@ -24,13 +24,13 @@ CONFIGURATION = "configuration.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One number in both configurations, over episodes of the same seeds that no trial met.
+    """One number in both configurations, over episodes with the same seeds, which no trial used.
 
     Attributes:
-        name: Which number.
+        name: Name of the number.
         original: Its mean in the original configuration.
-        chosen: Its mean in the chosen one.
-        difference: How much larger it is in the chosen one; of parities, how much larger its absolute value is.
+        chosen: Its mean in the selected one.
+        difference: How much larger it is in the selected one; for parities, how much larger its absolute value is.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Compared:
 
 
 def compare(found: Found) -> list[Compared]:
-    """Return every number that both configurations have, the objectives first."""
+    """Return every number that both configurations have, with the objectives first."""
     one, other = map(numbers, found.held_out)
     first = [goal.name for goal in found.search.goals]
     names = [*first, *(name for name in one if name not in first)]
@@ -61,7 +61,7 @@ def compare(found: Found) -> list[Compared]:
 
 
 def trials_table(found: Found, *, most: int = 12) -> Any:
-    """Return the trials for people: the front, then those best in the first objective."""
+    """Return a table of the trials: the front, then the best in the first objective."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +86,7 @@ def trials_table(found: Found, *, most: int = 12) -> Any:
 
 
 def comparison_table(rows: Sequence[Compared]) -> Any:
-    """Return the comparison for people."""
+    """Return a table of the comparison."""
     from rich.table import Table
     from rich.text import Text
 
@@ -99,7 +99,7 @@ def comparison_table(rows: Sequence[Compared]) -> Any:
 
 
 def save(found: Found, rows: Sequence[Compared], folder: Path) -> None:
-    """Write the configuration, the numbers, the pictures and the report into a new folder, which appears whole."""
+    """Write the configuration, numbers, pictures and report into a new folder, which is created atomically."""
     with appearing(folder) as part:
         _save(found, rows, part)
 

@@ -143,7 +143,7 @@ class Run:
     def _compare(self, ours: Any, others: Any) -> None:
         assert self._restored is not None
         other, left = self._restored
-        with saying("an environment restored from a snapshot must go on as the first"):
+        with saying("an environment restored from a snapshot must continue like the first"):
             assert_same(ours, others, "returned")
         self._restored = None if left == 1 or self._stands() else (other, left - 1)
 
@@ -336,7 +336,7 @@ class Freshness:
         for array, was in zip(arrays, before, strict=True):
             assert array.tobytes() == was, (
                 f"an array that was returned must stay as it is, got {array.dtype} of shape {array.shape} changed by a "
-                "later call: its memory is not fresh"
+                "later call: it shares memory"
             )
 
 
