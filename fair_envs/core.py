@@ -67,7 +67,6 @@ class Rules:
             ...), ``reward`` (agents,) is zeroed, ``facts`` receives the action, feedback and outcome.
         observe: ``observe(lane, params, observation)`` writes (agents, ...) after every start and step.
         describe: ``describe(lane, params, facts)`` writes, before a step, the people that the decision is about.
-        describe: ``describe(lane, params, facts)`` writes, before a step, who is about to be decided on.
         fps: Frames per second of the renderer.
         sensitive_field: Field of the lane that holds the sensitive attribute of each agent, 0 or 1; see `flip`.
         sensitive_features: The `observed_features` that show the sensitive attribute.
