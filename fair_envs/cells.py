@@ -1,4 +1,4 @@
-"""A cell: work with a result, named by a hash of all that it depends on, done once and kept whole or not at all.
+"""A cell: a unit of work whose result is named by a hash of all its inputs, computed once and stored atomically.
 
 Studies, evaluations and searches consist of cells; `fair_envs.engines` runs them in processes or on several machines.
 """
@@ -42,7 +42,7 @@ SHOWING_FOLDERS = ("reproduction/papers/", "search/")
 
 @functools.cache
 def sources() -> str:
-    """Return the hash of the code that a cell's result depends on: the package's, less what shows results."""
+    """Return the hash of the code that a cell's result depends on: the package without the code that shows results."""
     root, digest = Path(fair_envs.__file__).parent, hashlib.sha256()
     files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
     for file in sorted(file for file in files if file.suffix == ".py"):
@@ -54,7 +54,7 @@ def sources() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Work with a result; equal jobs have equal results. A subclass's fields are all that it depends on."""
+    """Work with a result; equal jobs have equal results. A subclass's fields are all inputs of the result."""
 
     @property
     def key(self) -> str:
@@ -67,17 +67,17 @@ class Job:
         return asdict(self)
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write files into an empty folder and return what else the record should hold."""
+        """Write files into an empty folder and return further entries of the record."""
         raise NotImplementedError
 
 
 def is_done(cell: Job, folder: Path) -> bool:
-    """Return whether a cell's result is among those in a folder."""
+    """Return whether a folder contains a cell's result."""
     return (folder / cell.key / RECORD).exists()
 
 
 def run_cell(cell: Job, folder: Path) -> Path:
-    """Run a cell unless its result is there; return the result's folder, which appears whole or not at all."""
+    """Run a cell unless its result exists; return the result's folder, which is created atomically."""
     done = folder / cell.key
     if not is_done(cell, folder):
         with appearing(done) as part:
@@ -90,12 +90,12 @@ def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDAr
     """Return the record and the arrays in a cell's folder.
 
     Args:
-        folder: The cell's.
-        arrays: Name of the file of arrays.
+        folder: The cell's folder.
+        arrays: Name of the file with the arrays.
 
     Raises:
-        FileNotFoundError: There is no such cell.
-        ValueError: It is damaged.
+        FileNotFoundError: The cell does not exist.
+        ValueError: The cell is damaged.
     """
     record = read_json(folder / RECORD, dict)
     try:
@@ -103,16 +103,16 @@ def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDAr
             return record, {name: stored[name] for name in stored.files}
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever a damaged archive leads to
+    except Exception as error:  # damaged archives raise many kinds of errors
         raise damaged(folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {said(error)})") from error
 
 
 def merge(sources: Sequence[Path], folder: Path) -> int:
-    """Bring together the cells that several machines ran; return how many are new.
+    """Copy the cells that several machines ran into one folder; return the number of new ones.
 
     Args:
-        sources: Folders of results; a cell that is being run there, in a folder whose name begins with a dot, is left.
-        folder: Where they are brought; what is there already stays.
+        sources: Folders of results; unfinished cells, in folders whose names begin with a dot, are skipped.
+        folder: The target folder; existing cells are kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = 0
@@ -134,11 +134,11 @@ def returns_arrays(name: str, returns: "Returns") -> dict[str, NDArray[Any]]:
 
 
 def read_returns(name: str, arrays: Mapping[str, NDArray[Any]]) -> "Returns | None":
-    """Return what `returns_arrays` kept under a name; None if there is nothing."""
+    """Return the returns that `returns_arrays` stored under a name; None if there are none."""
     if f"{name}/values" not in arrays:
         return None
     prefix = f"{name}/"
     attributes = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
-    from fair_envs.metrics.returns import Returns  # Numba with it, which a worker need not wait for
+    from fair_envs.metrics.returns import Returns  # this also imports Numba, which a worker should not wait for
 
     return Returns(attributes.pop("values"), attributes=attributes)

@@ -1,9 +1,9 @@
-"""Chance as a pure function of where it is used.
+"""Random numbers as a pure function of their place: the same place always gives the same number.
 
-A draw is named by four numbers: the ``key`` of the episode, the ``time`` step, the ``site`` (a constant that names the
-use, such as ``BUSH_COLOUR``) and an ``index`` (which bush, which attempt). Nothing is advanced, so no draw depends on
-how many draws were made before it: a lane of a batch meets the luck of the same lane alone, and a counterfactual twin
-meets the luck of its factual lane however differently it behaves.
+A draw is identified by four numbers: the ``key`` of the episode, the ``time`` step, the ``site`` (a constant that names
+the use, such as ``BUSH_COLOUR``) and an ``index`` (which bush, which attempt). There is no generator state, so no draw
+depends on how many draws came before it. Therefore a lane of a batch has the same random draws as the same lane on its
+own, and a counterfactual twin has the same random draws as its factual lane, however differently it behaves.
 
 The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 Its published known-answer vectors are among the tests.
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fair_envs.aliases import Floats, Ints
 from fair_envs.compilation import kernel, rule
 
-SITES_OF_ENVIRONMENTS = 1 << 16  # an environment names its sites 0 .. SITES_OF_ENVIRONMENTS - 1
-KEYS = SITES_OF_ENVIRONMENTS  # where the keys of episodes come from
-POLICY = SITES_OF_ENVIRONMENTS + 1  # where sampled actions come from
+SITES_OF_ENVIRONMENTS = 1 << 16  # environments use the sites 0 .. SITES_OF_ENVIRONMENTS - 1
+KEYS = SITES_OF_ENVIRONMENTS  # for the keys of episodes
+POLICY = SITES_OF_ENVIRONMENTS + 1  # for sampled actions
 
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -29,15 +29,15 @@ _ROUNDS = 10
 _53_BITS = np.uint64(11)
 _UNIT = 1.0 / 9007199254740992.0  # 2 ** -53
 _UNIT_OF_WORD = 1.0 / 4294967296.0  # 2 ** -32
-_MEAN_AT_ONCE = 256.0  # of a Poisson number drawn with one uniform number: exp(-256) is far from underflow
-_TRIALS_AT_ONCE = 512  # of a binomial number: 2 ** -512 is
-_NO_MORE = 1e-18  # a chance that adds nothing to a sum near 1
-_NEXT_PART = 1 << 16  # between the indices of the parts of a large number
+_MEAN_AT_ONCE = 256.0  # largest mean for one uniform number: exp(-256) is far from underflow
+_TRIALS_AT_ONCE = 512  # most trials for one uniform number: 2 ** -512 is far from underflow too
+_NO_MORE = 1e-18  # a probability that no longer changes a sum near 1
+_NEXT_PART = 1 << 16  # distance between the indices of the parts of a large number
 
 
 @rule
 def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, int, int, int]:
-    """Return the four 32-bit words of Philox4x32-10 at a counter and key of 32-bit words (all held in uint64)."""
+    """Return the four 32-bit words of Philox4x32-10 for a counter and key of 32-bit words (all stored in uint64)."""
     for _ in range(_ROUNDS):
         product_0 = _MULTIPLIER_0 * c0
         product_1 = _MULTIPLIER_1 * c2
@@ -52,30 +52,30 @@ def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, i
 
 @rule
 def words(key: int, time: int, site: int, index: int) -> tuple[int, int, int, int]:
-    """Return the four random 32-bit words that belong to this place; its `bits` are the first two."""
+    """Return the four random 32-bit words for this place; `bits` uses the first two."""
     key = np.uint64(key)
     return philox(np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF)
 
 
 @rule
 def bits(key: int, time: int, site: int, index: int) -> int:
-    """Return the 64 random bits that belong to this place."""
+    """Return the 64 random bits for this place."""
     word_0, word_1, _, _ = words(key, time, site, index)
     return (word_0 << _HALF) | word_1
 
 
 @rule
 def share(word: int) -> float:
-    """Return a 32-bit word as a number in [0, 1): coarser than `uniform`, but there are four of them in a place."""
+    """Return a 32-bit word as a number in [0, 1): coarser than `uniform`, but a place has four of them."""
     return word * _UNIT_OF_WORD
 
 
 @rule
 def normal_of(word: int) -> float:
-    """Return a 32-bit word as a standard normal number, between -6.4 and 6.4; a larger word gives a larger number.
+    """Return a 32-bit word as a standard normal number, between -6.4 and 6.4; larger words give larger numbers.
 
-    The inverse of the normal distribution by Wichura (1988), "Algorithm AS 241", its variant PPND7: right to about
-    seven digits.
+    It uses the inverse of the normal distribution by Wichura (1988), "Algorithm AS 241", variant PPND7, which is
+    accurate to about seven digits.
     """
     centred = (word + 0.5) * _UNIT_OF_WORD - 0.5
     if abs(centred) <= 0.425:
@@ -96,19 +96,19 @@ def normal_of(word: int) -> float:
 
 @rule
 def uniform(key: int, time: int, site: int, index: int) -> float:
-    """Return the one number in [0, 1) that belongs to this place."""
+    """Return the number in [0, 1) for this place."""
     return (bits(key, time, site, index) >> _53_BITS) * _UNIT
 
 
 @rule
 def integer(key: int, time: int, site: int, index: int, below: int) -> int:
-    """Return the one integer in 0 .. below - 1 that belongs to this place."""
+    """Return the integer in 0 .. below - 1 for this place."""
     return int(uniform(key, time, site, index) * below)
 
 
 @rule
 def normal(key: int, time: int, site: int, index: int) -> float:
-    """Return the one standard normal number that belongs to this place (Box and Muller); at most 8.6 in size."""
+    """Return the standard normal number for this place (Box and Muller); its absolute value is at most 8.6."""
     word_0, word_1, word_2, word_3 = words(key, time, site, index)
     length = 1.0 - (((word_0 << _HALF) | word_1) >> _53_BITS) * _UNIT  # above 0
     turn = (((word_2 << _HALF) | word_3) >> _53_BITS) * _UNIT
@@ -117,16 +117,16 @@ def normal(key: int, time: int, site: int, index: int) -> float:
 
 @rule
 def bernoulli(key: int, time: int, site: int, index: int, probability: float) -> bool:
-    """Return whether what happens with that probability happens in this place."""
+    """Return whether an event with that probability happens at this place."""
     return uniform(key, time, site, index) < probability
 
 
 @rule
 def poisson_at(share: float, mean: float) -> int:
-    """Return the Poisson number of that mean whose cumulative distribution a share in [0, 1) falls into.
+    """Return the Poisson number at a quantile: `share` in [0, 1) is the value of the cumulative distribution.
 
-    By inversion, one step for each unit; the mean is at most 256. A larger share gives a number at least as large, so
-    that twins with different means meet the same luck.
+    It uses inversion, with one step for each unit; the mean is at most 256. A larger share never gives a smaller
+    number, so twins with different means can use common random numbers.
     """
     number, chance = 0, math.exp(-mean)
     reached = chance
@@ -139,9 +139,10 @@ def poisson_at(share: float, mean: float) -> int:
 
 @rule
 def poisson(key: int, time: int, site: int, index: int, mean: float) -> int:
-    """Return the one Poisson number of that mean that belongs to this place; takes time in proportion to the mean.
+    """Return the Poisson number with that mean for this place; the time is proportional to the mean.
 
-    A mean above 256 is the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0, 1, ...
+    If the mean is above 256, the result is the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0,
+    1, ...
     """
     number = 0
     while mean > _MEAN_AT_ONCE:
@@ -153,9 +154,9 @@ def poisson(key: int, time: int, site: int, index: int, mean: float) -> int:
 
 @rule
 def binomial_at(share: float, trials: int, probability: float) -> int:
-    """Return the binomial number whose cumulative distribution a share in [0, 1) falls into; at most 512 trials.
+    """Return the binomial number at a quantile, `share` in [0, 1); at most 512 trials.
 
-    By inversion, one step for each success, or for each failure if those are rarer.
+    It uses inversion, with one step for each success, or for each failure if those are rarer.
     """
     if probability > 0.5:
         return trials - binomial_at_most_half(1.0 - share - _UNIT, trials, 1.0 - probability)
@@ -177,7 +178,7 @@ def binomial_at_most_half(share: float, trials: int, probability: float) -> int:
 
 @rule
 def binomial(key: int, time: int, site: int, index: int, trials: int, probability: float) -> int:
-    """Return how many of so many trials succeed in this place; takes time in proportion to the trials.
+    """Return the number of successful trials at this place; the time is proportional to the number of trials.
 
     More than 512 trials are the sum of several numbers, at the places ``index + k * 2 ** 16`` for k = 0, 1, ...
     """
@@ -191,7 +192,7 @@ def binomial(key: int, time: int, site: int, index: int, trials: int, probabilit
 
 @rule
 def shuffle(items: Ints, key: int, time: int, site: int) -> None:
-    """Put a one-dimensional array into the random order that belongs to this place, in place (Fisher and Yates)."""
+    """Shuffle a one-dimensional array into the random order for this place, in place (Fisher and Yates)."""
     for last in range(items.shape[0] - 1, 0, -1):
         other = integer(key, time, site, last, last + 1)
         kept = items[last]
@@ -201,7 +202,7 @@ def shuffle(items: Ints, key: int, time: int, site: int) -> None:
 
 @rule
 def episode_key(seed: int, episode: int) -> int:
-    """Return the key of a lane's episode, a function of the lane's seed and of how many episodes came before."""
+    """Return the key of a lane's episode, a function of the lane's seed and the number of episodes before."""
     return bits(seed, np.uint64(episode) & _WORD, KEYS, np.uint64(episode) >> _HALF)
 
 

@@ -1,12 +1,12 @@
-"""Compiles the loop over the lanes, once for all environments, and keeps what was compiled on disk.
+"""Compiles the loops over lanes, once for all environments, and stores the compiled code on disk.
 
-Numba's own disk cache does not notice a change in a function imported from another file, and cannot keep a function
-that closes over other compiled functions. Here a kernel's place on disk is named by a hash of everything it was made
-from: this package's sources, every Python file beside those of the environment's rules and of the compiled functions
-that these call, and the constants that they read. An edit in any of them compiles anew. Rules without a file (a
-notebook's) or made by a function are not kept: nothing on disk says what they are.
+Numba's own disk cache does not notice a change in a function imported from another file, and cannot store a function
+that closes over other compiled functions. Here the folder of a kernel is named by a hash of everything the kernel is
+made from: this package's sources, every Python file beside those of the environment's rules and of the compiled
+functions that these call, and the constants that they read. An edit in any of them leads to a new compilation. Rules
+without a file (a notebook's) or made by a function are not stored, because their source is not on disk.
 
-``FAIR_ENVS_CACHE`` names another folder than the user's cache folder. Loading a kernel runs code, so a folder that
+``FAIR_ENVS_CACHE`` selects another folder than the user's cache folder. Loading a kernel runs code, so a folder that
 other users could change is not used. A damaged file is compiled again and replaced.
 """
 
@@ -43,19 +43,19 @@ Kernel = Callable[..., Any]
 
 
 def rule(function: Callable[..., Any]) -> Any:
-    """Return a function that compiled code calls compiled, and Python as it is written.
+    """Decorate a function so that compiled code calls it compiled, and Python calls it as plain Python.
 
-    ``numba.njit`` does for rules too, but takes almost twice as long: it also compiles what lets Python call each
-    function, and compiles a function anew for every constant that it is called with.
+    ``numba.njit`` would also work for rules, but takes almost twice as long: it also compiles the code that lets Python
+    call each function, and compiles a function again for every constant that it is called with.
     """
     return _rule(function, inline=False)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Return a rule that is compiled into each rule that calls it, which saves the call.
+    """Decorate a rule that is compiled into each rule that calls it, which saves the call.
 
-    For what each step does, if it is short; what is long, or called in many places, takes several times as long to
-    compile.
+    Use it for short rules that run in each step. Long rules, or rules called in many places, take several times as long
+    to compile.
     """
     return _rule(function, inline=True)
 
@@ -68,14 +68,14 @@ def _rule(function: Callable[..., Any], *, inline: bool) -> Any:
 
 
 class _Part(JITCodeLibrary):
-    """The code of a rule, which becomes machine code as a part of the kernels that call it.
+    """The code of a rule, which is compiled to machine code as a part of the kernels that call it.
 
-    Numba would make machine code of each rule too, which took a tenth of the time.
+    Numba would also compile each rule to machine code on its own, which took a tenth of the time.
     """
 
     @property
     def codegen(self) -> Any:
-        """Return what makes code, which finds no address of the rule to tell it of its environment."""
+        """Return the code generator, without setting environments: a part has no addresses for them."""
         return _NoAddresses(self._codegen)
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -103,19 +103,19 @@ class _PartCompiler(Compiler):
     """Compiles rules to parts of kernels."""
 
     def compile_extra(self, func: Any) -> Any:
-        """Return what becomes of a function."""
+        """Return the compiled function."""
         self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
         return super().compile_extra(func)  # type: ignore[no-untyped-call]
 
 
 class _Rule(CPUDispatcher):
-    """Numba's function without what Python needs to call it."""
+    """Numba's dispatcher without the code that Python needs to call it."""
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.py_func(*arguments, **keywords)
 
     def fold_argument_types(self, arguments: Any, keywords: Any) -> Any:
-        """Return the types in the order of the signature; a constant is of its type like any other value."""
+        """Return the types in the order of the signature; a constant has the type of any such value."""
         return super().fold_argument_types(*_without_constants(arguments, keywords))
 
     def get_call_template(self, arguments: Any, keywords: Any) -> Any:
@@ -124,7 +124,7 @@ class _Rule(CPUDispatcher):
 
 
 class _Kernel(CPUDispatcher):
-    """Numba's function, compiled without looking for garbage: Numba makes a million objects, which stay."""
+    """Numba's dispatcher; it compiles without garbage collection, since Numba creates a million lasting objects."""
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature."""
@@ -139,7 +139,7 @@ class _Kernel(CPUDispatcher):
         return compiled
 
     def _set_environments(self) -> None:
-        """Give the rules in the machine code what they print and raise with, for which parts have no address."""
+        """Set the environments that rules in the machine code print and raise with; parts have no address for them."""
         overloads: Any = self.overloads
         for result in overloads.values():
             for environment in result._find_referenced_environments():
@@ -147,7 +147,7 @@ class _Kernel(CPUDispatcher):
 
 
 def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the types of positional and keyword arguments, each constant's being that of any such value."""
+    """Return the types of positional and keyword arguments, with constants typed like any such value."""
     plain: Callable[[Any], Any] = types.unliteral
     return tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()}
 
@@ -156,7 +156,7 @@ def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], 
 def copyto(out: Any, values: NDArray[Any]) -> None:
     """Write values into an array of the same shape, (n,).
 
-    ``out[:] = values`` takes three seconds longer to compile: with it come the texts of its errors.
+    ``out[:] = values`` takes three seconds longer to compile, because it includes the texts of its errors.
     """
     for k in range(out.shape[0]):
         out[k] = values[k]
@@ -164,29 +164,29 @@ def copyto(out: Any, values: NDArray[Any]) -> None:
 
 @intrinsic
 def _unowned(typing: Any, array: Any) -> Any:
-    """Return the array without an account of its owners."""
+    """Return the array without reference counting."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(array)(context, builder, arguments[0])
         for owner in ("meminfo", "parent"):
-            setattr(view, owner, getattr(view, owner).type(None))  # a pointer to nothing
+            setattr(view, owner, getattr(view, owner).type(None))  # null pointer
         return view._getvalue()
 
     return array(array), build
 
 
 unowned: Any = _unowned if COMPILED else lambda array: array
-"""Returns the same array for a compiled loop that hands parts of it to rules, which then cost nothing.
+"""Returns the same array for a compiled loop that passes parts of it to rules; passing parts is then free.
 
-Numba counts an array's owners: at every part that is taken of it and every rule that is handed one, with an atomic
-operation that takes as long as twenty others. Whoever calls a loop keeps its arrays until it returns.
+Numba counts an array's references, at every slice and every call of a rule, with an atomic operation that takes as long
+as twenty others. The caller of a loop keeps its arrays until the loop returns, so counting is not needed.
 """
 
 
 def kernel(loop: Callable[..., Any]) -> Kernel:
-    """Return a module's loop, compiled at its first call for arguments of some types, or loaded from disk.
+    """Decorate a module's loop, which is compiled at its first call with arguments of new types, or loaded from disk.
 
-    It may call rules. Like `rule`, but Python can call it, and it does not hold the interpreter's lock.
+    It may call rules. Unlike a `rule`, it can be called from Python, and it releases the interpreter's lock.
     """
     return _kernel(loop, name=f"{loop.__module__}.{loop.__qualname__}", owner=loop)
 
@@ -195,16 +195,16 @@ def kernels_of(owner: type, *loops: Callable[..., Any]) -> dict[str, Kernel]:
     """Return loops made by a function, by name, compiled like `kernel`.
 
     Args:
-        owner: The class whose rules they call; its name is theirs on disk too.
+        owner: The class whose rules they call; its name also identifies them on disk.
         loops: They may close over compiled rules.
     """
-    for loop in loops:  # of these names Numba makes symbols, which must differ
+    for loop in loops:  # Numba makes symbols from these names, which must differ
         loop.__qualname__ = f"{owner.__module__}.{owner.__qualname__}.{loop.__name__}"
     return {loop.__name__: _kernel(loop, name=loop.__qualname__, owner=owner) for loop in loops}
 
 
 def _kernel(function: Callable[..., Any], *, name: str, owner: Any) -> Kernel:
-    """Return the function compiled; the name tells it on disk from others that are made from the owner."""
+    """Return the compiled function; the name distinguishes it on disk from other functions of the same owner."""
     if not COMPILED:
         return function
     found: Any = _Kernel(function, targetoptions={"nopython": True, "nogil": True})
@@ -213,32 +213,33 @@ def _kernel(function: Callable[..., Any], *, name: str, owner: Any) -> Kernel:
 
 
 def known_call(kernel: Kernel, *arguments: Any) -> Kernel:
-    """Return what a compiled kernel runs for arguments of the types of these, after it has run with them.
+    """Return the function that a compiled kernel runs for arguments of these types, after the kernel has run with them.
 
-    It is called like the kernel, but does not look at the types again, which takes as long as a lane's step. Whoever
-    calls it with others reads and writes memory that is not meant.
+    It is called like the kernel but skips the type check, which takes as long as a lane's step. If you call it with
+    other types, it reads and writes invalid memory.
     """
     known: Kernel = kernel.get_overload(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
     return known
 
 
 def readable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array so that its records, if it has any, read like objects without compilation too."""
+    """Return the array so that its records, if any, can be read like objects without compilation too."""
     return array if COMPILED or not array.dtype.names else array.view(np.recarray)
 
 
 def record_of(columns: Mapping[str, ArrayLike]) -> NDArray[Any]:
     """Return numbers and arrays by name as the fields of one record, shape (1,).
 
-    Compiled loops take an argument of one array in a tenth of a microsecond, and as long again for each number or array
-    of a tuple.
+    Compiled loops take an argument of one array in a tenth of a microsecond. For a tuple, they take as long for each
+    number or array in it.
 
     Raises:
-        ValueError: A name that NumPy's records have already, or what compiled code does not know as numbers.
+        ValueError: A name is already an attribute of NumPy's records, or compiled code does not support a value as
+            numbers.
     """
     for name in columns:
         if hasattr(np.record, name):
-            raise ValueError(f"fields must have names that NumPy's records do not have, got {name!r}")
+            raise ValueError(f"fields must not have the name of an attribute of NumPy's records, got {name!r}")
     values = {name: _column(name, value) for name, value in columns.items()}
     fields = [(name, value.dtype, value.shape) for name, value in values.items()]
     record = np.zeros(1, one_layout(np.dtype(fields, align=True)))
@@ -248,11 +249,11 @@ def record_of(columns: Mapping[str, ArrayLike]) -> NDArray[Any]:
 
 
 def _column(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Return numbers as an array of which compiled code knows the type; all of Python's integers have one."""
+    """Return numbers as an array of a type that compiled code supports; all Python integers get the same type."""
     try:
         column = np.asarray(value, np.int64 if type(value) is int else None)
     except OverflowError as error:
-        raise ValueError(f"{name} must be an integer of 64 bits, got {value!r}") from error
+        raise ValueError(f"{name} must be a 64-bit integer, got {value!r}") from error
     if column.dtype.kind not in "biufV":
         raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}")
     return column
@@ -260,15 +261,15 @@ def _column(name: str, value: ArrayLike) -> NDArray[Any]:
 
 @functools.cache
 def one_layout(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the first layout equal to this one: Numba finds what was compiled for it a microsecond faster."""
+    """Return the first layout equal to this one: Numba finds the code of the same object a microsecond faster."""
     return dtype
 
 
 def source_hash(owner: Any) -> str | None:
-    """Return the hash of all that compiled code depends on, or None where files do not tell.
+    """Return the hash of all sources that compiled code depends on, or None if they are not in files.
 
-    It covers this package, the files beside those of the owner and of what it inherits from, the files beside those of
-    every compiled function that it calls, the constants that these read, Python and Numba.
+    It covers this package, the files beside those of the owner and its base classes, the files beside those of every
+    compiled function that it calls, the constants that these read, Python and Numba.
 
     Args:
         owner: A function, or a class with the rules that are called.
@@ -283,7 +284,7 @@ def source_hash(owner: Any) -> str | None:
         for function in _called(owner):
             folders.add(Path(inspect.getfile(function)).parent)
             digest.update(repr(_constants(function)).encode())
-    except (OSError, TypeError):  # a notebook's
+    except (OSError, TypeError):  # in a notebook
         return None
     for folder in sorted(folders):
         digest.update(_hash_of(folder).encode())
@@ -291,7 +292,7 @@ def source_hash(owner: Any) -> str | None:
 
 
 def _called(owner: Any) -> list[Any]:
-    """Return the plain functions behind a function, or a class's rules, and behind all compiled ones that they call."""
+    """Return the plain functions behind a function or a class's rules, and behind all compiled functions they call."""
     waiting = [owner]
     if isinstance(owner, type):
         waiting = [value for name in dir(owner) if hasattr(value := getattr(owner, name), "py_func")]
@@ -311,7 +312,7 @@ def _constants(function: Any) -> list[tuple[str, Any]]:
 
 
 def _read(function: Any) -> list[tuple[str, Any]]:
-    """Return what a function reads by name: from its module, from modules that it names, from functions around it."""
+    """Return what a function reads by name: from its module, from modules it names, and from enclosing functions."""
     names = function.__code__.co_names
     found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
     found += zip(
@@ -323,7 +324,7 @@ def _read(function: Any) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _hash_of(folder: Path) -> str:
-    """Return the hash of the Python files directly in a folder and in its ``envs``."""
+    """Return the hash of the Python files directly in a folder and in its ``envs`` folder."""
     files = sorted([*folder.glob("*.py"), *folder.glob("envs/**/*.py")])
     digest = hashlib.sha256()
     for file in files:
@@ -341,27 +342,28 @@ def cache_folder() -> Path:
 
 
 def _name_of_layout(record: types.Record) -> tuple[str, tuple[str]]:
-    """Return what names a record type in the symbols of machine code: a hash of its layout.
+    """Return the name of a record type in the symbols of machine code: a hash of its layout.
 
-    Numba names it by the number that the type has in the process. Machine code from disk then brings symbols along that
-    another layout may have in this process, and one function is run for the other.
+    Numba uses the number that the type has in the process. Machine code from disk would then bring symbols that another
+    layout may have in this process, and one function would run instead of the other.
     """
     return "Record", (hashlib.sha256(record.name.encode()).hexdigest()[:16],)
 
 
 types.Record.mangling_args = property(_name_of_layout)  # type: ignore[assignment, method-assign]
 
-# Numba lets one record stand for another that begins with the same fields, with a warning at every call of a rule. Each
-# layout is compiled for itself.
+# Numba accepts one record in place of another that begins with the same fields, with a warning at every call of a rule.
+# Here each layout is compiled separately.
 types.Record.can_convert_to = lambda self, context, other: None  # type: ignore[method-assign, assignment]
 
 
 class _KernelCache:
-    """The files of one kernel, one for each signature, in the place of Numba's cache: a SHA-256, then what it is of.
+    """The files of one kernel, one for each signature, instead of Numba's cache: a SHA-256, then the content.
 
     In Numba's own cache the signatures of a function share an index. Two processes that compile for different layouts
-    at once can each take the same number for their machine code, and a third then runs the one for the other. Numba
-    also unpickles whatever it finds; here the checksum comes first, and what is damaged is compiled and kept anew.
+    at once can each use the same number for their machine code, and a third process then runs the wrong one. Numba also
+    unpickles any file that it finds. Here the checksum is verified first, and damaged files are compiled and stored
+    again.
     """
 
     def __init__(self, owner: Any, *, name: str) -> None:
@@ -369,19 +371,19 @@ class _KernelCache:
 
     @functools.cached_property
     def folder(self) -> Path | None:
-        """Where the files are; None: nothing on disk says what the kernel is made from, or no folder is safe."""
+        """Folder of the files; None if the kernel's sources are not on disk, or no folder is safe."""
         source = source_hash(self._owner)
-        with contextlib.suppress(RuntimeError, OSError):  # no folder can be written: compile in every process
+        with contextlib.suppress(RuntimeError, OSError):  # no writable folder: compile in every process
             return None if source is None else _folder_of(source)
         return None
 
     @property
     def cache_path(self) -> str:
-        """The same as text: Numba shows it in a kernel's ``stats``."""
+        """The folder as text: Numba shows it in a kernel's ``stats``."""
         return str(self.folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was compiled for a signature, or None if no sound file of ours holds it."""
+        """Return the compiled code for a signature, or None if no valid file of ours contains it."""
         target_context.refresh()
         if self.folder is None:
             return None
@@ -389,22 +391,22 @@ class _KernelCache:
         try:
             kept, result = pickle.loads(_payload(file))
             return CompileResult._rebuild(target_context, *result) if kept == sig else None  # type: ignore[no-untyped-call]
-        except Exception:  # whatever is wrong with a file, the kernel can be compiled
+        except Exception:  # for any problem with a file, the kernel can be compiled
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for a signature, unless it holds addresses of this process."""
+        """Store the compiled code for a signature, unless it contains addresses of this process."""
         movable = not data.library.has_dynamic_globals and all(part.can_cache for part in data.lifted)
         if self.folder is None or not movable:
             return
-        with contextlib.suppress(OSError):  # a full disk or a folder that can only be read: compile in every process
+        with contextlib.suppress(OSError):  # a full disk or a read-only folder: compile in every process
             _keep(self._file_of(self.folder, sig, data.codegen), dumps((sig, data._reduce())))  # type: ignore[no-untyped-call]
 
     def flush(self) -> None:
-        """Numba calls this before it compiles a kernel again; every file is replaced then."""
+        """Called by Numba before it compiles a kernel again; every file is replaced then."""
 
     def _file_of(self, folder: Path, sig: Any, codegen: Any) -> Path:
-        """Return the file of one signature: types, processor and the settings of Numba name it."""
+        """Return the file of one signature, named by types, processor and Numba's settings."""
         settings = [repr(getattr(numba.config, name)) for name in SETTINGS]
         made_from = repr((self._name, str(sig), codegen.magic_tuple(), settings))
         digest = hashlib.sha256(made_from.encode()).hexdigest()[:16]
@@ -412,11 +414,11 @@ class _KernelCache:
 
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
-"""Settings of Numba (``NUMBA_OPT`` and so on) with which the same source becomes other machine code."""
+"""Settings of Numba (``NUMBA_OPT`` and so on) that change the machine code of the same source."""
 
 
 def _keep(file: Path, payload: bytes) -> None:
-    """Write a file at once, after the checksum of what it holds."""
+    """Write a file atomically: the checksum of the payload, then the payload."""
     fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
         with open(fresh, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as opened:
@@ -427,26 +429,26 @@ def _keep(file: Path, payload: bytes) -> None:
 
 
 def _payload(file: Path) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Raises:
-        OSError: No such file.
-        ValueError: It is damaged, or others could have written it.
+        OSError: The file does not exist.
+        ValueError: The file is damaged, or other users could have written it.
     """
     status = file.lstat()
     if not stat.S_ISREG(status.st_mode) or _doubt(status, own=True):
-        raise ValueError(f"{file} must be a file that nobody else can write to")
+        raise ValueError(f"{file} must be a file that no other user can write to")
     content = file.read_bytes()
     digest, payload = content[:32], content[32:]
     if hashlib.sha256(payload).digest() != digest:
-        raise ValueError(f"{file} must hold what its checksum says")
+        raise ValueError(f"{file} must match its checksum")
     return payload
 
 
 def _folder_of(source: str) -> Path | None:
-    """Return the folder of the kernels that were made from this source, or None if other users could change them.
+    """Return the folder of the kernels made from this source, or None if other users could change them.
 
-    Machine code and pickles from there are run, so every folder on the way to it has to be safe too.
+    Machine code and pickles from there are executed, so every parent folder has to be safe too.
     """
     base = cache_folder().absolute()
     folder = base / source
@@ -463,7 +465,7 @@ def _folder_of(source: str) -> Path | None:
 
 
 def _on_the_way(path: Path) -> Iterator[Path]:
-    """Yield all folders and links that lead to a path."""
+    """Yield all folders and links on the path."""
     for part in (*reversed(path.parents), path):
         yield part
         if part.is_symlink():
@@ -474,9 +476,10 @@ def _doubt(status: os.stat_result, *, own: bool) -> str | None:
     """Return how users other than this one and root could change a file or folder, or None if they cannot.
 
     Args:
-        status: What ``lstat`` says of it.
-        own: Whether all in it has to be ours. Elsewhere a sticky folder like ``/tmp`` will do, where others can add
-            files but not touch ours, and a folder of those to whom ``/`` belongs (not root's in some containers).
+        status: Its ``lstat``.
+        own: Whether everything in it has to belong to this user. Otherwise these are accepted too: a sticky folder like
+            ``/tmp``, where others can add files but cannot touch ours, and a folder of the owner of ``/`` (not root in
+            some containers).
     """
     if not hasattr(os, "geteuid"):  # Windows
         return None
@@ -493,7 +496,7 @@ def _doubt(status: os.stat_result, *, own: bool) -> str | None:
 
 
 def _is_private(group: int) -> bool:
-    """Return whether a group is root's, or this user's alone: many systems give each user one, and let it write."""
+    """Return whether a group is root's or has no other members; many systems give each user such a group."""
     import grp  # not on Windows
     import pwd
 
@@ -505,13 +508,13 @@ def _is_private(group: int) -> bool:
 
 
 def _warn(base: Path, part: Path, doubt: str) -> None:
-    """Warn once a process that nothing is kept in this folder or loaded from it."""
+    """Warn once per process that this folder is not used to store or load kernels."""
     if base in _warned:
         return
     _warned.add(base)
-    advice = f", or run `chmod go-w {part}` if you trust all that is in it" if "written" in doubt else ""
+    advice = f", or run `chmod go-w {part}` if you trust everything in it" if "written" in doubt else ""
     warnings.warn(
-        f"kernels are compiled in every process, because {part} {doubt}, who could add code to the cache {base}: "
+        f"kernels are compiled in every process, because {part} {doubt}, so others could add code to the cache {base}: "
         f"set FAIR_ENVS_CACHE to a folder that only you can write to{advice}",
         RuntimeWarning,
         stacklevel=2,

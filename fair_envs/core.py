@@ -1,7 +1,8 @@
 """The contract between an environment and everything else.
 
 An environment supplies `Rules`: parameters, the layout of one lane, and a few compiled functions on one lane. A batch
-of lanes is `Lanes`: an array of records with seeds, clocks, restarts and snapshots. Every face is a view of `Lanes`.
+of lanes is a `Lanes` object: an array of records with seeds, clocks, restarts and snapshots. Every interface is a view
+of `Lanes`.
 """
 
 import functools
@@ -38,18 +39,18 @@ from fair_envs.parameters import encode, make_params, meant, shown
 
 LARGEST_SEED = 2**63 - 1
 LARGEST_LANE = 2**26
-"""Bytes that a lane may take; one of the environments' defaults takes 92 KiB at most."""
+"""Largest size of a lane in bytes; with default parameters the environments use at most 92 KiB."""
 LARGEST_BATCH = 2**34
-"""Bytes that the lanes of a batch may take, with what they report after a step."""
+"""Largest size of a batch in bytes, including the report after a step."""
 
 CLOCK: list[tuple[Any, ...]] = [
-    ("seed", np.uint64),  # of the lane
-    ("episode", np.uint64),  # how many episodes the seed has had before
-    ("key", np.uint64),  # of the episode: equal keys meet equal luck
+    ("seed", np.uint64),  # seed of the lane
+    ("episode", np.uint64),  # number of episodes with this seed before
+    ("key", np.uint64),  # key of the episode: equal keys give equal random draws
     ("time", np.int32),  # steps taken
     ("over", np.int8),  # 1: the episode has terminated or was truncated
 ]
-"""The fields that every lane begins with; the core sets them."""
+"""The fields at the beginning of every lane; they are set here, not by the rules."""
 
 
 class TeamOutcome(NamedTuple):
@@ -69,28 +70,29 @@ class ObservedTeammates(NamedTuple):
 
 
 class Rules:
-    """What an environment supplies; subclass it, and describe the environment in the subclass's docstring.
+    """What an environment supplies. Subclass it, and describe the environment in the subclass's docstring.
 
     Attributes:
         name: Lower-case name, for example ``"harvest"``.
         Params: The NamedTuple of parameters; it has a field ``horizon``, the steps until truncation.
         presets: Named sets of parameters that the field ``profile`` chooses from, or None.
         variants: Other rules of the same environment, chosen by the constructor's keyword ``variant``.
-        multi_agent: Whether the agents are the affected (then there are several), or one decision-maker acts on others.
+        multi_agent: True if the agents are the affected people (there are several); False if one decision-maker decides
+            about others.
         start: ``start(lane, params)`` sets up a new episode in a zeroed lane whose clock is set.
-        step: ``step(lane, action, params, reward, facts) -> terminated`` plays one step. ``action`` has shape
-            (agents, ...), ``reward`` (agents,) is zeroed, ``facts`` takes the action and feedback and outcome.
+        step: ``step(lane, action, params, reward, facts) -> terminated`` plays one step. ``action`` has shape (agents,
+            ...), ``reward`` (agents,) is zeroed, ``facts`` receives the action, feedback and outcome.
         observe: ``observe(lane, params, observation)`` writes (agents, ...) after every start and step.
-        describe: ``describe(lane, params, facts)`` writes, before a step, who is about to be decided on.
-        fps: Frames a second of the renderer.
+        describe: ``describe(lane, params, facts)`` writes, before a step, the people that the decision is about.
+        fps: Frames per second of the renderer.
         sensitive_field: Field of the lane that holds the sensitive attribute of each agent, 0 or 1; see `flip`.
-        sensitive_features: Those of `observed_features` that show it.
-        leaving_field: Field of the lane that says of each agent, by 1, that its episode is over while others go on;
-            None: nobody leaves early. What an agent does that has left makes no difference.
-        drawn_by: The renderer, as the import path ``"module:Class"`` of what is made from the rules; empty: none.
+        sensitive_features: The `observed_features` that show the sensitive attribute.
+        leaving_field: Field of the lane that is 1 for each agent that is done while others are active; None: no agent
+            leaves early. Actions of agents that have left have no effect.
+        drawn_by: The renderer, as the import path ``"module:Class"`` of a class made from the rules; empty: none.
         policies: Scripted policies by name, as import paths ``"module:Class"``; each is made from the rules alone.
-        keys: Which key of the keyboard takes which action, by pygame's names; none: the digits do.
-        action_names: What the actions are called; none: they have numbers only.
+        keys: Which key of the keyboard takes which action, by pygame's names; empty: the digits do.
+        action_names: The names of the actions; empty: they have numbers only.
         pace: The parameter that a curriculum changes for a team, see `set_pace`; None: there is none.
     """
 
@@ -123,14 +125,14 @@ class Rules:
         self.spec: FairSpec = self.fair_spec(self.params)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take up a copy's state; Numba finds layouts faster that are the same objects as before."""
+        """Restore a copy's state; layouts are shared objects, which Numba finds faster."""
         vars(self).update(state)
         self.dtype = one_layout(self.dtype)
         if isinstance(self.code, np.ndarray):
             self.code = self.code.view(one_layout(self.code.dtype))
 
     def _check_size(self, fields: Sequence[tuple[Any, ...]]) -> None:
-        """Raise ValueError, by the name of the parameter that enlarges it most, if a lane takes more than it may."""
+        """Raise ValueError if a lane is too large; the error names the parameter that enlarges it most."""
         size = bytes_of(fields)
         if size > LARGEST_LANE:
             name = self._enlarging(size)
@@ -141,14 +143,14 @@ class Rules:
             )
 
     def _enlarging(self, size: int) -> str:
-        """Return the parameter at whose default the lane would be smallest; empty: none enlarges it."""
+        """Return the parameter whose default would make the lane smallest; empty if none enlarges it."""
         profile = {} if self.presets is None else {"profile": self.params.profile}
         defaults: Any = make_params(self.Params, profile, presets=self.presets)
         smallest, name, probe = size, "", object.__new__(type(self))
         vars(probe).update(vars(self))
         for changed, default in defaults._asdict().items():
             if getattr(self.params, changed) != default:
-                with suppress(ValueError):  # the default does not go with the other parameters
+                with suppress(ValueError):  # the default is incompatible with the other parameters
                     probe.params = self.params._replace(**{changed: default})
                     probe.code = probe.encoded(probe.params)
                     without = bytes_of(probe.lane(probe.params))
@@ -156,27 +158,28 @@ class Rules:
         return name
 
     def encoded(self, params: Any) -> Any:
-        """Return what compiled rules are given: the parameters as numbers, which rules must not change.
+        """Return what compiled rules receive: the parameters as numbers, which rules must not change.
 
-        It is one record, shape (1,). Override it to add arrays: ``record_of({**encode(params)._asdict(), "table":
-        table})``. A NamedTuple will do too; it takes time at every call, but is of one type whatever the sizes of its
-        arrays. Rules read the fields of both alike.
+        It is one record, shape (1,). To add arrays, override it:
+        ``record_of({**encode(params)._asdict(), "table": table})``. It can also be a NamedTuple. That costs time at
+        every call, but its type does not depend on the sizes of its arrays. Rules read the fields of both in the same
+        way.
         """
         return record_of(encode(params)._asdict())
 
     def check(self, params: Any) -> None:
-        """Raise ValueError if parameters that are fine one by one do not go together."""
+        """Raise ValueError if parameters that are valid separately are incompatible."""
 
     def lane(self, params: Any) -> list[tuple[Any, ...]]:
         """Return the fields of one lane after `CLOCK`."""
         raise NotImplementedError
 
     def fair_spec(self, params: Any) -> FairSpec:
-        """Return the static facts."""
+        """Return the environment's static description."""
         raise NotImplementedError
 
     def agents(self, params: Any) -> int:
-        """Return how many agents act."""
+        """Return the number of agents."""
         return 1
 
     def observation_space(self, params: Any) -> gym.Space[Any]:
@@ -188,21 +191,21 @@ class Rules:
         raise NotImplementedError
 
     def observed_features(self, params: Any) -> tuple[str, ...]:
-        """Return the names of the first entries of one agent's observation; none if they have no names."""
+        """Return the names of the first entries of one agent's observation; empty if they have no names."""
         return ()
 
     def flip(self, records: NDArray[np.void], who: Flags) -> None:
-        """Give those agents the other value of the sensitive attribute, in place.
+        """Give the selected agents the other value of the sensitive attribute, in place.
 
-        Override it where `start` derives more from the attribute than its own field, and for a decision-maker: then
-        everybody of the episode is flipped, those waiting and those to come, for good.
+        Override it if `start` derives more from the attribute than its own field, and for a decision-maker. For a
+        decision-maker it flips everyone in the episode permanently, including people who wait or arrive later.
 
         Args:
             records: Lanes, shape (B,).
-            who: Whether an agent, or everybody whom it decides on, is flipped, shape (B, agents).
+            who: Which agents are flipped, or which decision-makers have their people flipped, shape (B, agents).
 
         Raises:
-            ValueError: The lanes do not hold a sensitive attribute of each agent.
+            ValueError: The lanes have no sensitive attribute for each agent.
         """
         fields: Mapping[str, Any] = self.dtype.fields or {}
         if self.sensitive_field not in fields or fields[self.sensitive_field][0].shape != who.shape[1:]:
@@ -210,7 +213,7 @@ class Rules:
         records[self.sensitive_field] ^= who.astype(records[self.sensitive_field].dtype)
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
-        """Give those about to be decided on that value of a sensitive attribute, all else equal, in place.
+        """Give the people in the next decision a value of a sensitive attribute, all else being equal, in place.
 
         Args:
             records: Lanes, shape (B,).
@@ -218,19 +221,19 @@ class Rules:
             code: One of its codes.
 
         Raises:
-            ValueError: The rules do not say how.
+            ValueError: The rules do not define how.
         """
         raise ValueError(f"assign needs individuals with a sensitive attribute; those of {self.name} cannot be changed")
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-        """Return what is hidden from the decision-maker about those to be decided on now, for evaluation alone.
+        """Return what the decision-maker cannot observe about the people in the next decision, only for evaluation.
 
         Args:
             records: Lanes, shape (B,).
 
         Returns:
-            Fresh arrays; ``"feedback"`` is the correct decision, shape (B, M). The environment's page tells the shapes
-            (B, ...) of the others. Nothing if nothing is hidden.
+            New arrays; ``"feedback"`` is the label (correct decision), shape (B, M). The environment's page lists the
+            shapes (B, ...) of the others. The dictionary is empty if nothing is hidden.
         """
         return {}
 
@@ -259,7 +262,7 @@ class Rules:
         return ""
 
     def renderer(self) -> Any:
-        """Return what draws a lane: ``frame(lane) -> (height, width, 3) uint8`` and ``text(lane) -> str``."""
+        """Return the renderer of a lane: ``frame(lane) -> (height, width, 3) uint8`` and ``text(lane) -> str``."""
         if not self.drawn_by:
             raise NotImplementedError(f"{self.name} has no renderer")
         module, _, name = self.drawn_by.partition(":")
@@ -267,20 +270,20 @@ class Rules:
 
 
 def variant_of(rules: type[Rules], given: Mapping[str, Any]) -> Rules:
-    """Return the rules that the constructor's keywords ask for; ``variant`` chooses among them.
+    """Return the rules for a constructor's keywords; ``variant`` selects among them.
 
     Raises:
-        ValueError: An unknown variant.
+        ValueError: The variant is unknown.
     """
     given = dict(given)
     return variant_named(rules, given.pop("variant", None))(**given)
 
 
 def variant_named(rules: type[Rules], variant: Any) -> type[Rules]:
-    """Return a variant of rules by its name; None: the rules themselves.
+    """Return a variant of rules by name; None: the rules themselves.
 
     Raises:
-        ValueError: An unknown variant.
+        ValueError: The variant is unknown.
     """
     if variant is None:
         return rules
@@ -292,11 +295,11 @@ def variant_named(rules: type[Rules], variant: Any) -> type[Rules]:
 
 
 Amendment = Callable[[Rules, NDArray[np.void]], None]
-"""Changes lanes that have just started, in place, before anybody sees them."""
+"""Changes lanes that have just started, in place, before they are observed."""
 
 
 class Step(NamedTuple):
-    """What a batch reports after a step or a restart; all arrays are fresh."""
+    """The report of a batch after a step or a restart; all arrays are new."""
 
     observation: NDArray[Any]  # (lanes, agents, ...)
     reward: Floats  # (lanes, agents)
@@ -306,7 +309,7 @@ class Step(NamedTuple):
 
 
 def active_agents(rules: Rules, records: NDArray[np.void]) -> Flags:
-    """Return which agents of some lanes, shape (B,), have not left before the others, shape (B, agents); fresh."""
+    """Return which agents have not left before the others, shape (B, agents), for lanes of shape (B,); a new array."""
     if rules.leaving_field is None:
         return np.ones((len(records), rules.agents(rules.params)), bool)
     return np.asarray(records[rules.leaving_field] == 0)
@@ -317,12 +320,12 @@ class Lanes:
 
     Args:
         rules: The environment.
-        count: How many lanes (B), at least 1, and no more than fit into `LARGEST_BATCH`.
-        threads: How many threads share the lanes; the results do not depend on it.
+        count: Number of lanes (B), at least 1, at most as many as fit into `LARGEST_BATCH`.
+        threads: Number of threads that share the lanes; the results do not depend on it.
 
     Attributes:
-        records: The whole state, shape (B,), to be changed in place alone; a copy of it is a snapshot.
-        amendments: What is changed in every lane that starts, in this order; none at first.
+        records: The complete state, shape (B,). Change it only in place; a copy is a snapshot.
+        amendments: Functions that change every lane that starts, in this order; empty at first.
     """
 
     def __init__(self, rules: Rules, count: int, *, threads: int = 1) -> None:
@@ -332,7 +335,7 @@ class Lanes:
         self.count = int(count)
         self.threads = min(int(threads), self.count)
         self.agents = rules.agents(rules.params)
-        self.records: Any = np.zeros(count, rules.dtype)  # checkers take a second for ten fields of an NDArray[np.void]
+        self.records: Any = np.zeros(count, rules.dtype)  # Any: type checkers need a second for ten NDArray fields
         self.seeded = False
         self.amendments: list[Amendment] = []
         blank = blank_facts(rules.spec)
@@ -342,34 +345,34 @@ class Lanes:
         self._observation_dtype = space.dtype
         self._everyone = np.ones(self.count, bool)
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
-        self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread's lanes are always the same
-        self._known: dict[Any, Kernel] = {}  # what `_advance_all` calls, by the kind of actions
+        self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread always has the same lanes
+        self._known: dict[Any, Kernel] = {}  # compiled functions for `_advance_all`, by the kind of actions
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out machine code, which belongs to this process."""
+        """Return the state without machine code, which only works in this process."""
         return {**vars(self), "_known": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take up a copy's state; see `Rules`."""
+        """Restore a copy's state; see `Rules`."""
         vars(self).update(state)
         self.records = self.records.view(self.rules.dtype)
         self._blank = self._blank.view(one_layout(self._blank.dtype))
 
     def seed(self, seeds: ArrayLike) -> None:
-        """Give each lane its seed; its next restart begins the seed's first episode."""
+        """Set each lane's seed; its next restart begins the seed's first episode."""
         self.records["seed"] = check_seeds(seeds, self.count)
         self.records["episode"] = np.uint64(2**64 - 1)  # the next restart makes it 0
         self.seeded = True
 
     def blank_step(self) -> Step:
-        """Return the report of a batch in which nothing has happened; `restart` and `advance` fill it in."""
+        """Return an empty report; `restart` and `advance` fill it in."""
         step = self._unwritten_step()
         step.facts[:] = self._blank
         return step
 
     def _unwritten_step(self) -> Step:
-        """Return a report whose facts and observations every lane has yet to write."""
-        layout = self._blank.dtype  # NumPy makes an array of bytes and reads it so in half the time of one of records
+        """Return a report with uninitialised records and observations, to be written by every lane."""
+        layout = self._blank.dtype  # twice as fast as allocating an array of records
         return Step(
             observation=np.empty(self._observation_shape, self._observation_dtype),
             reward=np.zeros((self.count, self.agents)),
@@ -408,13 +411,13 @@ class Lanes:
         return out
 
     def _advance_all(self, actions: NDArray[Any]) -> Step:
-        """Play one step of all lanes; Numba looks at the arrays' types at the first call with such actions alone.
+        """Play one step of all lanes; Numba only checks argument types at the first call with such actions.
 
-        All other arrays are this batch's own, and of one type at every call.
+        All other arrays belong to this batch, and have the same type at every call.
         """
         out = self._unwritten_step()
         arguments = (self.rules.code, self._blank, self.records, self._everyone, actions, *out)
-        kind = (actions.dtype, actions.ndim) if actions.flags.carray else None  # laid out in order, and writeable
+        kind = (actions.dtype, actions.ndim) if actions.flags.carray else None  # contiguous and writeable
         known = self._known.get(kind)
         if known is not None:
             known(*arguments)
@@ -425,14 +428,14 @@ class Lanes:
         return out
 
     def show(self, *, mask: Flags | None = None, out: Step | None = None) -> Step:
-        """Return what the masked lanes (all by default) show now, as after their start; for lanes set by hand too."""
+        """Return the current observations of the masked lanes (all by default), also after manual changes."""
         mask = self._everyone if mask is None else mask
         out = self.blank_step() if out is None else out
         self._run("show", (self.rules.spec.same_individuals,), (self.records, mask, out.observation, out.facts))
         return out
 
     def observe(self) -> NDArray[Any]:
-        """Return what the agents of all lanes see now, shape (B, agents, ...)."""
+        """Return the current observations of the agents of all lanes, shape (B, agents, ...)."""
         return self.show().observation
 
     def active(self) -> Flags:
@@ -440,26 +443,26 @@ class Lanes:
         return active_agents(self.rules, self.records)
 
     def snapshot(self) -> NDArray[np.void]:
-        """Return the whole state; `restore` goes back to it, ``np.save`` keeps it; equal states have equal bytes."""
+        """Return the complete state for `restore` or ``np.save``; equal states have equal bytes."""
         return _without_padding(self.records)
 
     def restore(self, snapshot: NDArray[np.void]) -> None:
-        """Go back to a snapshot of a batch of the same size and rules.
+        """Return to a snapshot of a batch of the same size and rules.
 
         Raises:
-            ValueError: The snapshot has another layout or size, or shows lanes whose first episode has not begun.
+            ValueError: The snapshot has another layout or size, or has lanes whose first episode has not begun.
         """
         if not isinstance(snapshot, np.ndarray) or snapshot.dtype != self.records.dtype:
             raise ValueError("snapshot must be a record array of these rules' lanes, got another layout")
         if snapshot.shape != self.records.shape:
             raise ValueError(f"snapshot must have shape {self.records.shape}, got {snapshot.shape}")
-        if not snapshot["key"].all():  # an episode's key is set when it begins
+        if not snapshot["key"].all():  # the key is set when an episode begins
             raise ValueError("snapshot must be of episodes that have begun, got one from before the first restart")
         self.records[:] = snapshot
         self.seeded = True
 
     def _run(self, kernel: str, shared: tuple[Any, ...], arrays: tuple[NDArray[Any], ...]) -> None:
-        """Run a kernel over all lanes, split among the threads; every array but what is shared has the lanes first."""
+        """Run a kernel over all lanes, split among the threads; the first axis of all arrays not shared is lanes."""
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
         code = readable(self.rules.code) if isinstance(self.rules.code, np.ndarray) else (self.rules.code,)
         if not COMPILED:
@@ -480,23 +483,23 @@ class Lanes:
 
 
 class Worlds:
-    """Batches whose rules differ in parameters alone, side by side as one batch that meets the same luck.
+    """Batches whose rules differ only in parameters, combined into one batch with common random numbers.
 
-    Lane b of each world has the same seed: what differs between them is what the parameters make of the same luck. The
-    lanes of the first world come first.
+    Lane b of each world has the same seed, so all differences between worlds come from the parameters. The lanes of the
+    first world come first.
 
     Args:
-        rules: One for each world; their lanes have the same layout.
-        count: How many lanes each world has.
-        threads: How many threads share a world's lanes.
+        rules: The rules of each world; their lanes have the same layout.
+        count: Number of lanes of each world.
+        threads: Number of threads that share a world's lanes.
 
     Raises:
-        ValueError: Rules whose lanes differ in layout, or their spaces, or what is told of them (``fair_spec``).
+        ValueError: The rules differ in the layout of lanes, in spaces, or in their description (``fair_spec``).
     """
 
     def __init__(self, rules: Sequence[Rules], count: int, *, threads: int = 1) -> None:
         if any(other.dtype != rules[0].dtype for other in rules):
-            raise ValueError("rules must have lanes of one layout (the same sizes) in all worlds")
+            raise ValueError("rules must have lanes of the same layout (the same sizes) in all worlds")
         for space in ("observation_space", "action_space"):
             spaces = [getattr(own, space)(own.params) for own in rules]
             if any(other != spaces[0] for other in spaces):
@@ -514,7 +517,7 @@ class Worlds:
 
     @property
     def records(self) -> NDArray[np.void]:
-        """The whole state, a copy."""
+        """The complete state, a copy."""
         return self.snapshot()
 
     def seed(self, seeds: ArrayLike) -> None:
@@ -523,7 +526,7 @@ class Worlds:
             world.seed(seeds)
 
     def blank_step(self) -> Step:
-        """Return the report of a batch in which nothing has happened."""
+        """Return an empty report."""
         return self._join([world.blank_step() for world in self.worlds])
 
     def restart(self, *, mask: Flags | None = None) -> Step:
@@ -540,7 +543,7 @@ class Worlds:
         )
 
     def show(self) -> Step:
-        """Return what the lanes show now."""
+        """Return the current observations."""
         return self._join([world.show() for world in self.worlds])
 
     def active(self) -> Flags:
@@ -548,11 +551,11 @@ class Worlds:
         return np.concatenate([world.active() for world in self.worlds])
 
     def snapshot(self) -> NDArray[np.void]:
-        """Return the whole state; `restore` goes back to it."""
+        """Return the complete state for `restore`."""
         return _without_padding(np.concatenate([world.records for world in self.worlds]))
 
     def restore(self, snapshot: NDArray[np.void]) -> None:
-        """Go back to a snapshot."""
+        """Return to a snapshot."""
         for world, part in zip(self.worlds, np.split(snapshot, len(self.worlds)), strict=True):
             world.restore(part)
 
@@ -565,14 +568,14 @@ class Worlds:
 
 
 def _without_padding(records: NDArray[np.void]) -> NDArray[np.void]:
-    """Return a copy whose bytes between the fields are 0; NumPy leaves there what the memory held before."""
+    """Return a copy whose padding bytes are 0; NumPy leaves previous memory there."""
     copy = np.zeros(records.shape, records.dtype)
     copy[:] = records
     return copy
 
 
 def _check_same_facts(one: FairSpec, other: FairSpec) -> None:
-    """Raise ValueError unless two worlds' facts mean the same: they are told as those of one environment."""
+    """Raise ValueError unless two worlds have equivalent specs, since they are described as one environment."""
     for name, value in vars(one).items():
         if getattr(other, name) != value:
             raise ValueError(
@@ -581,13 +584,13 @@ def _check_same_facts(one: FairSpec, other: FairSpec) -> None:
 
 
 def check_count(name: str, value: Any) -> None:
-    """Raise ValueError unless the argument of that name is an integer of at least 1."""
+    """Raise ValueError unless the argument called `name` is an integer of at least 1."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
 
 
 def check_batch(name: str, count: Any, rules: Rules) -> None:
-    """Raise ValueError unless the argument of that name is a number of lanes that fit into memory."""
+    """Raise ValueError unless the argument called `name` is a number of lanes that fit into memory."""
     check_count(name, count)
     space = rules.observation_space(rules.params)
     seen = rules.agents(rules.params) * math.prod(space.shape or ()) * np.dtype(space.dtype).itemsize
@@ -598,18 +601,18 @@ def check_batch(name: str, count: Any, rules: Rules) -> None:
 
 
 def bytes_of(fields: Sequence[tuple[Any, ...]]) -> int:
-    """Return how many bytes the fields of a record take, without padding."""
+    """Return the number of bytes of a record's fields, without padding."""
     return sum(np.dtype(kind).itemsize * math.prod(map(int, np.ravel(shape))) for _, kind, *shape in fields)
 
 
 def in_units(size: int) -> str:
-    """Return a number of bytes in the unit in which it is easiest to read."""
+    """Return a number of bytes in the most readable unit."""
     unit = max(k for k in range(5) if size >= 1024**k or k == 0)
     return f"{size / 1024**unit:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[unit]}"
 
 
 def fresh_seeds(count: int) -> list[int]:
-    """Return so many seeds that nobody has chosen, from the system's own source of chance."""
+    """Return that many random seeds from the operating system."""
     return [secrets.randbits(63) for _ in range(count)]
 
 
@@ -617,7 +620,7 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
     """Return one seed for each lane: lane i of a batch seeded s is the single environment seeded s + i.
 
     Raises:
-        ValueError: A seed that is no integer, below 0 or above 2**63 - 1, or not ``count`` of them.
+        ValueError: A seed is not an integer, is below 0 or above 2**63 - 1, or the number of seeds is not ``count``.
     """
     given = np.asarray(seeds, dtype=object)
     if given.shape not in ((), (count,)):
@@ -632,7 +635,7 @@ def check_seed(seed: Any) -> int:
     """Return the seed of one lane.
 
     Raises:
-        ValueError: It is no integer, below 0 or above 2**63 - 1.
+        ValueError: The seed is not an integer, is below 0 or above 2**63 - 1.
     """
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
         raise ValueError(f"seed must be an integer, got {seed!r}")
@@ -643,16 +646,16 @@ def check_seed(seed: Any) -> int:
 
 @functools.cache
 def _worker(index: int, process: int) -> ThreadPoolExecutor:
-    """Return a thread of this process: a forked one has none of its parent's.
+    """Return a thread of this process; a forked process cannot use its parent's threads.
 
-    The same lanes go to the same thread every time, and find themselves in its core's cache.
+    The same lanes always go to the same thread, so that they stay in its core's cache.
     """
     return ThreadPoolExecutor(1, thread_name_prefix=f"fair_envs_{index}")
 
 
 @functools.cache
 def kernels(rules: Any) -> Mapping[str, Kernel]:
-    """Return the compiled loops over lanes for these rules: the only loops over the batch."""
+    """Return the compiled loops over lanes for these rules; no other code loops over the batch."""
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
     episode_key = chance.episode_key
 
@@ -691,7 +694,7 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
         actions, observation, reward = unowned(actions), unowned(observation), unowned(reward)
         for b in range(lanes.shape[0]):
             if mask[b]:
-                facts[b] = blank[0]  # here, not for all lanes beforehand: it stays in this core's cache
+                facts[b] = blank[0]  # here, not for all lanes in advance: it stays in this core's cache
                 lane, fact = lanes[b], facts[b]
                 describe(lane, params, fact)
                 terminated[b] = step(lane, actions[b], params, reward[b], fact)
@@ -705,9 +708,9 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
 
 
 def draws(lanes: Lanes, *, site: int = chance.POLICY) -> Floats:
-    """Return one uniform number for each lane and agent at the present step, shape (B, agents).
+    """Return one uniform number for each lane and agent at the current step, shape (B, agents).
 
-    They depend on the episode's key, the time and the agent alone: policies that sample with them meet common random
+    They only depend on the episode's key, the time and the agent. Policies that sample with them use common random
     numbers in factual and counterfactual worlds.
     """
     out = np.empty((lanes.count, lanes.agents))

@@ -1,7 +1,7 @@
-"""Where cells run: in processes on this machine, or on a Ray cluster. What they give is the same, bit for bit.
+"""Where cells run: in processes on this machine, or on a Ray cluster. The results are bit-identical.
 
-A cell whose worker dies is run again. With Ray the results come to the machine that asked, so that no folder has to be
-shared; ``RAY_ADDRESS`` names a cluster, without it one begins on this machine.
+A cell whose worker dies is run again. With Ray the results are sent to the calling machine, so no shared folder is
+needed; ``RAY_ADDRESS`` selects a cluster, and without it a local one is started.
 """
 
 import logging
@@ -34,22 +34,22 @@ from fair_envs.stopping import SIGNALS, disregard, raise_pending, stoppable
 EngineName = Literal["processes", "ray"]
 
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-DEATHS = 3  # of its workers before a cell is given up
+DEATHS = 3  # worker deaths after which a cell counts as failed
 DIED = f"DeadWorkerError: its worker died {DEATHS} times; is there enough memory?"
-CLEANING = 2.0  # seconds in which an interrupted worker may remove what is half done
-ANSWER = 10.0  # seconds in which a cluster's address has to answer
+CLEANING = 2.0  # seconds for an interrupted worker to remove unfinished work
+ANSWER = 10.0  # seconds for a cluster's address to answer
 
 
 class FailedCellsError(RuntimeError):
-    """Raised when every other cell is done and some have failed."""
+    """Raised after all other cells are done, if some have failed."""
 
 
 class InterruptedCellError(SystemExit):
-    """Raised in a worker that is to end: what is half done is removed on the way."""
+    """Raised in a worker that has to stop; unfinished work is removed on the way."""
 
 
 class Done(NamedTuple):
-    """A cell that has been run, and what was raised: its type and message, since not every error can be pickled."""
+    """A cell that has been run, and its error as type and message, since not every error can be pickled."""
 
     cell: Job
     error: str | None
@@ -60,22 +60,22 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, cells: Sequence[Job], folder: Path) -> Iterator[Done]:
-        """Run cells whose results are not there, and yield each when its result is."""
+        """Run cells without results, and yield each one when its result exists."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let the workers go; cells that have not begun are dropped."""
+        """Release the workers; cells that have not started are dropped."""
 
     def interrupt(self) -> None:
-        """Let the workers go without waiting for the cells that run."""
+        """Release the workers without waiting for running cells."""
         self.close()
 
 
 class Here(Engine):
-    """This process: one cell after another."""
+    """This process, which runs one cell after another."""
 
     def run(self, cells: Sequence[Job], folder: Path) -> Iterator[Done]:
-        """Run cells whose results are not there, and yield each when its result is."""
+        """Run cells without results, and yield each one when its result exists."""
         for cell in cells:
             yield Done(cell, attempt(cell, folder))
 
@@ -87,7 +87,7 @@ class Processes(Engine):
     """Processes on this machine, which compute on one thread each.
 
     Args:
-        jobs: How many.
+        jobs: Number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -95,11 +95,11 @@ class Processes(Engine):
         self._pool: ProcessPoolExecutor | None = None
 
     def run(self, cells: Sequence[Job], folder: Path) -> Iterator[Done]:
-        """Run cells whose results are not there, and yield each when its result is."""
+        """Run cells without results, and yield each one when its result exists."""
         left, deaths = {cell.key: cell for cell in cells}, Counter[str]()
         with environment_of_workers():
             while left:
-                # A worker's death ends the others' work too. Who may have been its cause runs alone from then on.
+                # A worker's death also ends the others. From then on, each cell that may be the cause runs separately.
                 fresh = [cell for key, cell in left.items() if not deaths[key]]
                 begun = fresh or list(left.values())[:1]
                 for done in self._finished(begun, folder):
@@ -114,7 +114,7 @@ class Processes(Engine):
                     yield Done(cell, DIED)
 
     def close(self) -> None:
-        """Let the workers go when the cells that run are done."""
+        """Release the workers after the running cells are done."""
         pool, self._pool = self._pool, None
         if pool is not None:
             try:
@@ -124,13 +124,13 @@ class Processes(Engine):
                 raise
 
     def interrupt(self) -> None:
-        """End the workers and the cells that run."""
+        """Stop the workers and the running cells."""
         pool, self._pool = self._pool, None
         if pool is not None:
             end(pool)
 
     def _finished(self, cells: Sequence[Job], folder: Path) -> Iterator[Done]:
-        """Yield cells as they finish, until all have or a worker dies."""
+        """Yield cells as they finish, until all are done or a worker dies."""
         waiting, running = list(reversed(cells)), dict[Future[str | None], Job]()
         self._begin(waiting, running, folder)
         while running:
@@ -145,7 +145,7 @@ class Processes(Engine):
                     yield Done(cell, told(error))
 
     def _begin(self, waiting: list[Job], running: dict[Future[str | None], Job], folder: Path) -> None:
-        """Hand over as many cells as there are workers: those that a pool has been given, it does run."""
+        """Submit as many cells as there are workers, since a pool runs every cell that it was given."""
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
@@ -155,21 +155,21 @@ class Processes(Engine):
             while waiting and len(running) < self._jobs:
                 running[self._pool.submit(attempt, waiting[-1], folder)] = waiting[-1]
                 waiting.pop()
-        except BrokenProcessPool:  # by a cell that was already running
+        except BrokenProcessPool:  # because of a cell that was already running
             pass
-        except OSError:  # the same, where the pool is just closing its pipes
+        except OSError:  # the same, while the pool is closing its pipes
             if not self._pool._broken:
                 raise
 
 
 class OnRay(Engine):
-    """A Ray cluster: that of ``RAY_ADDRESS``, the one that is connected already, or one that begins here.
+    """A Ray cluster: the one at ``RAY_ADDRESS``, the one already connected, or a new local one.
 
     Args:
-        jobs: How many cells at once.
+        jobs: Number of cells to run at once.
 
     Raises:
-        ImportError: Ray is missing.
+        ImportError: Ray is not installed.
         ValueError: No cluster answers at ``RAY_ADDRESS``.
     """
 
@@ -183,7 +183,7 @@ class OnRay(Engine):
             begin_ray(jobs)
 
     def run(self, cells: Sequence[Job], folder: Path) -> Iterator[Done]:
-        """Run cells whose results are not there, and yield each when its result is."""
+        """Run cells without results, and yield each one when its result exists."""
         task = self._ray.remote(num_cpus=1, max_retries=DEATHS - 1)(files_or_error)
         waiting, running = list(reversed(cells)), dict[Any, Job]()
         while waiting or running:
@@ -194,12 +194,12 @@ class OnRay(Engine):
             yield self._kept(running.pop(ready), ready, folder)
 
     def close(self) -> None:
-        """Leave the cluster, if it was joined here."""
+        """Disconnect from the cluster if this object connected to it."""
         if self._begun:
             self._ray.shutdown()
 
     def _kept(self, cell: Job, result: Any, folder: Path) -> Done:
-        """Write a cell's files, if it gave some."""
+        """Write a cell's files, if it returned any."""
         try:
             files = self._ray.get(result)
         except self._ray.exceptions.WorkerCrashedError:
@@ -223,18 +223,18 @@ def told(error: BaseException) -> str:
 
 
 def attempt(cell: Job, folder: Path) -> str | None:
-    """Run a cell; return what was raised, if something was."""
+    """Run a cell; return the error, if there is one."""
     try:
         run_cell(cell, folder)
     except InterruptedCellError:
-        os._exit(1)  # or the worker would begin with another cell
+        os._exit(1)  # otherwise the worker would start another cell
     except (Exception, SystemExit) as error:
         return told(error)
     return None
 
 
 def begin_worker(allowed: Permissions) -> None:
-    """Let this worker import what its parent may, and end when it is interrupted or its parent is no more."""
+    """Give this worker its parent's import permissions; it stops when interrupted or when its parent has ended."""
     permit(allowed)
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # by nohup
     for number in (signal.SIGINT, *heeded):
@@ -243,7 +243,7 @@ def begin_worker(allowed: Permissions) -> None:
 
 
 def interrupted(*_: object) -> None:
-    """Leave the cell that runs. What follows must not break off its cleaning.
+    """Leave the running cell; later signals must not interrupt its cleanup.
 
     Raises:
         InterruptedCellError: Always.
@@ -254,7 +254,7 @@ def interrupted(*_: object) -> None:
 
 
 def end_with_parent() -> None:
-    """Wait until the process that began this one ends, and follow it."""
+    """Wait until the parent process ends, then stop."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait_for([parent.sentinel])
@@ -264,7 +264,7 @@ def end_with_parent() -> None:
 
 
 def end(pool: ProcessPoolExecutor) -> None:
-    """End a pool's workers: those that do not end when they are interrupted are killed."""
+    """Stop a pool's workers; those that do not stop when interrupted are killed."""
     workers = list((pool._processes or {}).values())  # from Python 3.14 on, pool.kill_workers
     pool.shutdown(wait=False)
     for worker in workers:
@@ -278,7 +278,7 @@ def end(pool: ProcessPoolExecutor) -> None:
 
 
 def begin_ray(jobs: int) -> None:
-    """Join the cluster of ``RAY_ADDRESS``, or begin one here.
+    """Connect to the cluster at ``RAY_ADDRESS``, or start a local one.
 
     Raises:
         ValueError: No cluster answers at that address.
@@ -292,15 +292,15 @@ def begin_ray(jobs: int) -> None:
         return
     try:
         ray.init(address=address, **quiet)
-    except (ValueError, OSError, SystemExit) as error:  # Ray leaves the interpreter if its server is silent
+    except (ValueError, OSError, SystemExit) as error:  # Ray exits the interpreter if its server does not answer
         raise _no_cluster(address) from error
 
 
 def answering_address() -> str:
-    """Return ``RAY_ADDRESS``, where somebody answers if it is a host and a port; empty: it is not set.
+    """Return ``RAY_ADDRESS``, checked for an answer if it is a host and a port; empty if it is not set.
 
     Raises:
-        ValueError: Nobody answers there.
+        ValueError: Nothing answers there.
     """
     address = os.environ.get("RAY_ADDRESS", "")
     try:
@@ -316,22 +316,22 @@ def _no_cluster(address: str) -> ValueError:
 
 
 def check_answer(address: str) -> None:
-    """Refuse a host and port where nobody answers; Ray itself waits for more than a minute.
+    """Raise an error if nothing answers at a host and port; Ray itself would wait for more than a minute.
 
     Raises:
-        ValueError: It is not of the form HOST:PORT.
-        OSError: Nobody answers.
+        ValueError: The address does not have the form HOST:PORT.
+        OSError: Nothing answers.
     """
     place = urlsplit(address if "://" in address else f"//{address}")
     if address in {"auto", "local"} or place.scheme not in {"", "ray"}:
-        return  # Ray finds these
+        return  # Ray resolves these
     if place.hostname is None or place.port is None:
         raise ValueError(f"address must be HOST:PORT, got {address!r}")
     socket.create_connection((place.hostname, place.port), timeout=ANSWER).close()
 
 
 def files_or_error(cell: Job, key: str, allowed: Permissions) -> dict[str, bytes] | str:
-    """Run a cell on another machine; return its files by their names, or what was raised."""
+    """Run a cell on another machine; return its files by name, or the error."""
     permit(allowed)
     try:
         return files_of(cell, key)
@@ -340,10 +340,10 @@ def files_or_error(cell: Job, key: str, allowed: Permissions) -> dict[str, bytes
 
 
 def files_of(cell: Job, key: str) -> dict[str, bytes]:
-    """Run a cell on another machine and return its files by their names.
+    """Run a cell on another machine and return its files by name.
 
     Raises:
-        RuntimeError: This machine's package is not that of the one that asks.
+        RuntimeError: This machine has another version of the package than the caller.
     """
     if cell.key != key:
         raise RuntimeError(f"every worker must have the same version of fair-envs, got cell {cell.key} for {key}")
@@ -353,10 +353,10 @@ def files_of(cell: Job, key: str) -> dict[str, bytes]:
 
 
 def check_engine(engine: str, jobs: int) -> None:
-    """Refuse what cannot run cells, before anything is begun.
+    """Raise an error if an engine cannot run cells, before any work starts.
 
     Raises:
-        ValueError: An unknown engine, fewer jobs than 1, or nobody who answers at ``RAY_ADDRESS``.
+        ValueError: The engine is unknown, there are fewer jobs than 1, or nothing answers at ``RAY_ADDRESS``.
         ImportError: The engine is not installed.
     """
     if engine not in get_args(EngineName):
@@ -378,8 +378,8 @@ def opened(engine: str, *, jobs: int, here: bool = False) -> Iterator[Engine]:
 
     Args:
         engine: ``"processes"`` or ``"ray"``.
-        jobs: How many cells at once.
-        here: Whether one job runs in this process, where beginning another takes longer than the cells.
+        jobs: Number of cells to run at once.
+        here: Whether a single job runs in this process, for cells that are faster than starting another process.
 
     Raises:
         ValueError: See `check_engine`.
@@ -409,18 +409,18 @@ def run_cells(
     """Run the cells that have no result yet and return each cell's folder by its key.
 
     Args:
-        cells: Equal ones run once.
-        folder: Where the results are kept, one folder a cell, named by its key.
-        engine: What runs them: workers that are there, or the name of an engine.
-        jobs: How many at once, of a named engine.
-        progress: Whether to show a bar with the time left.
-        each: Called after each cell that is done, and for those that were.
+        cells: Equal cells run once.
+        folder: Folder of the results, with one folder for each cell, named by its key.
+        engine: Existing workers, or the name of an engine.
+        jobs: Number of cells to run at once, if the engine is given by name.
+        progress: Whether to show a bar with the remaining time.
+        each: Called after each cell that is done, and for those that were done before.
 
     Raises:
-        ValueError: An unknown engine, or ``jobs`` below 1.
+        ValueError: The engine is unknown, or ``jobs`` is below 1.
         ImportError: The engine is not installed.
-        FailedCellsError: Some cells failed; the results of the others are kept, and a second call runs only those that
-            are missing.
+        FailedCellsError: Some cells failed. The results of the others are stored, and a second call only runs the
+            missing ones.
     """
     if isinstance(engine, str):
         with opened(engine, jobs=jobs) as workers:
@@ -447,10 +447,10 @@ def run_cells(
 
 @contextmanager
 def environment_of_workers() -> Iterator[None]:
-    """Let processes that begin meanwhile compute on one thread, and import nothing from the current folder.
+    """Make processes started meanwhile compute on one thread, and import nothing from the current folder.
 
-    As many threads as cores are faster than sharing the cores. A worker begins as ``python -c``, for which Python
-    searches the current folder first unless it is told not to (from 3.11 on).
+    One process per core with one thread each is faster than processes that share the cores. A worker starts as
+    ``python -c``, for which Python searches the current folder first unless it is told not to (from 3.11 on).
     """
     own = {**dict.fromkeys(THREAD_COUNTS, "1"), "PYTHONSAFEPATH": "1"}
     kept = {name: os.environ.get(name) for name in own}

@@ -1,8 +1,9 @@
-"""When a decision-maker learns which decision was correct.
+"""When a decision-maker receives labels (the decisions that would have been correct).
 
-Where a step decides on one person (`reveal`), the person of step t has the number t within the episode, which late
-feedback is told by. An environment's parameters have the fields ``feedback`` (of `Kind`), ``delay`` and ``horizon``;
-its lanes have `fields`. Where a step decides on several people (`reveal_at_once`), ``feedback`` (of `AtOnce`) does.
+If a step decides about one person (`reveal`), the person of step t has the number t within the episode, and delayed
+labels refer to this number. An environment's parameters then have the fields ``feedback`` (of `Kind`), ``delay`` and
+``horizon``, and its lanes have `fields`. If a step decides about several people (`reveal_at_once`), the parameters have
+``feedback`` (of `AtOnce`).
 """
 
 from typing import Any, Literal, get_args
@@ -13,29 +14,29 @@ from fair_envs.aliases import Facts, Lane
 from fair_envs.compilation import rule
 
 Kind = Literal["none", "full", "accepted", "delayed"]
-"""Never; at once; at once, but only about those who were decided on favourably; ``delay`` steps later."""
+"""Never; immediately; immediately, but only for people with the favourable decision; ``delay`` steps later."""
 
 AtOnce = Literal["none", "full", "accepted"]
-"""The kinds that come at once or never, in the same order."""
+"""The kinds that are immediate or never, in the same order."""
 
 FULL, ACCEPTED, DELAYED = (get_args(Kind).index(kind) for kind in ("full", "accepted", "delayed"))
 
 
 def fields(params: Any) -> list[tuple[Any, ...]]:
-    """Return the fields of a lane that hold what is not revealed yet, of as many steps as an episode can use."""
+    """Return the lane fields that hold labels not revealed yet, with room for as many steps as an episode needs."""
     return [("to_reveal", np.int8, (min(params.delay, params.horizon) if params.feedback == "delayed" else 1,))]
 
 
 @rule
 def reveal(lane: Lane, params: Any, facts: Facts, correct: int, favourable: int = 1) -> None:
-    """Write what is learnt in this step, whose decision is in ``facts.action`` already.
+    """Write the labels revealed in this step, whose decision is already in ``facts.action``.
 
     Args:
-        lane: Holds `fields`.
-        params: With ``feedback`` and ``delay``.
+        lane: Contains `fields`.
+        params: Contains ``feedback`` and ``delay``.
         facts: The step's record.
-        correct: The correct decision for the person of this step.
-        favourable: The decision that people want, ``favourable_action`` of the static facts.
+        correct: The label (correct decision) for the person of this step.
+        favourable: The decision that people want, ``favourable_action`` of the `FairSpec`.
     """
     reveal_at_once(params, facts, 0, correct, favourable)
     if params.feedback == DELAYED:
@@ -49,13 +50,13 @@ def reveal(lane: Lane, params: Any, facts: Facts, correct: int, favourable: int 
 
 @rule
 def reveal_at_once(params: Any, facts: Facts, person: int, correct: int, favourable: int = 1) -> None:
-    """Write what is learnt at once about one of several people, whose decision is in ``facts.action`` already.
+    """Write the label of one of several people if it is revealed now; the decision is already in ``facts.action``.
 
     Args:
-        params: With ``feedback``.
+        params: Contains ``feedback``.
         facts: The step's record.
-        person: Their place in it.
-        correct: The correct decision for them.
+        person: The person's index in it.
+        correct: The label (correct decision) for this person.
         favourable: The decision that people want.
     """
     if params.feedback == FULL or (params.feedback == ACCEPTED and facts.action[person] == favourable):

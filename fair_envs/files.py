@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, that are read with clear errors, and that one process writes at a time."""
+"""Files that are written atomically, read with clear errors, and locked while a process writes them."""
 
 import errno
 import fcntl
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write plain data, whole or not at all."""
+    """Write plain data atomically."""
     replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a file in place of another at once: whoever reads it finds the old one or the new one, whole."""
+    """Replace a file atomically: readers find either the complete old file or the complete new one."""
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
         file.write(content)
@@ -35,11 +35,11 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Return what a JSON file holds.
+    """Return the content of a JSON file.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is damaged, or holds data of another kind.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is damaged, or contains data of another kind.
     """
     try:
         found = json.loads(path.read_text("utf-8"))
@@ -51,29 +51,29 @@ def read_json(path: Path, kind: type[T]) -> T:
 
 
 def damaged(path: Path, how: str) -> ValueError:
-    """Return the error that names a damaged file, how it is damaged and what to do."""
+    """Return an error that names a damaged file, the damage and what to do."""
     return ValueError(f"{path} is damaged: {how}; restore it from a copy, or begin again in a new folder")
 
 
 def said(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of an error's message."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
 @contextmanager
 def appearing(folder: Path, *, new: bool = False) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``folder`` in the end, whole or not at all.
+    """Yield an empty folder that becomes ``folder`` at the end, completely or not at all.
 
     Args:
-        folder: What it becomes, unless an error comes or there is one of that name, even since a moment ago.
-        new: Whether it is an error if there is one.
+        folder: The final name, unless an error occurs or that name exists, even if only since a moment ago.
+        new: Whether an existing folder is an error.
 
     Raises:
-        FileExistsError: There is one.
+        FileExistsError: The folder exists.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f".{folder.name}-{uuid4().hex}")
-    part.mkdir()  # not tempfile.mkdtemp: colleagues may read results where they may read other files
+    part.mkdir()  # not tempfile.mkdtemp: so that results get the usual permissions and colleagues can read them
     try:
         yield part
         try:
@@ -88,7 +88,7 @@ def appearing(folder: Path, *, new: bool = False) -> Iterator[Path]:
 
 
 def check_new(folder: Path) -> None:
-    """Raise FileExistsError if there is something of that name already."""
+    """Raise FileExistsError if that name exists."""
     if folder.exists():
         raise FileExistsError(f"out must be a new folder, or one to resume, got {folder}, which exists")
 
@@ -98,12 +98,12 @@ def check_new(folder: Path) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Be the only process that writes into a folder.
+    """Hold the lock that makes this the only process writing into a folder.
 
-    The system releases the lock when the process ends, however it ends: a lock file that was left behind is taken over.
+    The system releases the lock when the process ends, for any reason. A lock file that was left behind is reused.
 
     Raises:
-        ValueError: Another process is writing there.
+        ValueError: Another process is writing into the folder.
     """
     path = folder / LOCK
     with _locked(path) as file:
@@ -118,7 +118,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Any]:
-    """Yield a file that is locked and still has its name, which whoever held it before may have removed."""
+    """Yield a locked file that still has its name, which the previous holder may have removed."""
     while True:
         with path.open("a+", encoding="utf-8") as file:
             _lock(file, path)
@@ -132,7 +132,7 @@ def _locked(path: Path) -> Iterator[Any]:
 
 
 def _lock(file: Any, path: Path) -> None:
-    """Lock a file, or raise ValueError with who has locked it."""
+    """Lock a file, or raise ValueError that names the process holding the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -144,4 +144,4 @@ def _lock(file: Any, path: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        warnings.warn(f"{path.parent} is on a file system without locks; do not write it twice at once", stacklevel=2)
+        warnings.warn(f"{path.parent} is on a file system without locks; use only one process there", stacklevel=2)

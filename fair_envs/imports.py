@@ -1,7 +1,7 @@
 """Functions that users name as ``module:function``: which of them may be imported, and from where.
 
-Importing a module runs its code. A path that the caller passes in Python or types on the command line is imported. A
-path in a stored file, such as the settings of a run, is refused: the file may be somebody else's.
+Importing a module runs its code. Paths that the caller passes in Python or types on the command line are imported.
+Paths in stored files, such as the settings of a run, are rejected: the file may come from another person.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ PATH = re.compile(rf"(?<![\w.]){_NAME}:{_NAME}(?![\w.])")
 
 
 class Permissions(NamedTuple):
-    """What may be imported; pass them on to worker processes.
+    """What may be imported; also passed on to worker processes.
 
     Attributes:
         typed: Paths that the user typed in this call.
-        folder: Where the modules of those paths are searched after all other places; empty: only in those.
-        stored: Whether paths from stored files may be imported too.
+        folder: Folder that is searched last for the modules of those paths; empty: no additional folder.
+        stored: Whether paths from stored files may also be imported.
     """
 
     typed: frozenset[str] = frozenset()
@@ -38,18 +38,18 @@ _permissions = Permissions()
 
 
 def permissions() -> Permissions:
-    """Return what this process may import."""
+    """Return this process's import permissions."""
     return _permissions
 
 
 def permit(new: Permissions) -> None:
-    """Let this process import that."""
+    """Set this process's import permissions."""
     global _permissions
     _permissions = new
 
 
 def typed_in(arguments: Iterable[str]) -> frozenset[str]:
-    """Return the import paths in what a user typed."""
+    """Return the import paths in a user's command line."""
     return frozenset(path for argument in arguments for path in PATH.findall(argument))
 
 
@@ -57,8 +57,8 @@ def typed_in(arguments: Iterable[str]) -> frozenset[str]:
 def trusting() -> Iterator[None]:
     """Allow imports that stored files name.
 
-    For example ``with trusting(): model, config = load("runs/mine")``. It is meant for files whose author you trust: to
-    load them is to run their author's code.
+    For example ``with trusting(): model, config = load("runs/mine")``. Only use it for files whose author you trust:
+    loading them runs their author's code.
     """
     before = permissions()
     permit(before._replace(stored=True))
@@ -69,11 +69,11 @@ def trusting() -> Iterator[None]:
 
 
 def imported(path: str) -> Any:
-    """Return what ``"module:function"`` names.
+    """Return the object that ``"module:function"`` names.
 
     Raises:
-        ValueError: The text is no such path.
-        ImportError: There is no such module.
+        ValueError: The text is not such a path.
+        ImportError: The module does not exist.
         AttributeError: The module has no such function.
     """
     module = module_of(path)
@@ -90,7 +90,7 @@ def module_of(path: str) -> ModuleType:
 
 @contextmanager
 def _searching(path: str) -> Iterator[None]:
-    """Search the folder too while a path that the user typed, or trusts, is imported."""
+    """Also search the folder while a typed or trusted path is imported."""
     allowed = _permissions.folder and (_permissions.stored or path in _permissions.typed)
     if not allowed or _permissions.folder in sys.path:
         yield
@@ -103,12 +103,12 @@ def _searching(path: str) -> Iterator[None]:
 
 
 def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Iterable[str] = ()) -> None:
-    """Raise ValueError if a stored file's settings name something to import that the user neither typed nor trusts.
+    """Raise ValueError if a stored file's settings name an import path that the user neither typed nor trusts.
 
     Args:
-        settings: What the file says.
+        settings: The content of the file.
         file: The file, for the message.
-        but: Names of settings whose texts are never imported, whatever they look like.
+        but: Names of settings whose texts are never imported, whatever they contain.
     """
     if _permissions.stored:
         return
@@ -121,12 +121,12 @@ def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Itera
 
 
 def paths_in(settings: Mapping[str, Any], *, but: Iterable[str] = ()) -> frozenset[str]:
-    """Return the import paths in plain data; ``but`` names entries whose texts are never imported."""
+    """Return the import paths in plain data; ``but`` lists entries whose texts are never imported."""
     return typed_in(_texts({name: settings[name] for name in settings.keys() - set(but)}))
 
 
 def source_hash(path: str) -> str:
-    """Return a hash of the file of a path's module, which is imported; empty if it has none."""
+    """Return a hash of the source file of a path's module, which is imported; empty if it has none."""
     try:
         file = inspect.getsourcefile(module_of(path))
     except (ImportError, TypeError):

@@ -1,8 +1,8 @@
-"""The fairness MDP's record: what a step did to whom.
+"""The record of the fairness MDP: which people a step affected, and how.
 
-An environment states facts, one record a lane and step; it never computes a fairness number. ``info`` is made from that
-record, key by key, in one place. Missing is -1, or 0 beside a mask; never NaN, None, a string or a Python scalar,
-because each of those breaks a library that reads ``info``.
+An environment writes one record for each lane and step; it never computes a fairness number. ``info`` is created from
+that record, key by key, in one place. Missing values are -1, or 0 beside a mask. They are never NaN, None, a string or
+a Python scalar, because each of these breaks a library that reads ``info``.
 """
 
 from collections.abc import Mapping
@@ -22,27 +22,27 @@ MISSING = -1
 
 @dataclass(frozen=True, kw_only=True)
 class FairSpec:
-    """The static facts of an environment, the same in every episode: ``env.unwrapped.fair_spec``.
+    """The static description of an environment, the same in every episode: ``env.unwrapped.fair_spec``.
 
     Attributes:
-        individuals: How many individuals one step affects (M).
-        actions: How many decisions there are (A), the width of ``fair_action_probs``; 0 for continuous actions.
+        individuals: Number of individuals that one step affects (M).
+        actions: Number of possible decisions (A), the width of ``fair_action_probs``; 0 for continuous actions.
         features: Names of the columns of ``fair_features``.
-        nominal_features: Those whose values are codes without an order: two of them are equal or differ.
-        sensitive_features: Those that show a sensitive attribute, or that should not make people differ.
+        nominal_features: Features whose values are codes without an order: two values are equal or differ.
+        sensitive_features: Features that show a sensitive attribute, or that individual notions should ignore.
         sensitive: Each sensitive attribute and the names of its codes 0, 1, ...
         legitimate: Each legitimate factor and the names of its codes.
         groups: Names of the values of ``fair_group``, the intersections of the sensitive attributes.
-        favourable_action: The decision that people want for themselves.
-        amounts: Whether decisions are amounts of something (0, 1, 2, ...) instead of kinds of treatment. Feedback is an
-            amount too: what was needed, which can be more than any decision gives. Group notions, which ask who got
-            decision 1, do not apply.
-        same_individuals: Whether an episode is about the same individuals throughout (agents), so that who they are is
-            reported at the reset too.
-        feedback: When the correct decision is revealed.
-        only_accepted: Whether it is revealed, soon or late, of those alone for whom `favourable_action` was taken; true
-            of ``feedback="accepted"`` in any case.
-        delay: Steps until late feedback arrives.
+        favourable_action: The decision that people want to receive.
+        amounts: Whether decisions are amounts (0, 1, 2, ...) instead of kinds of treatment. Feedback is then an amount
+            too: the amount that was needed, which can be more than any decision gives. Group notions, which measure who
+            got decision 1, do not apply.
+        same_individuals: Whether an episode is about the same individuals throughout (agents); they are then also
+            reported at the reset.
+        feedback: When the label (correct decision) is revealed.
+        only_accepted: Whether labels are only revealed, immediately or with a delay, for people who got
+            `favourable_action`; always true for ``feedback="accepted"``.
+        delay: Number of steps until delayed labels arrive.
         late_rows: Width of ``fair_late_individual`` and ``fair_late_feedback`` (K).
     """
 
@@ -63,7 +63,7 @@ class FairSpec:
     late_rows: int = 1
 
     def __post_init__(self) -> None:
-        """Check numbers and names, that features are spoken of by theirs, and that choices are among the options."""
+        """Check numbers and names, references to features by name, and that choices are among the options."""
         for name, kind in NUMBERS.items():
             object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         checked("amounts", self.amounts, bool)
@@ -77,7 +77,7 @@ class FairSpec:
         if self.feedback == "accepted":
             object.__setattr__(self, "only_accepted", True)
         if self.amounts and self.only_accepted:
-            raise ValueError("amounts must be False where feedback is on one decision alone, got True")
+            raise ValueError("amounts must be False if feedback is only on one decision, got True")
         for kind in ("nominal_features", "sensitive_features"):
             unknown = [name for name in getattr(self, kind) if name not in self.features]
             if unknown:
@@ -87,7 +87,7 @@ class FairSpec:
 
     @property
     def one_person(self) -> bool:
-        """Whether each step is about one person, another one each time: then ``info`` has no axis for people."""
+        """Whether each step is about one person, a different one each time: then ``info`` has no axis for people."""
         return self.individuals == 1 and not self.same_individuals
 
 
@@ -97,23 +97,23 @@ NUMBERS: Mapping[str, Any] = {
     "delay": NonNegativeInt,
     "late_rows": PositiveInt,
 }
-"""What the numbers of a spec may be."""
+"""The allowed numbers of a spec."""
 
 
 def _check_names(spec: FairSpec) -> None:
-    """Raise ValueError for one text where there are to be several names, and for two features of the same name."""
+    """Raise ValueError for a single text where a list of names is needed, and for duplicate names of features."""
     several = {name: getattr(spec, name) for name in ("features", "nominal_features", "sensitive_features", "groups")}
     for kind in ("sensitive", "legitimate"):
         several |= {f"{kind}[{name!r}]": values for name, values in getattr(spec, kind).items()}
     for name, names in several.items():
         if isinstance(names, str):
-            raise ValueError(f"{name} must be several names, got {names!r}")
+            raise ValueError(f"{name} must be a list of names, got {names!r}")
     if len(set(spec.features)) < len(spec.features):
         raise ValueError(f"features must have different names, got {spec.features!r}")
 
 
 def facts_dtype(spec: FairSpec) -> np.dtype[np.void]:
-    """Return the layout of one lane's facts: the columns of ``info`` without their prefix."""
+    """Return the layout of one lane's record: the columns of ``info`` without their prefix."""
     people: tuple[int, ...] = (spec.individuals,)
     return np.dtype(
         [
@@ -121,13 +121,13 @@ def facts_dtype(spec: FairSpec) -> np.dtype[np.void]:
             ("sensitive", np.int64, (*people, len(spec.sensitive))),  # codes
             ("legitimate", np.int64, (*people, len(spec.legitimate))),  # codes
             ("group", np.int64, people),  # index of the intersectional group
-            ("action", np.int64, people),  # the decision as it fell on the individual; -1: nothing was decided
-            ("feedback", np.int64, people),  # the correct decision, if revealed at once
+            ("action", np.int64, people),  # the decision about the individual; -1: no decision
+            ("feedback", np.int64, people),  # the label, if revealed immediately
             ("late_individual", np.int64, (spec.late_rows,)),
             ("late_feedback", np.int64, (spec.late_rows,)),
             ("late_count", np.int64),
             ("late_dropped", np.int64),
-            ("features", np.float32, (*people, len(spec.features))),  # as the decision saw them
+            ("features", np.float32, (*people, len(spec.features))),  # as the decision-maker saw them
             ("outcome", np.float32, people),  # benefit to the individual
             ("decided", np.int8),  # 1: a decision; 0: a reset
         ],
@@ -136,7 +136,7 @@ def facts_dtype(spec: FairSpec) -> np.dtype[np.void]:
 
 
 def blank_facts(spec: FairSpec) -> NDArray[np.void]:
-    """Return one record, shape (1,), in which everything is missing."""
+    """Return one record, shape (1,), in which all values are missing."""
     blank = np.zeros(1, facts_dtype(spec))
     for name in ("individual", "sensitive", "legitimate", "group", "action", "feedback"):
         blank[name] = MISSING
@@ -146,12 +146,12 @@ def blank_facts(spec: FairSpec) -> NDArray[np.void]:
 
 
 def columns(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> dict[str, NDArray[Any]]:
-    """Return the batch's facts as ``info`` columns.
+    """Return the batch's record as ``info`` columns.
 
     Args:
-        spec: The environment's static facts.
-        facts: Fresh records, shape (lanes,); the columns are views of them.
-        action_probs: What the policy reported, shape (lanes, M, A), or None: all 0.
+        spec: The environment's static description.
+        facts: New records, shape (lanes,); the columns are views of them.
+        action_probs: The reported action probabilities, shape (lanes, M, A), or None: all 0.
     """
     info = dict(zip(_NAMES, _ALL(facts), strict=True))
     info[PREFIX + "action_probs"] = _probs(spec, facts, action_probs)
@@ -162,24 +162,24 @@ def columns(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> dict
 
 
 def _probs(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> Floats32:
-    """Return what the policy reported, or 0."""
+    """Return the reported action probabilities, or 0."""
     if action_probs is None:
         return np.zeros((len(facts), spec.individuals, spec.actions), np.float32)
     return action_probs
 
 
 def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
-    """Return one step's record as keys of ``info``, for an environment that is not made of this package's rules.
+    """Return one step's record as keys of ``info``, for environments that do not use this package's rules.
 
     Args:
-        spec: The environment's static facts.
-        facts: Columns without their prefix, each of its shape in ``info``; what is left out is missing, but features
-            must be given where the spec has any: 0 would make everybody alike. None at all (after a reset): nobody was
-            decided on.
+        spec: The environment's static description.
+        facts: Columns without their prefix, each with its shape in ``info``. Omitted columns are missing, but features
+            are required if the spec has any: with 0 everyone would look the same. No columns at all (after a reset): no
+            decision was made.
 
     Raises:
-        TypeError: No such column.
-        ValueError: A value of another shape or kind, or one that is not finite; no features.
+        TypeError: A column is unknown.
+        ValueError: A value has another shape or kind, or is not finite; or features are missing.
 
     Example:
         >>> who = ("woman", "man")
@@ -217,11 +217,11 @@ _NAMES = {
 _ALL = itemgetter(*_NAMES.values())
 
 COLUMNS = frozenset(_NAMES)
-"""The columns that a step's facts are told in."""
+"""The columns of a step's record in ``info``."""
 
 
 def with_columns(spec: FairSpec, facts: Facts, changed: Mapping[str, NDArray[Any]]) -> Facts:
-    """Return the facts with some of their columns changed, in the layout of a spec; fresh."""
+    """Return the records with some columns changed, in the layout of a spec, as a new array."""
     out = np.repeat(blank_facts(spec), facts.shape[0])
     for name in facts.dtype.names or ():
         column = changed.get(PREFIX + name, facts[name])
@@ -230,9 +230,9 @@ def with_columns(spec: FairSpec, facts: Facts, changed: Mapping[str, NDArray[Any
 
 
 def rows(info: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return one dictionary for each row of the columns, zero-dimensional values as NumPy scalars."""
+    """Return one dictionary for each row of the columns, with zero-dimensional values as NumPy scalars."""
     count = len(next(iter(info.values())))
-    return [{name: column[k] for name, column in info.items()} for k in range(count)]  # to iterate takes twice as long
+    return [{name: column[k] for name, column in info.items()} for k in range(count)]  # iterating takes twice as long
 
 
 PERSONAL = tuple(
@@ -249,11 +249,11 @@ PERSONAL = tuple(
         "outcome",
     )
 )
-"""The columns that have a row for each individual."""
+"""The columns with one row for each individual."""
 
 
 def personal_rows(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> list[dict[str, Any]]:
-    """Return one lane's facts, shape (1,), as one dictionary for each individual; no two share memory."""
+    """Return one lane's record, shape (1,), as one dictionary for each individual; they share no memory."""
     if spec.one_person:
         return rows(columns(spec, facts, action_probs))
     probs = _probs(spec, facts, action_probs)[0]
@@ -271,10 +271,10 @@ def personal_rows(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -
         features,
         outcome,
         decided,
-    ) = _ALL(facts.reshape(()))  # whose columns have no axis for lanes
+    ) = _ALL(facts.reshape(()))  # its columns have no axis for lanes
     late_count, late_dropped, decided = late_count[()], late_dropped[()], decided[()]
     told = []
-    for k in range(spec.individuals):  # spelled out: to loop over the names takes twice as long, a comprehension longer
+    for k in range(spec.individuals):  # written out: a loop over the names takes twice as long
         told.append(
             {
                 "fair_individual": individual[k],

@@ -1,4 +1,4 @@
-"""What `fair-envs list` and `fair-envs show` print: every environment in a table, and a page for each."""
+"""The output of `fair-envs list` and `fair-envs show`: a table of all environments, and a page for each."""
 
 import ast
 import importlib
@@ -23,7 +23,7 @@ def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
     """Return the rules of an environment, or of a variant of it.
 
     Raises:
-        ValueError: An unknown id or variant.
+        ValueError: The id or variant is unknown.
     """
     rules: type[Rules] = importlib.import_module(find(env_id).module).Env.rules
     return variant_named(rules, variant)
@@ -33,7 +33,7 @@ def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
 
 
 def environments_table() -> Table:
-    """Return every environment with who decides, how many agents there are and which variants."""
+    """Return a table of all environments: who decides, the number of agents, and the variants."""
     table = Table("id", "summary", "kind", "agents", "variants", box=None, pad_edge=False)
     for env_id, entry in sorted(TABLE.items()):
         rules = rules_class(env_id)()
@@ -43,15 +43,15 @@ def environments_table() -> Table:
 
 
 def kind_of(rules: Rules) -> str:
-    """Return who is affected: the agents themselves, or those whom a decision-maker decides on."""
-    return "agents are the affected" if rules.multi_agent else "a decision-maker acts on others"
+    """Return who is affected: the agents themselves, or the people about whom a decision-maker decides."""
+    return "the agents are affected" if rules.multi_agent else "a decision-maker decides about others"
 
 
 # -------------------------------------------------------------------------------------------------- the page
 
 
 def environment_page(env_id: str, *, variant: str | None = None) -> RenderableType:
-    """Return an environment's page: what its rules' docstring says, its parameters, facts and spaces."""
+    """Return an environment's page: the docstring of its rules, its parameters, description and spaces."""
     rules = rules_class(env_id, variant=variant)()
     title = env_id if variant is None else f"{env_id}, variant {variant}"
     sources = inspect.getdoc(sys.modules[rules.Params.__module__]) or ""
@@ -69,17 +69,17 @@ def environment_page(env_id: str, *, variant: str | None = None) -> RenderableTy
 
 
 def parameters_table(params: type) -> Table:
-    """Return each field of a class of parameters: default, what it may be, and the comment on its line."""
+    """Return each field of a class of parameters: default, allowed values, and the comment on its line."""
     fields, comments = get_type_hints(params, include_extras=True), field_comments(params)
     defaults: Mapping[str, Any] = getattr(params, "_field_defaults", None) or vars(params)
-    table = Table("name", "default", "may be", "meaning and source", box=None, pad_edge=False)
+    table = Table("name", "default", "allowed values", "meaning and source", box=None, pad_edge=False)
     for name, kind in fields.items():
         table.add_row(name, Text(repr(defaults.get(name))), Text(spelled(kind)), Text(comments.get(name, "")))
     return table
 
 
 def field_comments(params: type) -> dict[str, str]:
-    """Return the comment that stands on each field's lines of the source; none where there is no source."""
+    """Return the comment beside each field in the source code; empty if there is no source."""
     try:
         source = inspect.getsource(params)
     except (OSError, TypeError):
@@ -97,20 +97,20 @@ def field_comments(params: type) -> dict[str, str]:
 
 
 def spelled(kind: Any) -> str:
-    """Return in words what a field may be."""
+    """Return a description of a field's allowed values."""
     if get_origin(kind) is Annotated:
         base, *marks = get_args(kind)
         return " ".join([spelled(base), *(str(mark) for mark in marks if isinstance(mark, Range))])
     if get_origin(kind) is Literal:
         return ", ".join(map(str, get_args(kind)))
     if get_origin(kind) is Sequence:
-        return f"{spelled(get_args(kind)[0])}, several with commas between"
+        return f"{spelled(get_args(kind)[0])}, several, separated by commas"
     names = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
     return names.get(kind) or str(kind).replace("typing.", "")
 
 
 def presets_table(rules: Rules) -> Table:
-    """Return what each preset changes."""
+    """Return the values that each preset changes."""
     table = Table("profile", "changes", box=None, pad_edge=False)
     for name, changes in (rules.presets or {}).items():
         table.add_row(name, ", ".join(f"{field}={value}" for field, value in changes.items()) or "nothing")
@@ -118,7 +118,7 @@ def presets_table(rules: Rules) -> Table:
 
 
 def facts_table(rules: Rules) -> Table:
-    """Return the static facts of an environment with its default parameters."""
+    """Return the static description of an environment with its default parameters."""
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in facts_of(rules):
         table.add_row(name, Text(value))
@@ -126,10 +126,10 @@ def facts_table(rules: Rules) -> Table:
 
 
 def facts_of(rules: Rules) -> Iterator[tuple[str, str]]:
-    """Yield each static fact in words."""
+    """Yield each entry of the static description as text."""
     spec = rules.spec
     yield "kind", kind_of(rules)
-    yield "individuals a step", f"{spec.individuals}, {'the same' if spec.same_individuals else 'others'} each step"
+    yield "individuals per step", f"{spec.individuals}, {'the same' if spec.same_individuals else 'others'} each step"
     yield "decisions", str(spec.actions) if spec.actions else "continuous"
     for title, attributes in (("sensitive", spec.sensitive), ("legitimate", spec.legitimate)):
         yield title, "; ".join(f"{name}: {', '.join(codes)}" for name, codes in attributes.items()) or "-"
@@ -139,7 +139,7 @@ def facts_of(rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def spaces_table(rules: Rules) -> Table:
-    """Return the spaces of one agent with the default parameters, and how many agents there are."""
+    """Return the spaces of one agent with the default parameters, and the number of agents."""
     table = Table(show_header=False, box=None, pad_edge=False)
     observation = rules.observation_space(rules.params)
     table.add_row("agents", str(rules.agents(rules.params)))

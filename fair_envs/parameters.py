@@ -1,8 +1,8 @@
-"""The parameters of an environment: checked at the border, then handed to compiled rules as plain numbers.
+"""The parameters of an environment: validated at construction, then passed to compiled rules as plain numbers.
 
 An environment's parameters are one NamedTuple whose fields are the constructor's keywords. A field is a ``bool``, an
 ``int`` or ``float`` with its range (``Annotated[int, Range(1)]``), a ``Literal`` of strings, a text (``str``), or
-several of a kind (``Sequence[UnitInterval]``), which are kept as a tuple.
+several values of one kind (``Sequence[UnitInterval]``), which are stored as a tuple.
 """
 
 import math
@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_o
 import numpy as np
 
 P = TypeVar("P", bound=tuple[Any, ...])
-LARGEST_INTEGER = 2**63 - 1  # that compiled code knows
+LARGEST_INTEGER = 2**63 - 1  # that compiled code supports
 
 
 class Range(NamedTuple):
-    """What a number may be, both ends included."""
+    """The range of a number, both ends included."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -45,16 +45,16 @@ Positive = Annotated[float, Range(1e-12)]
 def make_params(
     params: type[P], given: Mapping[str, Any], *, presets: Mapping[str, Mapping[str, Any]] | None = None
 ) -> P:
-    """Return the parameters with what was given in place of the defaults.
+    """Return the parameters: the defaults, replaced by the given values.
 
     Args:
         params: The NamedTuple class.
         given: Keywords of the constructor.
-        presets: Named sets of values; the field ``profile`` chooses one and ``given`` overrides it.
+        presets: Named sets of values; the field ``profile`` selects one, and ``given`` overrides it.
 
     Raises:
-        TypeError: An unknown keyword.
-        ValueError: A value outside its type or range.
+        TypeError: A keyword is unknown.
+        ValueError: A value has the wrong type or is outside its range.
     """
     fields = get_type_hints(params, include_extras=True)
     for name in given:
@@ -70,10 +70,10 @@ def make_params(
 
 
 def checked(name: str, value: Any, kind: Any) -> Any:
-    """Return the value as its field's own Python type, so that compiled code sees one type only.
+    """Return the value as its field's own Python type, so that compiled code only sees one type.
 
     Raises:
-        ValueError: The value is not of the kind or outside its range.
+        ValueError: The value has the wrong kind or is outside its range.
     """
     if get_origin(kind) is Literal:
         return _choice(name, value, get_args(kind))
@@ -120,39 +120,39 @@ def _number(name: str, value: Any, kind: type, bounds: Range) -> float | int:
     is_number = isinstance(value, abstract) and not isinstance(value, bool)
     try:
         number = kind(value) if is_number else math.nan
-    except OverflowError:  # an integer that no float can hold
+    except OverflowError:  # an integer too large for a float
         number = math.inf
     if not -math.inf < number < math.inf:
         raise ValueError(f"{name} must be {word if bounds == Range() else f'{word} {bounds}'}, got {shown(value)}")
     if not bounds.low <= number <= bounds.high:
         raise ValueError(f"{name} must be {bounds}, got {shown(value)}")
     if kind is int and abs(number) > LARGEST_INTEGER:
-        raise ValueError(f"{name} must be an integer of 64 bits, got {shown(value)}")
+        raise ValueError(f"{name} must be a 64-bit integer, got {shown(value)}")
     return number
 
 
 def meant(value: Any, options: Iterable[str]) -> str:
-    """Return a question after the option that is most like what was given, to end an error with; or nothing."""
+    """Return the question "did you mean ...?" for the most similar option, or an empty text; it ends an error."""
     by_lower = {option.lower(): option for option in options}
     found = get_close_matches(value.lower(), by_lower, n=1) if isinstance(value, str) else []
     return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
 def shown(value: Any) -> str:
-    """Return how a value that was given is told in an error; of an endless integer its size alone."""
+    """Return a value's text for an error message; of a huge integer only the size."""
     if isinstance(value, int) and abs(value) >= 10**30:
         return f"an integer of {value.bit_length()} bits"
     try:
         return repr(value)
-    except ValueError:  # Python refuses to write an endless integer, in a list too
+    except ValueError:  # Python refuses to print a huge integer, also inside a list
         return f"a {type(value).__name__} that holds an integer of thousands of digits"
 
 
 def value_of(text: Any, kind: Any) -> Any:
-    """Return a text of the command line as a value of a field's type.
+    """Return a command-line text as a value of a field's type.
 
-    A list's parts have commas between them; nothing is an empty one. What is no such value stays a text, for the field
-    to refuse it.
+    The parts of a list are separated by commas; an empty text is an empty list. An invalid text is returned unchanged,
+    so that the field rejects it.
     """
     if not isinstance(text, str):
         return text
@@ -170,7 +170,7 @@ def value_of(text: Any, kind: Any) -> Any:
 
 
 def encode(params: P) -> P:
-    """Return the parameters as numbers: each choice becomes its place among the options of its ``Literal``."""
+    """Return the parameters as numbers: each choice becomes its index among the options of its ``Literal``."""
     fields = get_type_hints(type(params))
     codes: Any = (
         get_args(fields[name]).index(value) if get_origin(fields[name]) is Literal else value

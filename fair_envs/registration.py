@@ -1,4 +1,4 @@
-"""One table of ids, and what is made from it. Registering imports no environment."""
+"""The table of ids, and functions that create environments from it. Registering imports no environment."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where an environment's faces are: a package that offers ``Env``, ``Vector`` and ``Parallel``."""
+    """Where an environment's interfaces are: a package with ``Env``, ``Vector`` and ``Parallel``."""
 
     module: str
     summary: str
@@ -44,19 +44,19 @@ TABLE: dict[str, Entry] = {
 
 
 def register(env_id: str, module: str, summary: str = "") -> None:
-    """Make an environment known to Gymnasium, PettingZoo and this package.
+    """Register an environment with Gymnasium, PettingZoo and this package.
 
     Args:
         env_id: For example ``"FairHarvest-v0"``.
-        module: Import path of the package that offers its faces: ``Env``, ``Vector``, ``Parallel``.
+        module: Import path of the package with its interfaces: ``Env``, ``Vector``, ``Parallel``.
         summary: One sentence for lists.
 
     Raises:
-        ValueError: Another package has this id.
+        ValueError: Another package already uses this id.
     """
     known = TABLE.get(env_id)
     if known is not None and known.module != module:
-        raise ValueError(f"id must be a new one, got {env_id!r}, which {known.module} has")
+        raise ValueError(f"id must be new, got {env_id!r}, which {known.module} already uses")
     TABLE[env_id] = Entry(module, summary)
     gym.register(
         env_id,
@@ -78,7 +78,7 @@ def find(env_id: str) -> Entry:
     """Return the table's entry.
 
     Raises:
-        ValueError: An unknown id.
+        ValueError: The id is unknown.
     """
     if env_id not in TABLE:
         raise ValueError(f"id must be one of {', '.join(sorted(TABLE))}, got {env_id!r}{meant(env_id, TABLE)}")
@@ -86,11 +86,11 @@ def find(env_id: str) -> Entry:
 
 
 def make_rules(env_id: str, **parameters: Any) -> "Rules":
-    """Return the rules of an environment with these parameters; ``variant`` chooses among its rules.
+    """Return the rules of an environment with these parameters; ``variant`` selects among its rules.
 
     Raises:
-        ValueError: An unknown id, or a value outside its range.
-        TypeError: An unknown parameter.
+        ValueError: The id is unknown, or a value is outside its range.
+        TypeError: A parameter is unknown.
     """
     from fair_envs.core import variant_of
 
@@ -114,21 +114,21 @@ def make_sb3(
 
     Args:
         env_id: For example ``"FairHarvest-v0"``.
-        n_envs: How many lanes (B).
-        rows: ``"agents"``: one row for each agent, B x agents in all, with shared parameters; ``"lanes"``: one row for
-            each lane, whose controller plays all agents.
+        n_envs: Number of lanes (B).
+        rows: ``"agents"``: one row for each agent, B x agents in total, with shared parameters; ``"lanes"``: one row
+            for each lane, whose controller plays all agents.
         seed: Lane i is seeded ``seed + i``.
-        threads: How many threads share the lanes.
+        threads: Number of threads that share the lanes.
         render_mode: ``"rgb_array"`` or None.
         append_group: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
         reward_scale: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
-        worlds: Parameters in which several worlds differ that meet the same luck, ``n_envs`` lanes each; for example
+        worlds: The parameters of several worlds with common random numbers, ``n_envs`` lanes each; for example
             ``[{"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0}]``. Only for rows of agents.
-        parameters: The environment's own.
+        parameters: The environment's parameters.
 
     Raises:
-        ImportError: Stable-Baselines3 is missing.
-        ValueError: An unknown id or kind of rows, or a value outside its range.
+        ImportError: Stable-Baselines3 is not installed.
+        ValueError: The id or the kind of rows is unknown, or a value is outside its range.
     """
     from fair_envs.core import check_batch, check_count
     from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv

@@ -12,14 +12,14 @@ Cell = str | Estimate
 
 
 def show(cell: Cell, *, digits: int = 3) -> str:
-    """Return an estimate as ``value [low, high]``, a text as it is."""
+    """Return an estimate as ``value [low, high]``; a text is returned unchanged."""
     if isinstance(cell, str):
         return cell
     return f"{cell.value:.{digits}f} [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
 
 
 def listed(found: Mapping[Any, Estimate], *, digits: int = 3, unit: str = "") -> str:
-    """Return estimates in a line, each behind its name."""
+    """Return estimates in one line, each after its name."""
     return ", ".join(f"{name} {show(e, digits=digits)}{unit}" for name, e in found.items())
 
 

@@ -1,4 +1,4 @@
-"""Weights that somebody gives, checked at the border, and what compiled rules draw by: their cumulative shares."""
+"""User-supplied weights, validated, and the cumulative shares that compiled rules sample from."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +10,12 @@ def shares_of(name: str, weights: ArrayLike, *, may_be_zero: bool = False) -> Fl
     """Return weights divided by their sum.
 
     Args:
-        name: Whose weights, for the error.
+        name: Name of the weights, for error messages.
         weights: Numbers.
-        may_be_zero: Whether all may be 0; they stay so.
+        may_be_zero: Whether all may be 0; they then stay 0.
 
     Raises:
-        ValueError: A weight that is negative or no finite number, or a sum that is 0 or not finite.
+        ValueError: A weight is negative or not finite, or the sum is 0 or not finite.
     """
     given = np.array(weights, np.float64)
     wrong = given[~(np.isfinite(given) & (given >= 0))]
@@ -33,8 +33,8 @@ def shares_of(name: str, weights: ArrayLike, *, may_be_zero: bool = False) -> Fl
 def cumulative(weights: Floats) -> Floats:
     """Return the cumulative shares along the last axis.
 
-    They are exactly 1 from the last positive weight on, so that a number below 1 never leads beyond it; 0 in rows
-    without weights.
+    They are exactly 1 from the last positive weight on, so that a number below 1 never selects an entry beyond it; 0 in
+    rows without weights.
     """
     sums = np.cumsum(weights, axis=-1)
     whole = sums[..., -1:]

@@ -399,9 +399,9 @@ def test_a_cache_that_others_could_change_is_done_without_and_one_warning_says_s
     with pytest.warns(RuntimeWarning) as caught:
         assert store.hits() == 0
     assert [str(one.message) for one in caught] == [
-        f"kernels are compiled in every process, because {store.folder} can be written to by all users, who could add "
-        f"code to the cache {store.folder}: set FAIR_ENVS_CACHE to a folder that only you can write to, or run "
-        f"`chmod go-w {store.folder}` if you trust all that is in it"
+        f"kernels are compiled in every process, because {store.folder} can be written to by all users, so others "
+        f"could add code to the cache {store.folder}: set FAIR_ENVS_CACHE to a folder that only you can write to, "
+        f"or run `chmod go-w {store.folder}` if you trust everything in it"
     ]
     assert store.hits() == 0  # and another warning would be an error
     assert store.file.stat() == before
@@ -465,7 +465,7 @@ def test_what_belongs_to_another_user_is_refused(monkeypatch: Any, tmp_path: Pat
     cache = tmp_path / "link" / "cache"
     assert found_folder(monkeypatch, cache) is not None
     os.chown(tmp_path / part, 12345, 12345, follow_symlinks=False)
-    with pytest.warns(RuntimeWarning, match="belongs to user 12345, who could add code"):
+    with pytest.warns(RuntimeWarning, match="belongs to user 12345, so others could add code"):
         assert found_folder(monkeypatch, cache) is None
 
 
@@ -573,10 +573,10 @@ def test_a_record_holds_numbers_and_arrays_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("size", 3, "fields must have names that NumPy's records do not have, got 'size'"),
+        ("size", 3, "fields must not have the name of an attribute of NumPy's records, got 'size'"),
         ("count_of", None, "count_of must be a number or an array of numbers, got None"),
         ("count_of", "many", "count_of must be a number or an array of numbers, got 'many'"),
-        ("count_of", 2**63, "count_of must be an integer of 64 bits, got 9223372036854775808"),
+        ("count_of", 2**63, "count_of must be a 64-bit integer, got 9223372036854775808"),
     ],
 )
 def test_what_a_record_cannot_hold_is_refused(name: str, value: Any, message: str) -> None:

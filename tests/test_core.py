@@ -480,7 +480,7 @@ def test_worlds_show_what_each_of_them_shows() -> None:
 
 
 def test_worlds_need_one_layout() -> None:
-    with pytest.raises(ValueError, match="rules must have lanes of one layout"):
+    with pytest.raises(ValueError, match="rules must have lanes of the same layout"):
         Worlds([Harvest(**SMALL), Harvest(**{**SMALL, "agents": 3})], 2)
 
 

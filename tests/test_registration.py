@@ -8,6 +8,6 @@ from fair_envs.registration import TABLE
 
 def test_an_id_is_not_given_to_another_package() -> None:
     before = dict(TABLE)
-    with pytest.raises(ValueError, match="id must be a new one, got 'FairHarvest-v0'"):
+    with pytest.raises(ValueError, match="id must be new, got 'FairHarvest-v0'"):
         fair_envs.register("FairHarvest-v0", "mine.harvest")
     assert before == TABLE

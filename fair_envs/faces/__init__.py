@@ -1,1 +1,1 @@
-"""The faces: one batch of lanes seen as a Gymnasium, PettingZoo or Stable-Baselines3 environment."""
+"""The faces (interfaces): a batch of lanes as a Gymnasium, PettingZoo or Stable-Baselines3 environment."""

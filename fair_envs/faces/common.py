@@ -1,4 +1,4 @@
-"""What all faces share: the joint spaces, the checks of actions, the report of action probabilities."""
+"""Code shared by all interfaces: joint spaces, action checks, reported action probabilities, rendering."""
 
 import math
 from operator import le
@@ -13,20 +13,20 @@ from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.interactions import FairSpec
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
-FEW = 16  # numbers that Python compares faster than NumPy
+FEW = 16  # up to this many numbers, Python compares faster than NumPy
 
 
 class OfLanes:
-    """What every face shows of its lanes."""
+    """Properties that every interface offers about its lanes."""
 
     lanes: Any  # Lanes, or Worlds
     closed: bool = False
-    told_spec: FairSpec | None = None  # what a wrapper that changes the facts says of them
-    histories: tuple[Any, ...] = ()  # of wrappers that keep one, the innermost first
+    told_spec: FairSpec | None = None  # the spec of a wrapper that changes the record
+    histories: tuple[Any, ...] = ()  # of wrappers that keep one, innermost first
 
     @property
     def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
+        """The static description of the environment."""
         spec: FairSpec = self.told_spec or self.lanes.rules.spec
         return spec
 
@@ -36,20 +36,21 @@ class OfLanes:
         return self.lanes.rules.params
 
     def get_state(self) -> NDArray[np.void]:
-        """Return the whole state, one record for each lane; where there is `set_state`, it goes back to it."""
+        """Return the complete state, one record for each lane; interfaces with `set_state` can return to it."""
         records: NDArray[np.void] = self.lanes.snapshot()
         return records
 
     def oracle(self) -> dict[str, NDArray[Any]]:
-        """Return what is hidden about those to be decided on now, for evaluation alone: arrays of shape (B, ...).
+        """Return what decision-makers cannot observe about the people in the next decision: arrays of shape (B, ...).
 
-        ``"feedback"`` is the correct decision, shape (B, M); an environment that hides nothing returns nothing.
+        Use it only for evaluation. ``"feedback"`` is the label (correct decision), shape (B, M). If an environment
+        hides nothing, the dictionary is empty.
         """
         hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.records)
         return hidden
 
     def check_open(self, call: str) -> None:
-        """Raise ClosedEnvironmentError if the environment was closed before that call."""
+        """Raise ClosedEnvironmentError if the environment was closed before this call."""
         if self.closed:
             raise gym.error.ClosedEnvironmentError(f"{call} must come before close: make a new environment")
 
@@ -59,13 +60,13 @@ class NotReset(gym.error.ResetNeeded):
 
 
 def check_options(options: Any) -> None:
-    """Raise ValueError unless a reset's options are a dictionary or None; names that are not known are wrappers'."""
+    """Raise ValueError unless a reset's options are a dictionary or None; unknown names belong to wrappers."""
     if options is not None and not isinstance(options, dict):
         raise ValueError(f"options must be a dictionary or None, got {options!r}")
 
 
 def joint_space(space: gym.Space[Any], agents: int, *, drop: bool) -> gym.Space[Any]:
-    """Return the space of all agents together: stacked boxes, or a MultiDiscrete; one agent's own if ``drop``."""
+    """Return the joint space of all agents: stacked boxes, or a MultiDiscrete; with ``drop``, one agent's own space."""
     if drop:
         return space
     if isinstance(space, gym.spaces.MultiDiscrete):
@@ -79,13 +80,13 @@ def joint_space(space: gym.Space[Any], agents: int, *, drop: bool) -> gym.Space[
 
 
 def check_render_mode(render_mode: str | None) -> None:
-    """Raise ValueError for a render mode that no face has."""
+    """Raise ValueError for a render mode that no interface supports."""
     if render_mode is not None and render_mode not in RENDER_MODES:
         raise ValueError(f"render_mode must be one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
 
 
 class ActionCheck:
-    """Returns what a caller gives as actions as an array of the right shape and type, or refuses it.
+    """Converts a caller's actions to an array of the right shape and type, or raises an error.
 
     Args:
         rules: The environment.
@@ -106,34 +107,35 @@ class ActionCheck:
 
     @property
     def first(self) -> NDArray[Any]:
-        """One agent's action with the least values."""
+        """One agent's action with the smallest values."""
         return np.full(self.shape, self._low, self._dtype)
 
     def __call__(self, action: Any, *, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the actions, whose shape is (..., *self.shape), or those of all agents one after another.
+        """Return the actions, shape (..., *self.shape), or the actions of all agents joined in order.
 
         Raises:
-            ValueError: Another shape, not integers where they are needed, or a value outside the space.
+            ValueError: The shape is wrong, numbers are not integers where they must be, or a value is outside the
+                space.
         """
         try:
             given = np.asarray(action)
-        except ValueError:  # a ragged list
+        except ValueError:  # ragged list
             raise ValueError(f"action must have shape {shape}, got {action!r}") from None
         if given.shape != shape:
             raise ValueError(f"action must have shape {shape}, got {given.shape}")
-        if given.dtype.kind not in ("iu" if self.discrete else "iuf"):  # of NumPy's kinds: integers, and reals
+        if given.dtype.kind not in ("iu" if self.discrete else "iuf"):  # NumPy's kinds for integers and real numbers
             raise ValueError(f"action must hold {'integers' if self.discrete else 'real numbers'}, got {given.dtype}")
         bounds = self._bounds_of(shape)
         if not bounds.hold(given):
             least, largest = np.min(bounds.low), np.max(bounds.high)
             raise ValueError(f"action must be between {least:g} and {largest:g}, got {bounds.first_outside(given)}")
-        fresh = type(action) in (list, tuple)  # then the array was made here; into another the caller may write
+        fresh = type(action) in (list, tuple)  # then the array is new; otherwise it may belong to the caller
         return given.astype(self._dtype, order="C", copy=not fresh)
 
     def _bounds_of(self, shape: tuple[int, ...]) -> "Bounds":
-        """Return the least and the largest actions in a shape, laid out for it once: to broadcast takes longer.
+        """Return the smallest and largest actions, stored once in this shape because broadcasting takes longer.
 
-        Joint control joins the agents' actions one after another.
+        With joint control the agents' actions are joined in order.
         """
         if shape not in self._bounds:
             several = math.prod(shape) // math.prod(self.shape)
@@ -143,35 +145,35 @@ class ActionCheck:
 
 
 class Bounds:
-    """The least and the largest of numbers, arrays of the same shape as these."""
+    """Lower and upper bounds of an array, of the same shape."""
 
     def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
         self.low, self.high = low, high
         self._listed = (low.ravel().tolist(), high.ravel().tolist()) if low.size <= FEW else None
 
     def hold(self, given: NDArray[Any]) -> bool:
-        """Return whether all numbers are in their bounds; NaN never is."""
+        """Return whether all numbers are within the bounds; NaN never is."""
         if self._listed:
             (low, high), numbers = self._listed, given.ravel().tolist()
             if all(map(le, low, numbers)) and all(map(le, numbers, high)):
-                return True  # else NumPy has the last word, which compares in the precision of both
-        return int(np.count_nonzero(self._inside(given))) == given.size  # a third of the time of asking whether all are
+                return True  # otherwise NumPy decides, which compares in the precision of both
+        return int(np.count_nonzero(self._inside(given))) == given.size  # three times as fast as all()
 
     def first_outside(self, given: NDArray[Any]) -> Any:
-        """Return the first number that is not in its bounds."""
+        """Return the first number that is outside the bounds."""
         return given[~self._inside(given)].flat[0]
 
     def _inside(self, given: NDArray[Any]) -> Flags:
-        inside: Flags = (given >= self.low) & (given <= self.high)  # False for NaN too
+        inside: Flags = (given >= self.low) & (given <= self.high)  # also False for NaN
         return inside
 
 
 class Reported:
-    """The action probabilities that a policy reports for its next decision; used once.
+    """The action probabilities that a policy reports for its next decision; each report is used once.
 
     Args:
         rules: The environment.
-        lanes: How many lanes (B).
+        lanes: Number of lanes (B).
     """
 
     def __init__(self, rules: Rules, lanes: int) -> None:
@@ -180,32 +182,32 @@ class Reported:
         self._probs: Floats32 | None = None
 
     def set(self, probs: Any, *, shape: tuple[int, ...]) -> None:
-        """Keep the probabilities for the next step.
+        """Store the probabilities for the next step.
 
         Raises:
-            ValueError: Another shape, or rows that are not distributions.
+            ValueError: The shape is wrong, or rows are not distributions.
         """
         try:
             given = np.asarray(probs, np.float32)
-        except ValueError:  # a ragged list
-            raise ValueError(f"action_probs must hold numbers in shape {shape}, got {probs!r}") from None
+        except ValueError:  # ragged list
+            raise ValueError(f"action_probs must be numbers of shape {shape}, got {probs!r}") from None
         if given.shape != shape:
             raise ValueError(f"action_probs must have shape {shape}, got {given.shape}")
-        if not ((given >= 0).all() and (np.abs(given.sum(-1) - 1) <= 1e-4).all()):  # False for NaN too
+        if not ((given >= 0).all() and (np.abs(given.sum(-1) - 1) <= 1e-4).all()):  # also False for NaN
             raise ValueError("action_probs must be distributions: no entry below 0 and each row summing to 1")
         self._probs = given.reshape(self._shape).copy()
 
     def take(self) -> Floats32 | None:
-        """Return what was reported since the last step, or None."""
+        """Return the probabilities reported since the last step, or None."""
         probs, self._probs = self._probs, None
         return probs
 
 
 class Picture:
-    """Draws a lane in the face's render mode; the window and fonts are opened at the first picture.
+    """Draws a lane in the interface's render mode; opens the window and fonts for the first picture.
 
     Args:
-        lanes: The batch whose lanes are drawn.
+        lanes: The batch that contains the lanes.
         mode: The render mode.
     """
 
@@ -215,7 +217,7 @@ class Picture:
         self._window: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what cannot be copied or pickled."""
+        """Return the state without what cannot be copied or pickled."""
         return {**self.__dict__, "_renderer": None, "_window": None}
 
     def draw(self, lane: int = 0) -> NDArray[np.uint8] | str | None:

@@ -1,4 +1,4 @@
-"""The PettingZoo face: one lane, its agents by name, all acting at once; and the turn-based view of it."""
+"""The PettingZoo interface: one lane whose agents act simultaneously, and its turn-based view."""
 
 from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
@@ -27,16 +27,16 @@ from fair_envs.interactions import columns, personal_rows, rows
 
 
 class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
-    """One lane as a `pettingzoo.ParallelEnv` with agents ``agent_0``, ``agent_1``, ...; subclasses name the rules.
+    """One lane as a `pettingzoo.ParallelEnv` with agents ``agent_0``, ``agent_1``, ...; subclasses set the rules.
 
     Args:
         render_mode: ``"human"``, ``"rgb_array"``, ``"ansi"`` or None.
         max_cycles: PettingZoo's name for the parameter ``horizon``.
-        parameters: The environment's own, see the class of its rules.
+        parameters: The environment's parameters, see the class of its rules.
 
     Raises:
-        TypeError: An unknown keyword.
-        ValueError: A value outside its range.
+        TypeError: A keyword is unknown.
+        ValueError: A value is outside its range.
     """
 
     rules: ClassVar[type[Rules]]
@@ -45,7 +45,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         check_render_mode(render_mode)
         if max_cycles is not None:
             if "horizon" in parameters:
-                raise TypeError("max_cycles must not be given together with horizon; they mean the same")
+                raise TypeError("max_cycles must not be given together with horizon; they have the same meaning")
             check_count("max_cycles", max_cycles)
             parameters["horizon"] = max_cycles
         rules = variant_of(self.rules, parameters)
@@ -67,7 +67,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         observation_space, action_space = rules.observation_space(rules.params), rules.action_space(rules.params)
         self.observation_spaces = {name: observation_space for name in self.possible_agents}
         self.action_spaces = {name: _own(action_space) for name in self.possible_agents}
-        self._of_nobody = self._check.first  # what an agent does that has left makes no difference
+        self._of_nobody = self._check.first  # actions of agents that have left have no effect
         self.state_space = joint_space(observation_space, self.lanes.agents, drop=False)
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
@@ -79,9 +79,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self.action_spaces[agent]
 
     def report_action_probs(self, action_probs: dict[str, Any]) -> None:
-        """Tell the environment with which probabilities each agent's next action is chosen: (A,) an agent.
+        """Report the probabilities with which each agent's next action is chosen, shape (A,) for each agent.
 
-        A decision-maker tells (M, A) about the M people of a step that is about the same ones throughout.
+        If a decision-maker decides about the same M people throughout, it reports shape (M, A).
         """
         spec = self.fair_spec
         if set(action_probs) != set(self.agents):
@@ -97,15 +97,15 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode: the seed's first one, or the next of the seed that was given last.
+        """Begin an episode: the first one of a new seed, or the next one of the previous seed.
 
         Args:
-            seed: Of the episodes from now on.
-            options: For wrappers; no name of one means anything here.
+            seed: Seed of this and the following episodes.
+            options: Options for wrappers; the environment itself has none.
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            ValueError: The seed is out of range, or the options are no dictionary; nothing has changed then.
+            ValueError: The seed is out of range, or the options are not a dictionary. Nothing has changed in this case.
         """
         self.check_open("reset")
         check_options(options)
@@ -119,12 +119,12 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self._see(start), self._infos(start)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
-        """Play one step of all agents; what is returned is about those who were living before it.
+        """Play one step of all agents; the results are for the agents that were active before it.
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            ResetNeeded: The episode has not begun or is over.
-            ValueError: An agent's action is missing or does not lie in its space.
+            ResetNeeded: The episode has not begun or has ended.
+            ValueError: An agent's action is missing or is not in its space.
         """
         self.check_open("step")
         if not self.agents:
@@ -150,12 +150,12 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self._picture.draw()
 
     def close(self) -> None:
-        """Close the window, if there is one; the episode cannot go on."""
+        """Close the window, if there is one; the episode cannot continue."""
         self._picture.close()
         self.closed = True
 
     def state(self) -> NDArray[Any]:
-        """Return all agents' observations one after another.
+        """Return all agents' observations, joined in order.
 
         Raises:
             ResetNeeded: The first episode has not begun.
@@ -165,20 +165,20 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return np.array(self._observation).reshape(-1)
 
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
-        """Go back to a state and return its observations; the episode goes on from there."""
+        """Return to a state and return its observations; the episode continues from there."""
         self.lanes.restore(state)
         left = self._left()
         self.agents = [] if state["over"][0] else [name for name in self.possible_agents if name not in left]
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
 
     def check_action(self, action: Any) -> None:
-        """Raise ValueError if the action does not lie in an agent's space."""
+        """Raise ValueError if the action is not in an agent's space."""
         self._check(action, shape=self._check.shape)
 
     def _stack(self, actions: dict[str, Any]) -> NDArray[Any]:
         """Return the actions as an array of shape (1, agents, ...)."""
         if not isinstance(actions, dict):
-            raise ValueError(f"actions must be a dictionary of one entry for each living agent, got {actions!r}")
+            raise ValueError(f"actions must be a dictionary with one entry for each living agent, got {actions!r}")
         if actions.keys() != set(self.agents):
             odd = sorted(set(actions) ^ set(self.agents), key=str)
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
@@ -202,18 +202,18 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return {name for name, stays in zip(self.possible_agents, self.lanes.active()[0], strict=True) if not stays}
 
     def _living(self, of_all: Sequence[Any] | NDArray[Any]) -> dict[str, Any]:
-        """Return by name what the agents that are living have, in their order, of what all have."""
+        """Return the entries of the active agents by name, in order, from the entries of all agents."""
         named = dict(zip(self.possible_agents, of_all))  # noqa: B905 - to be strict takes half as long again
         return named if len(self.agents) == len(named) else {name: named[name] for name in self.agents}
 
 
 def _own(space: gym.Space[Any]) -> gym.Space[Any]:
-    """Return a space like this one with a random generator of its own: agents sample independently."""
+    """Return a copy of a space with its own random generator, so that agents sample independently."""
     return deepcopy(space)
 
 
 class Turns(parallel_to_aec_wrapper[str, Any, Any]):
-    """The turn-based view. An action is checked when it is given, not when the last agent's turn plays the step."""
+    """The turn-based view. An action is checked immediately, not when the last agent's turn plays the step."""
 
     env: AgentsEnv
 
@@ -223,8 +223,8 @@ class Turns(parallel_to_aec_wrapper[str, Any, Any]):
         Raises:
             ClosedEnvironmentError: The environment is closed.
             ResetNeeded: The first episode has not begun.
-            ValueError: The action does not lie in the agent's space, or is not None for an agent whose episode is over;
-                the episode goes on with another one.
+            ValueError: The action is not in the agent's space, or is not None for an agent that is done. You can then
+                pass another action.
         """
         self.env.check_open("step")
         if not hasattr(self, "agent_selection"):
@@ -233,14 +233,14 @@ class Turns(parallel_to_aec_wrapper[str, Any, Any]):
         if not (self.terminations[agent] or self.truncations[agent]):
             self.env.check_action(action)
         elif action is not None:
-            raise ValueError(f"action must be None for {agent}, whose episode is over, got {action!r}")
+            raise ValueError(f"action must be None for {agent}, which is done, got {action!r}")
         super().step(action)
 
 
 def module_of(face: type[AgentsEnv]) -> tuple[Callable[..., AgentsEnv], Callable[..., Any], Callable[..., Any]]:
-    """Return what a PettingZoo module offers: ``parallel_env``, ``env`` and ``raw_env``.
+    """Return the functions of a PettingZoo module: ``parallel_env``, ``env`` and ``raw_env``.
 
-    In the first all agents act at once; in the others they are asked one after another. ``env`` reports calls out of
+    With the first, all agents act simultaneously; with the others they act in turn. ``env`` reports calls in the wrong
     order.
     """
 

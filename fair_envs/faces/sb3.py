@@ -1,4 +1,4 @@
-"""The Stable-Baselines3 face: B lanes as rows, or B x agents rows that share parameters."""
+"""The Stable-Baselines3 interface: B lanes as rows, or B x agents rows with shared parameters."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,29 +16,29 @@ try:
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 except ModuleNotFoundError as error:
-    needed = "this face needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+    needed = "this interface needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
     raise ImportError(needed) from error
 
 
 class LanesVecEnv(OfLanes, VecEnv):
     """B lanes as a Stable-Baselines3 `VecEnv`, one row for each lane: one controller plays all agents of a lane.
 
-    The rows' info dictionaries are empty but for the ends of episodes (``terminal_observation`` and
-    ``TimeLimit.truncated``); what the last step did to whom is in `interactions`, as arrays.
+    The rows' info dictionaries are empty except at the ends of episodes (``terminal_observation`` and
+    ``TimeLimit.truncated``). The record of the last step is in `interactions`, as arrays.
 
     Args:
         rules: The environment.
-        lanes: How many lanes (B).
-        threads: How many threads share the lanes; the results do not depend on it.
+        lanes: Number of lanes (B).
+        threads: Number of threads that share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
 
     Attributes:
-        interactions: The facts of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
-        action_probs: What was reported of that step's decisions, shape (B, M, A); None: nothing.
+        interactions: The record of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
+        action_probs: The action probabilities reported for that step, shape (B, M, A); None if there are none.
         agent_reward: The agents' rewards in the last step, shape (B, agents).
-        active: Which agents act in the next step, shape (B, agents); others have left before the end of the episode:
-            they see 0, earn 0, and what they do makes no difference.
-        added: What wrappers told about the last step, arrays of shape (B, ...) by name.
+        active: Which agents act in the next step, shape (B, agents). The others have left before the end of the
+            episode: their observations and rewards are 0, and their actions have no effect.
+        added: Values that wrappers added to the last step, arrays of shape (B, ...) by name.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class LanesVecEnv(OfLanes, VecEnv):
         return [None if seed is None else seed + row // rows % lanes for row in range(self.num_envs)]
 
     def report_action_probs(self, action_probs: Any) -> None:
-        """Tell the environment with which probabilities the next actions are chosen: (B, A), or (B, M, A)."""
+        """Report the probabilities with which the next actions are chosen: (B, A), or (B, M, A)."""
         spec = self.fair_spec
         people = () if spec.one_person else (spec.individuals,)
         self._reported.set(action_probs, shape=(self.lanes.count, *people, spec.actions))
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
-        """Take options for the next reset, one dictionary or one for each row; no name of one means anything here.
+        """Store options for the next reset, one dictionary or one for each row; the environment itself has none.
 
         Raises:
-            ValueError: Anything else.
+            ValueError: The argument is anything else.
         """
         listed = options if isinstance(options, list) else [options] * self.num_envs
         if len(listed) != self.num_envs:
@@ -114,12 +114,12 @@ class LanesVecEnv(OfLanes, VecEnv):
         return self._shown(start)
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take the rows' actions.
+        """Store the rows' actions.
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
             ResetNeeded: There was no reset.
-            ValueError: The actions do not lie in the action space.
+            ValueError: The actions are not in the action space.
         """
         self.check_open("step")
         if not self._started:
@@ -128,11 +128,11 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._actions = given.reshape(self.lanes.count, self.lanes.agents, *self._check.shape)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Play one step of every lane and restart those that end.
+        """Play one step of every lane and restart the lanes whose episodes end.
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            RuntimeError: No actions were taken since the last step or reset.
+            RuntimeError: No actions were stored since the last step or reset.
         """
         self.check_open("step")
         if self._actions is None:
@@ -149,7 +149,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         return shown, self._reward(played), self._of_rows(over), infos
 
     def _restart(self, played: Step, over: Flags, shown: NDArray[Any], infos: list[dict[str, Any]]) -> NDArray[Any]:
-        """Restart the lanes that are over; return the rows' observations, and write the ends to the infos."""
+        """Restart the lanes that are done; return the rows' observations, and add the ends of episodes to the infos."""
         first = self._shown(self.lanes.restart(mask=over))
         ended = self._of_rows(over)
         truncated = self._of_rows(played.truncated)
@@ -160,7 +160,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         return shown
 
     def close(self) -> None:
-        """Close what was opened to draw; the episodes cannot go on."""
+        """Close the drawing resources; the episodes cannot continue."""
         self._picture.close()
         self.closed = True
 
@@ -169,21 +169,21 @@ class LanesVecEnv(OfLanes, VecEnv):
         return [self._picture.draw(lane) for lane in range(self.lanes.count)]  # type: ignore[misc]
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return the attribute once for each row."""
+        """Return the attribute, once for each row."""
         return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set the attribute of the whole batch; rows cannot differ.
 
         Raises:
-            ValueError: The indices leave rows out.
+            ValueError: The indices do not include all rows.
         """
         if {*self._get_indices(indices)} != {*range(self.num_envs)}:
             raise ValueError(f"indices must be None or all {self.num_envs} rows, which cannot differ, got {indices!r}")
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
-        """Call a method of the batch and return its result once for each row."""
+        """Call a method of the batch and return its result, once for each row."""
         return [getattr(self, method_name)(*args, **kwargs)] * len(list(self._get_indices(indices)))
 
     def env_is_wrapped(
@@ -204,31 +204,31 @@ class LanesVecEnv(OfLanes, VecEnv):
         return (self.num_envs, *(self.action_space.shape or ()))
 
     def _shown(self, step: Step) -> NDArray[Any]:
-        """Return the observations of the rows, fresh."""
+        """Return the observations of the rows, as a new array."""
         return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
 
     def _reward(self, step: Step) -> Floats32:
         return step.reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
 
     def _of_rows(self, lanes: Flags) -> Flags:
-        """Return what holds for each lane as what holds for each row, fresh."""
+        """Return the lanes' values for each of their rows, as a new array."""
         return np.repeat(lanes, self.num_envs // self.lanes.count)
 
 
 class AgentsVecEnv(LanesVecEnv):
     """B lanes as a `VecEnv` with one row for each agent: row ``b * agents + i`` is agent i of lane b.
 
-    A learner that sees the rows as so many environments shares its parameters among the agents.
+    A learner that treats the rows as separate environments shares its parameters among the agents.
 
     Args:
-        rules: The environment, or its rules in several worlds (see `fair_envs.core.Worlds`), whose rows come one world
-            after another.
-        lanes: How many lanes (B), in each world.
-        threads: How many threads share the lanes; the results do not depend on it.
+        rules: The environment, or its rules in several worlds (see `fair_envs.core.Worlds`); the rows are ordered by
+            world.
+        lanes: Number of lanes (B) in each world.
+        threads: Number of threads that share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
-        append_group: Whether the observations end with the agent's group (``fair_group``), by which
-            `fair_envs.baselines.GroupedPolicy` chooses the network; the networks do not see it.
-        reward_scale: Rewards are multiplied by this for the learner; `agent_reward` stays as it is.
+        append_group: Whether to append the agent's group (``fair_group``) to its observations.
+            `fair_envs.baselines.GroupedPolicy` uses it to choose the network; the networks do not receive it.
+        reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The Gymnasium face: one lane, one controller."""
+"""The Gymnasium interface: one lane, one controller."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
@@ -24,27 +24,27 @@ from fair_envs.imports import imported
 from fair_envs.interactions import columns
 
 Others = Callable[[NDArray[Any], Floats], NDArray[Any]]
-"""Partners' policy: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""
+"""Policy of the other agents: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""
 
 
 class SingleEnv(OfLanes, gym.Env[Any, Any]):
-    """One lane as a `gymnasium.Env`; subclasses name the rules.
+    """One lane as a `gymnasium.Env`; subclasses set the rules.
 
-    With several agents, one controller plays them all: the observation is the agents' observations one after another,
-    the action one entry for each agent, the reward the mean over agents, and ``info["agent_reward"]`` each agent's own.
-    With ``control="focal"`` the controller plays one agent, the others follow ``others``.
+    If there are several agents, one controller plays all of them. The observation joins the agents' observations in
+    order, the action has one entry for each agent, the reward is the mean over agents, and ``info["agent_reward"]`` has
+    each agent's reward. With ``control="focal"`` the controller plays one agent, and the others follow ``others``.
 
     Args:
         render_mode: ``"human"``, ``"rgb_array"``, ``"ansi"`` or None.
         control: ``"joint"`` or ``"focal"``.
-        focal: The agent that is played under focal control, as PettingZoo names it.
-        others: How the rest plays: ``"random"``, a function of observations and uniform numbers, or its import path
-            ``"module:function"``.
-        parameters: The environment's own, see the class of its rules.
+        focal: The PettingZoo name of the agent that is played under focal control.
+        others: Policy of the other agents: ``"random"``, a function of observations and uniform numbers, or its import
+            path ``"module:function"``.
+        parameters: The environment's parameters, see the class of its rules.
 
     Raises:
-        TypeError: An unknown keyword.
-        ValueError: A value outside its range.
+        TypeError: A keyword is unknown.
+        ValueError: A value is outside its range.
     """
 
     rules: ClassVar[type[Rules]]
@@ -68,7 +68,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self._reported = Reported(rules, 1)
         self._picture = Picture(self.lanes, render_mode)
         self._running = False
-        self._observation: NDArray[Any] | None = None  # (agents, ...), what the partners see under focal control
+        self._observation: NDArray[Any] | None = None  # (agents, ...), what the others observe under focal control
         self._focal = focal_index(control, focal, self.lanes.agents)
         self._others = partners(others, rules)
         single = self._focal is not None or not rules.multi_agent
@@ -81,21 +81,21 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         return self._focal
 
     def report_action_probs(self, action_probs: Any) -> None:
-        """Tell the environment with which probabilities the next action is chosen: (A,), or (M, A) for M people."""
+        """Report the probabilities with which the next action is chosen: (A,), or (M, A) for M people."""
         spec = self.fair_spec
         shape = (spec.actions,) if spec.one_person else (spec.individuals, spec.actions)
         self._reported.set(action_probs, shape=shape)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: the seed's first one, or the next of the seed that was given last.
+        """Begin an episode: the first one of a new seed, or the next one of the previous seed.
 
         Args:
-            seed: Of the episodes from now on.
-            options: For wrappers; no name of one means anything here.
+            seed: Seed of this and the following episodes.
+            options: Options for wrappers; the environment itself has none.
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            ValueError: The seed is out of range, or the options are no dictionary; nothing has changed then.
+            ValueError: The seed is out of range, or the options are not a dictionary. Nothing has changed in this case.
         """
         self.check_open("reset")
         check_options(options)
@@ -114,8 +114,8 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            ResetNeeded: The episode has not begun or is over.
-            ValueError: The action does not lie in the action space.
+            ResetNeeded: The episode has not begun or has ended.
+            ValueError: The action is not in the action space.
         """
         self.check_open("step")
         if not self._running:
@@ -123,7 +123,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         played = self.lanes.advance(self._actions(action))
         terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
         if self._focal is not None and not self.lanes.active()[0, self._focal]:
-            terminated, truncated = True, False  # the others go on without it, and without anybody who looks on
+            terminated, truncated = True, False  # the other agents' episode is not played further
         self._running = not (terminated or truncated)
         own = played.reward[0]
         reward = own.mean() if self._focal is None and len(own) > 1 else own[self._focal or 0]
@@ -136,12 +136,12 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         return self._picture.draw()
 
     def close(self) -> None:
-        """Close the window, if there is one; the episode cannot go on."""
+        """Close the window, if there is one; the episode cannot continue."""
         self._picture.close()
         self.closed = True
 
     def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
-        """Go back to a state and return its observation; the episode goes on from there."""
+        """Return to a state and return its observation; the episode continues from there."""
         self.lanes.restore(state)
         self._running = not state["over"][0]
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
@@ -157,7 +157,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         return joint[np.newaxis]
 
     def _see(self, step: Step) -> NDArray[Any]:
-        """Return the controller's observation, and keep what the partners see."""
+        """Return the controller's observation, and store what the other agents observe."""
         seen = step.observation[0]
         if self._focal is None:
             return np.reshape(seen, self.observation_space.shape or ())
@@ -178,7 +178,7 @@ def focal_index(control: str, focal: str, agents: int) -> int | None:
     """Return the index of the focal agent, or None under joint control.
 
     Raises:
-        ValueError: An unknown kind of control or agent.
+        ValueError: The kind of control or the agent is unknown.
     """
     if control == "joint":
         return None
@@ -191,10 +191,10 @@ def focal_index(control: str, focal: str, agents: int) -> int | None:
 
 
 def partners(others: str | Others, rules: Rules) -> Others:
-    """Return the policy of the agents that are not played.
+    """Return the policy of the other agents.
 
     Raises:
-        ValueError: Neither ``"random"``, nor a function, nor the import path of one.
+        ValueError: The argument is neither ``"random"``, nor a function, nor the import path of one.
     """
     if callable(others):
         return others
@@ -208,23 +208,23 @@ def partners(others: str | Others, rules: Rules) -> Others:
 
 
 class RandomPartners:
-    """Partners that choose every action with the same chance.
+    """Other agents that choose every action with equal probability.
 
     Args:
-        rules: The environment; its actions are discrete, several discrete choices, or a bounded box.
+        rules: The environment; its actions must be discrete, several discrete choices, or a bounded box.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._space = rules.action_space(rules.params)
 
     def __call__(self, observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
-        """Return one action for each agent; each takes one uniform number."""
+        """Return one action for each agent; each uses one uniform number."""
         if isinstance(self._space, gym.spaces.Discrete):
             return np.asarray(self._space.start + (uniform * self._space.n).astype(np.int64))
         return np.stack([self._of_several(number) for number in uniform])
 
     def _of_several(self, number: float) -> NDArray[Any]:
-        """Return one agent's action of several numbers, as its uniform number alone has it."""
+        """Return one agent's action of several numbers, from its single uniform number."""
         chance = np.random.default_rng(int(number * 2**53))
         if isinstance(self._space, gym.spaces.MultiDiscrete):
             return self._space.start + chance.integers(self._space.nvec)

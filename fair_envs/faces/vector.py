@@ -1,4 +1,4 @@
-"""The vectorised Gymnasium face: B lanes, in each of Gymnasium's three autoreset modes."""
+"""The vectorised Gymnasium interface: B lanes, in each of Gymnasium's three autoreset modes."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -26,21 +26,21 @@ from fair_envs.interactions import columns
 
 
 class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
-    """B lanes as a `gymnasium.vector.VectorEnv`; subclasses name the rules.
+    """B lanes as a `gymnasium.vector.VectorEnv`; subclasses set the rules.
 
-    Equal, bit for bit, to `gymnasium.vector.SyncVectorEnv` of the single face in every autoreset mode: lane i of a
+    It is bit-identical to `gymnasium.vector.SyncVectorEnv` of the single interface in every autoreset mode: lane i of a
     batch seeded s is the single environment seeded s + i.
 
     Args:
-        num_envs: How many lanes (B).
+        num_envs: Number of lanes (B).
         render_mode: ``"rgb_array"``, ``"ansi"`` or None; `render` returns one picture for each lane.
         autoreset_mode: An `AutoresetMode` or its value (``"NextStep"``, ``"SameStep"``, ``"Disabled"``).
-        threads: How many threads share the lanes; the results do not depend on it.
-        parameters: The environment's own, see the class of its rules.
+        threads: Number of threads that share the lanes; the results do not depend on it.
+        parameters: The environment's parameters, see the class of its rules.
 
     Raises:
-        TypeError: An unknown keyword.
-        ValueError: A value outside its range.
+        TypeError: A keyword is unknown.
+        ValueError: A value is outside its range.
     """
 
     rules: ClassVar[type[Rules]]
@@ -72,8 +72,8 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, num_envs)
         self._picture = Picture(self.lanes, render_mode)
-        self._over = np.zeros(num_envs, bool)  # (B,) lanes whose episode has ended
-        self._held = np.zeros(num_envs, bool)  # (B,) lanes that stand still in the next step
+        self._over = np.zeros(num_envs, bool)  # (B,) lanes that are done
+        self._held = np.zeros(num_envs, bool)  # (B,) lanes that pause in the next step
         self._started = False
         drop, agents = not rules.multi_agent, self.lanes.agents
         self.single_observation_space = joint_space(rules.observation_space(rules.params), agents, drop=drop)
@@ -82,21 +82,21 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     def report_action_probs(self, action_probs: Any) -> None:
-        """Tell the environment with which probabilities the next actions are chosen: (B, A), or (B, M, A)."""
+        """Report the probabilities with which the next actions are chosen: (B, A), or (B, M, A)."""
         spec = self.fair_spec
         people = () if spec.one_person else (spec.individuals,)
         self._reported.set(action_probs, shape=(self.num_envs, *people, spec.actions))
 
     def hold(self, mask: Flags) -> None:
-        """Let the masked lanes stand still in the next step: what they show stays, and nothing is decided there.
+        """Pause the masked lanes in the next step: their observations stay the same, and no decision is made.
 
-        A lane that is over stays so. Whoever plays a fixed number of episodes holds the lanes that have played theirs.
+        A lane that is done stays done. To play a fixed number of episodes, hold the lanes that have played theirs.
 
         Args:
             mask: Shape (B,), bool.
 
         Raises:
-            ValueError: Another shape or type.
+            ValueError: The shape or type is wrong.
         """
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
             raise ValueError(f"mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
@@ -105,18 +105,18 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | ArrayLike | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes in all lanes, or in those of ``options["reset_mask"]``.
+        """Begin episodes in all lanes, or in the lanes of ``options["reset_mask"]``.
 
         Args:
-            seed: One integer s, then lane i is seeded s + i, or one for each lane; a lane given None goes on with its
+            seed: One integer s (lane i is then seeded s + i), or one for each lane; a lane with None continues with its
                 own seed.
-            options: May hold ``reset_mask``, shape (B,) of bool: the lanes that begin an episode; the others show what
-                they showed. The mode Disabled needs it; as in Gymnasium's own batches it can be used in every mode.
-                Other names are for wrappers.
+            options: May contain ``reset_mask``, bool of shape (B,): the lanes in which an episode begins; the others
+                keep their observations. The mode Disabled needs it. As in Gymnasium's vector environments, it works in
+                every mode. Other names are for wrappers.
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            ValueError: A mask of another shape or type, or a seed out of range; nothing has changed then.
+            ValueError: A mask has the wrong shape or type, or a seed is out of range. Nothing has changed in this case.
         """
         self.check_open("reset")
         check_options(options)
@@ -137,15 +137,15 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
 
         Raises:
             ClosedEnvironmentError: The environment is closed.
-            ResetNeeded: There was no reset, or in the mode Disabled an episode is over.
-            ValueError: The actions do not lie in the action space.
+            ResetNeeded: There was no reset, or an episode has ended in the mode Disabled.
+            ValueError: The actions are not in the action space.
         """
         self.check_open("step")
         if not self._started:
             raise NotReset("step must follow a reset")
         if self.autoreset_mode is AutoresetMode.DISABLED and self._over.any():
             ended = np.flatnonzero(self._over).tolist()
-            raise NotReset(f"step must follow a reset of the lanes that are over; lanes {ended} are")
+            raise NotReset(f"step must follow a reset of the lanes that are done; lanes {ended} are")
         given = self._check(actions, shape=self.action_space.shape or ())
         given = given.reshape(self.num_envs, self.lanes.agents, *self._check.shape)
         held, self._held = self._held, np.zeros(self.num_envs, bool)
@@ -154,14 +154,14 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         return self._step_or_restart(given, held)
 
     def _advance(self, actions: NDArray[Any], going: Flags, held: Flags) -> Step:
-        """Step the lanes that are going; those that are held show what they showed."""
+        """Step the active lanes; the held ones keep their observations."""
         played: Step = self.lanes.advance(actions, mask=None if going.all() else going)
         if held.any():
             played.observation[held] = self.lanes.observe()[held]
         return played
 
     def _step_or_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
-        """Restart the lanes that were over (mode NextStep), step the others."""
+        """Restart the lanes that were done (mode NextStep), step the others."""
         going, restarting = ~(self._over | held), self._over & ~held
         played = self._advance(actions, going, held)
         if restarting.any():
@@ -169,12 +169,12 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._over = played.terminated | played.truncated | (self._over & held)
         probs = self._reported.take()
         if probs is not None:
-            probs[~going] = 0  # a restart is no decision
+            probs[~going] = 0  # a restart is not a decision
         info = _masked(self._columns(played, probs), np.ones(self.num_envs, bool))
         return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
     def _step_and_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
-        """Step all lanes and restart those that end (mode SameStep); what ended is in final_obs and final_info."""
+        """Step all lanes and restart those that end (mode SameStep); final_obs and final_info are of the ended ones."""
         played = self._advance(actions, ~held, held)
         over = played.terminated | played.truncated
         everyone = np.ones(self.num_envs, bool)
@@ -200,27 +200,27 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         return tuple(self._picture.draw(lane) for lane in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close what was opened to draw."""
+        """Close the drawing resources."""
         self._picture.close()
 
     def set_state(self, state: NDArray[np.void]) -> Any:
-        """Go back to a state and return its observation; the episodes go on from there."""
+        """Return to a state and return its observation; the episodes continue from there."""
         self.lanes.restore(state)
         self._over = state["over"].astype(bool)
         self._started = True
         return self._shown(self.lanes.observe())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Return the attribute once for each lane."""
+        """Return the attribute, once for each lane."""
         return (getattr(self, name),) * self.num_envs
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of the batch, or read an attribute, and return its result once for each lane."""
+        """Call a method of the batch, or read an attribute, and return the result once for each lane."""
         found = getattr(self, name)
         return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
 
     def _seed(self, seed: Any, mask: Flags) -> None:
-        own = ~mask  # lanes that go on with their own seeds
+        own = ~mask  # lanes that continue with their own seeds
         if isinstance(seed, (list, tuple)):
             seeds = check_seeds([0 if entry is None else entry for entry in seed], self.num_envs)
             own |= np.array([entry is None for entry in seed])
@@ -275,12 +275,12 @@ def _mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _masked(info: dict[str, Any], mask: Flags) -> dict[str, Any]:
-    """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
+    """Return the columns, each with Gymnasium's mask that shows which lanes have the key."""
     return {key: value for name, column in info.items() for key, value in ((name, column), ("_" + name, mask.copy()))}
 
 
 def _zeroed(column: NDArray[Any], rows: Flags) -> NDArray[Any]:
-    """Return the column with zeros in the rows that have no entry, as Gymnasium fills them."""
+    """Return the column with zeros in rows without an entry, as Gymnasium fills them."""
     column = column.copy()
     column[rows] = 0
     return column

@@ -1,4 +1,4 @@
-"""A window on the screen for the render mode ``human``; pygame or pygame-ce serves."""
+"""A window on the screen for the render mode ``human``; works with pygame or pygame-ce."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def import_pygame() -> Any:
     """Return the module pygame.
 
     Raises:
-        ImportError: It is missing; the message says how to install it.
+        ImportError: pygame is not installed; the message contains the command that installs it.
     """
     try:
         import pygame
@@ -22,11 +22,11 @@ def import_pygame() -> Any:
 
 
 class Window:
-    """Shows frames at a steady rate.
+    """Shows frames at a constant rate.
 
     Args:
-        title: Of the window.
-        fps: Frames a second.
+        title: Title of the window.
+        fps: Frames per second.
     """
 
     def __init__(self, *, title: str, fps: int) -> None:

@@ -1,4 +1,4 @@
-"""Measures of fairness and welfare, functions of arrays: they know no environment."""
+"""Measures of fairness and welfare: functions of arrays that do not depend on any environment."""
 
 from fair_envs.metrics.distances import (
     HEOM,

@@ -1,8 +1,8 @@
-"""What individual notions keep beside a history: who is in the window, their nearest neighbours, sums over pairs.
+"""State that individual notions keep beside a history: people in the window, their neighbours, and sums over pairs.
 
-Each newcomer is compared with everybody once, and so is who leaves if there are lists of neighbours: a step costs time
-in proportion to the window, no table of all pairs is kept, and nothing drifts, because a sum over pairs is a sum over
-people of what each has with those who came later.
+Each new person is compared once with everyone in the window. If neighbour lists are kept, a person who leaves is
+compared once more. A step therefore takes time in proportion to the window, and no table of all pairs is stored. The
+sums do not drift: each person holds the sum over their pairs with later people, and the total adds up these sums.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ from fair_envs.metrics.distances import (
     treated_apart,
 )
 
-VIOLATION, PAPER = range(2)  # what counts of a pair
+VIOLATION, PAPER = range(2)  # the term that each pair contributes
 
 
 # The people in the window ---------------------------------------------------------------------------------------------
 
 
 class Pool(NamedTuple):
-    """What is kept of the people in the window, by place in a ring; in compiled code also one lane's, without B."""
+    """Data of the people in the window, by place in a ring buffer; compiled code uses it for one lane, without B."""
 
     features: Floats32  # (B, features, places)
     probs: Floats  # (B, A, places)
@@ -40,30 +40,30 @@ class Pool(NamedTuple):
     known: Floats  # (B, places), 1: the probabilities were reported
     action: Ints  # (B, places)
     step: Ints  # (B, places)
-    late: Floats  # (B, fairness notions, places), what counts of the pairs with all who came later
-    cut: Floats  # (B, places), how far the nearest neighbours of each are listed
-    heads: NDArray[np.void]  # (B, places), of their lists
+    late: Floats  # (B, fairness notions, places), sum over each person's pairs with later people
+    cut: Floats  # (B, places), largest distance that each neighbour list covers
+    heads: NDArray[np.void]  # (B, places), heads of the neighbour lists
     lists: NDArray[np.void]  # (B, places, L)
-    score: Floats  # (B, values of k, places), share of the k nearest who were decided on otherwise
-    given: Floats  # (B, places, places), what a distance of one's own said
+    score: Floats  # (B, values of k, places), share of the k nearest with another decision
+    given: Floats  # (B, places, places), values of a user-defined distance
 
 
-# The nearest neighbours of each person are a list of distances, ascending. It is longer than k, so that it is seldom
-# too short when somebody leaves, and only then made anew.
+# Each person's nearest neighbours are a list of distances in ascending order. The list is longer than k, so that it is
+# seldom too short after someone leaves. Only then is it built again.
 HEAD = np.dtype([("levels", np.int64), ("held", np.int64)])  # how many distances, how many people
-LEVEL = np.dtype([("distance", np.float64), ("people", np.int32), ("otherwise", np.int32)])  # decided on otherwise
+LEVEL = np.dtype([("distance", np.float64), ("people", np.int32), ("otherwise", np.int32)])  # got another decision
 
 SLACK = 1e-12
-"""How much two computations of one distance may differ, relatively.
+"""Relative tolerance between two computations of the same distance.
 
-They are the same bit for bit with differences and squares; with other powers that depends on the machine's library.
+They are bit-identical with differences and squares; with other powers that depends on the machine's math library.
 """
 
-BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # which axis the places are; else 1
+BY_PLACE = {"features": 2, "probs": 2, "roots": 2, "late": 2, "score": 2}  # the axis of the places; else 1
 
 
 class People(NamedTuple):
-    """Columns of a history's rows: apart, so that the code for them is the same however many features they have."""
+    """Columns of a history's rows, kept apart so that the compiled code does not depend on the number of features."""
 
     features: Floats32  # (B, places, features of the history)
     action: Ints  # (B, places)
@@ -72,7 +72,7 @@ class People(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be computed for the people in the window, as compiled code reads it."""
+    """What to compute for the people in the window, in the form that compiled code reads."""
 
     measure: Measure
     columns: Ints  # (features,), of the history's features
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
     most: int  # the largest
     keep: int  # how many neighbours are listed for each person
     factor: float  # each later step multiplies the weight by this
-    published: bool  # whether the history forgets as in the published code
+    published: bool  # whether the history discounts as the published code does
     minimum: int
     delay: int
     discount: float
@@ -111,7 +111,7 @@ def lane_of(pool: Any, b: int) -> Any:
 
 @rule
 def part(first: int, end: int, places: int, which: int) -> tuple[int, int]:
-    """Return where the rows from first up to end lie in the ring: one of its two stretches, which may be empty."""
+    """Return one of the two stretches of the ring that hold the rows from first up to end; it may be empty."""
     start = first % places
     stop = start + end - first
     if which == 0:
@@ -121,7 +121,7 @@ def part(first: int, end: int, places: int, which: int) -> tuple[int, int]:
 
 @rule
 def compare(lane: Any, plan: Any, place: int, start: int, stop: int, out: Floats) -> None:
-    """Write how far one person is from others, before root and scaling, shape (2, places)."""
+    """Write the distances of one person to others, before root and scaling, shape (2, places)."""
     if plan.measure.kind == GIVEN:
         copyto(out[0, start:stop], lane.given[place, start:stop])
     else:
@@ -130,7 +130,7 @@ def compare(lane: Any, plan: Any, place: int, start: int, stop: int, out: Floats
 
 @rule
 def settle(lane: Any, plan: Any, people: Any, b: int, row: int, place: int) -> None:
-    """Write who came at a place."""
+    """Write a new person's data at a place."""
     for f in range(plan.columns.shape[0]):
         lane.features[f, place] = people.features[b, row, plan.columns[f]]
     known = 0.0
@@ -152,13 +152,13 @@ def settle(lane: Any, plan: Any, people: Any, b: int, row: int, place: int) -> N
 
 @rule
 def insert(head: Record, levels: Records, distance: float, otherwise: int, keep: int) -> float:
-    """Put a neighbour on a person's list, end it where it is long enough, and return where that is; infinite: nowhere.
+    """Insert a neighbour, cut the list where it is long enough, and return that distance; infinite if it is not cut.
 
     Args:
-        head: Of the list.
+        head: Head of the list.
         levels: The list, shape (L,).
-        distance: Of the neighbour, not beyond the cut.
-        otherwise: Whether the neighbour was decided on otherwise.
+        distance: Distance of the neighbour, at most the cut.
+        otherwise: Whether the neighbour got another decision.
         keep: How many people are enough.
     """
     at, used = head.levels, head.levels
@@ -189,7 +189,7 @@ def move(level: Record, to: Record) -> None:
 
 @rule
 def remove(head: Record, levels: Records, distance: float, otherwise: int) -> bool:
-    """Take a neighbour off a person's list, and return whether one was there."""
+    """Remove a neighbour from a person's list, and return whether it was found."""
     at = 0
     while at < head.levels and levels[at].distance != distance:
         at += 1
@@ -207,9 +207,9 @@ def remove(head: Record, levels: Records, distance: float, otherwise: int) -> bo
 
 @rule
 def share(head: Record, levels: Records, k: int) -> float:
-    """Return which share of a person's k nearest was decided on otherwise, NaN without any.
+    """Return the share of a person's k nearest who got another decision, NaN without any.
 
-    Those who are as far as the k-th share the places that are left, so that no order matters.
+    People at the same distance as the k-th share the remaining places equally, so the order does not matter.
     """
     wanted = min(k, head.held)
     left, otherwise, at = wanted, 0.0, 0
@@ -223,7 +223,7 @@ def share(head: Record, levels: Records, k: int) -> float:
 
 @rule
 def fill(lane: Any, plan: Any, i: int, first: int, end: int, far: Floats) -> None:
-    """Make a person's list anew from the distances to everybody before root and scaling, which keep the order."""
+    """Rebuild a person's list from the distances to everyone, before root and scaling, which keep the order."""
     head, levels, actions, keep = lane.heads[i], lane.lists[i], lane.action, plan.keep
     head.levels, head.held = 0, 0
     cut, own, sign = np.inf, actions[i], sign_of(plan.measure)
@@ -237,13 +237,13 @@ def fill(lane: Any, plan: Any, i: int, first: int, end: int, far: Floats) -> Non
 
 @rule
 def sign_of(measure: Any) -> float:
-    """Return -1 if the farthest count as nearest."""
+    """Return -1 if the farthest people count as nearest."""
     return -1.0 if measure.scaling == SIMILARITY else 1.0
 
 
 @rule
 def meet(lane: Any, plan: Any, place: int, first: int, number: int, far: Floats) -> None:
-    """Let everybody and a newcomer be neighbours."""
+    """Add a new person to everyone's neighbour list, and everyone to theirs."""
     fill(lane, plan, place, first, number, far)
     for c in range(plan.ks.shape[0]):
         lane.score[c, place] = share(lane.heads[place], lane.lists[place], plan.ks[c])
@@ -261,7 +261,7 @@ def meet(lane: Any, plan: Any, place: int, first: int, number: int, far: Floats)
 
 @rule
 def leave(lane: Any, plan: Any, own: Ints, room: Floats) -> None:
-    """Let the oldest go."""
+    """Remove the oldest person."""
     place = own[0] % lane.action.shape[0]
     own[0] += 1
     if plan.ks.shape[0] == 0:
@@ -285,7 +285,7 @@ def leave(lane: Any, plan: Any, own: Ints, room: Floats) -> None:
 
 @rule
 def look_around(lane: Any, plan: Any, i: int, own: Ints, room: Floats) -> None:
-    """Make a person's list anew."""
+    """Compute a person's distances again and rebuild their list."""
     for which in range(2):
         start, stop = part(own[0], own[1], lane.action.shape[0], which)
         compare(lane, plan, i, start, stop, room)
@@ -297,7 +297,7 @@ def look_around(lane: Any, plan: Any, i: int, own: Ints, room: Floats) -> None:
 
 @rule
 def pair(lane: Any, plan: Any, place: int, start: int, stop: int, room: Floats) -> None:
-    """Add what counts of the pairs with a newcomer, who is ``room[0]`` from those at some places."""
+    """Add the terms of a new person's pairs with those at some places, at distances ``room[0]``."""
     far, apart, known = room[2, start:stop], room[3, start:stop], lane.known[start:stop]
     scale(plan.measure, room[0, start:stop], far)
     for form in range(plan.forms.shape[0]):
@@ -316,7 +316,7 @@ def pair(lane: Any, plan: Any, place: int, start: int, stop: int, room: Floats) 
 
 @rule
 def enter(lane: Any, plan: Any, people: Any, b: int, row: int, number: int, own: Ints, room: Floats) -> None:
-    """Compare a newcomer with everybody."""
+    """Compare a new person with everyone in the window."""
     places = lane.action.shape[0]
     place, before = number % places, (number - 1) % places
     settle(lane, plan, people, b, row, place)
@@ -337,10 +337,10 @@ def enter(lane: Any, plan: Any, people: Any, b: int, row: int, number: int, own:
 
 @rule
 def forget_as_published(lane: Any, plan: Any, own: Ints, room: Floats) -> float:
-    """Return the discounted mean of the published code, and let those go from whom on it hardly changes.
+    """Return the discounted mean of the published code, and remove people whose pairs barely change it.
 
-    The newest ``minimum - delay`` people count as the later ones of their pairs alone, the exponent begins behind them,
-    and small changes need not follow each other.
+    The newest ``minimum - delay`` people only count as the later person of a pair. The exponent starts behind them. The
+    small changes that end the sum need not be consecutive.
     """
     size = own[1] - own[0]
     total, count, weight, quiet, gone = 0.0, 0.0, 1.0, 0, 0
@@ -362,7 +362,7 @@ def forget_as_published(lane: Any, plan: Any, own: Ints, room: Floats) -> float:
 
 @rule
 def conclude(lane: Any, plan: Any, own: Ints, out: Floats) -> None:
-    """Write the mean over pairs for each fairness notion, and the mean share of others for each k."""
+    """Write the mean over pairs for each fairness notion, and the mean share of other decisions for each k."""
     forms, places = plan.forms.shape[0], lane.action.shape[0]
     pairs, weights = 0.0, 0.0
     out[:] = 0.0
@@ -385,7 +385,7 @@ def conclude(lane: Any, plan: Any, own: Ints, out: Floats) -> None:
 
 @rule
 def total(values: Floats) -> float:
-    """Return the sum, in four strands so that additions need not wait for each other."""
+    """Return the sum, in four strands so that additions do not wait for each other."""
     one = two = three = four = 0.0
     whole = values.shape[0] // 4 * 4
     for j in range(0, whole, 4):
@@ -400,7 +400,7 @@ def total(values: Floats) -> float:
 
 @rule
 def weigh(lane: Any, factor: float, own: Ints, out: Floats) -> tuple[float, float]:
-    """Add to the sums by weight, and return the weights of all pairs whose treatment is known, and of all people."""
+    """Add to the weighted sums, and return the weight of all pairs with known treatments, and of all people."""
     forms, places = lane.late.shape[0], lane.action.shape[0]
     weight, weights, known, pairs = 1.0, 0.0, 0.0, 0.0
     for number in range(own[1] - 1, own[0] - 1, -1):
@@ -420,7 +420,7 @@ def weigh(lane: Any, factor: float, own: Ints, out: Floats) -> tuple[float, floa
 
 @kernel
 def present(state: Records, rows: Records, reach: Ints) -> None:
-    """Write the numbers of the first row of the present step and of the row after the last, shape (B, 2)."""
+    """Write the row numbers of the current step: the first row, and the one after the last, shape (B, 2)."""
     for b in range(state.shape[0]):
         lane = state[b]
         first = lane.end
@@ -442,8 +442,8 @@ def follow(
     kind: int, power: float, root: float, zero: float, scaling: int, rate: float,
     columns: Ints, nominal: Flags, forms: Ints, bounds: Floats, ks: Ints, most: int, keep: int, factor: float,
     published: bool, minimum: int, delay: int, discount: float, threshold: float,
-) -> None:  # one by one: named tuples cost a call two microseconds
-    """Bring sums over pairs of people up to date with the rows of the history, and write the values of the notions."""
+) -> None:  # separate arguments: named tuples add two microseconds a call
+    """Update the sums over pairs with the rows of the history, and write the values of the notions."""
     pool = Pool(features, probs, roots, known, action, step, late, cut, heads, lists, score, given)
     measure = Measure(kind, power, root, zero, scaling, rate)
     plan = Plan(
@@ -456,7 +456,7 @@ def follow(
         lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
         if first >= mine[1]:
             mine[:] = first
-            values[b, 0] = np.nan  # of nobody; the published discount writes it below, once somebody came
+            values[b, 0] = np.nan  # no people yet; the published discount writes it below
         while mine[0] < first:
             leave(lane, plan, mine, room)
         for number in range(mine[1], end):
@@ -472,7 +472,7 @@ def follow(
 
 @kernel
 def first_neighbours(own: Ints, pool: Any, plan: Any, k: int, room: Floats, out: Floats) -> None:
-    """Write the consistency with the k nearest people, the newest first among those as near."""
+    """Write the consistency with the k nearest people; of people at the same distance, the newest count first."""
     for b in range(own.shape[0]):
         lane, places, size = lane_of(pool, b), pool.action.shape[1], own[b, 1] - own[b, 0]
         sign = sign_of(plan.measure)
@@ -502,13 +502,13 @@ def first_neighbours(own: Ints, pool: Any, plan: Any, k: int, room: Floats, out:
 
 
 class Comparisons:
-    """What the individual notions of one distance keep beside a history.
+    """State that the individual notions of one distance keep beside a history.
 
     Args:
-        history: Whose people are compared.
-        distance: How.
-        columns: Which of their features, shape (features,).
-        current_step: Whether the people of each lane's last step alone are compared.
+        history: History of the people to compare.
+        distance: Distance between people.
+        columns: Indices of the features to compare, shape (features,).
+        current_step: Whether to compare only the people of each lane's last step.
     """
 
     def __init__(self, history: History, distance: Distance, columns: Ints, *, current_step: bool) -> None:
@@ -537,7 +537,7 @@ class Comparisons:
         return other
 
     def mean(self, history: History, form: int, between: int, *, lipschitz: float = 1.0) -> Floats:
-        """Return the mean over the pairs of each lane of what counts of a pair, shape (B,)."""
+        """Return the mean term over the pairs of each lane, shape (B,)."""
         wanted = (form, between, lipschitz)
         if wanted not in self.forms:
             self.forms.append(wanted)
@@ -546,7 +546,7 @@ class Comparisons:
         return self._value(self.forms.index(wanted))
 
     def otherwise(self, history: History, k: int) -> Floats:
-        """Return the mean share of the k nearest who were decided on otherwise, shape (B,)."""
+        """Return the mean share of the k nearest who got another decision, shape (B,)."""
         if k not in self.ks:
             self.ks.append(k)
             self._begin(history)
@@ -558,7 +558,7 @@ class Comparisons:
         return values
 
     def otherwise_of_first(self, history: History, k: int) -> Floats:
-        """Return the same where of equally near people those come first whom the published code met first."""
+        """Return the same, but break ties of distance in the order of the published code."""
         self._follow(history)
         out = np.empty(len(self.own))
         first_neighbours(self.own, self._pool, self._plan, k, self._room, out)
@@ -571,7 +571,7 @@ class Comparisons:
         return sizes
 
     def known(self, history: History) -> Ints:
-        """Return of how many of them the probabilities are known, shape (B,)."""
+        """Return for how many of these people the action probabilities are known, shape (B,)."""
         self._follow(history)
         known = np.zeros(len(self.own), np.int64)
         for b, (first, end) in enumerate(self.own):
@@ -579,7 +579,7 @@ class Comparisons:
         return known
 
     def _begin(self, history: History) -> None:
-        """Begin anew with what is asked for now."""
+        """Start again with the values requested so far."""
         most = max(self.ks, default=1)
         self._plan = Plan(
             measure=self.distance.measure,
@@ -597,7 +597,7 @@ class Comparisons:
             discount=self._memory.factor,
             threshold=self._memory.threshold,
         )
-        self.own = np.zeros((history.lanes, 2), np.int64)  # the rows of each lane that are in, from first up to end
+        self.own = np.zeros((history.lanes, 2), np.int64)  # each lane's rows in the pool, from first up to end
         self._values = np.full((history.lanes, max(1, len(self.forms) + len(self.ks))), np.nan)
         self._pool = self._make_pool(history.lanes, self._places(history))
         self._room = np.zeros((4, self._pool.action.shape[1]))
@@ -608,7 +608,7 @@ class Comparisons:
         return history.spec.individuals if self.current_step else history.ring()[1].shape[1]
 
     def _make_pool(self, lanes: int, places: int) -> Pool:
-        """Return room for so many people."""
+        """Allocate a pool with that many places."""
         length = self._plan.keep + 1 if self.ks else 1
         given = places if self.distance.measure.kind == GIVEN else 1
         actions = self._history_spec.actions
@@ -629,7 +629,7 @@ class Comparisons:
         )
 
     def _follow(self, history: History) -> None:
-        """Take in who came to the history since, and let go who was forgotten."""
+        """Add the people who joined the history since the last call, and remove those it dropped."""
         if self._version == history.version:
             return
         if self._places(history) != self._pool.action.shape[1]:
@@ -641,7 +641,7 @@ class Comparisons:
         self._version = history.version
 
     def _reach(self, history: History) -> Ints:
-        """Return which rows of each lane are to be compared, from first up to end, shape (B, 2)."""
+        """Return which rows of each lane to compare, from first up to end, shape (B, 2)."""
         state, rows = history.ring()
         reach = self._reached
         if self.current_step:
@@ -651,7 +651,7 @@ class Comparisons:
         return reach
 
     def _advance(self, history: History, reach: Ints, last: Ints) -> None:
-        """Take in who came up to ``reach``, of all who came up to ``last``."""
+        """Add the people up to ``reach``, of all rows up to ``last``."""
         rows = history.ring()[1]
         people = [rows[name] for name in People._fields]
         measure, *plan = self._plan
@@ -660,7 +660,7 @@ class Comparisons:
         )
 
     def _ask(self, history: History, reach: Ints) -> None:
-        """Ask a distance of one's own about each newcomer and everybody."""
+        """Call a user-defined distance for each new person and everyone in the window."""
         rows = history.ring()[1]
         met = np.stack([reach[:, 0], np.minimum(np.maximum(self.own[:, 1], reach[:, 0]), reach[:, 1])], 1)
         self._advance(history, met, reach[:, 1])
@@ -677,7 +677,7 @@ class Comparisons:
                 self._advance(history, upto, reach[:, 1])
 
     def _grow(self, history: History) -> None:
-        """Move everybody to a larger ring."""
+        """Move everyone to a larger ring."""
         old, places = self._pool, self._places(history)
         self._pool = self._make_pool(history.lanes, places)
         self._room = np.zeros((4, places))

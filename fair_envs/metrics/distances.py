@@ -1,4 +1,4 @@
-"""Distances between people, by their features, and between treatments, by their action probabilities."""
+"""Distances between people (by features) and between treatments (by action probabilities)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from fair_envs.parameters import Positive, Range, checked
 
 Scaling = Literal["distance", "similarity", "raw"]
 
-# What compiled code calls the options
+# The options in compiled code
 POWERS, BRAY_CURTIS, GIVEN = range(3)  # how people are compared
-DISTANCE, SIMILARITY, RAW = range(3)  # what their distance is made into
+DISTANCE, SIMILARITY, RAW = range(3)  # how the distance is transformed
 HELLINGER, TOTAL_VARIATION = range(2)  # how treatments are compared
 
 
@@ -25,36 +25,36 @@ HELLINGER, TOTAL_VARIATION = range(2)  # how treatments are compared
 
 
 class Measure(NamedTuple):
-    """A distance between people as compiled code reads it."""
+    """A distance between people, in the form that compiled code reads."""
 
     kind: int
-    power: float = 1.0  # of the differences, whose sum is taken
+    power: float = 1.0  # of the differences, before the sum
     root: float = 1.0  # of that sum
-    zero: float = 0.0  # Bray-Curtis of two people without anything
+    zero: float = 0.0  # Bray-Curtis distance of two people whose features are all 0
     scaling: int = RAW
     rate: float = 0.0
 
 
 class Distance:
-    """How far apart two people are: 0 for two of the same features.
+    """How far apart two people are: 0 if their features are the same.
 
-    ``distance(rows, row)`` compares people directly, to try it out; notions do it in compiled code.
+    ``distance(rows, row)`` compares people directly, for experiments; notions compare them in compiled code.
     """
 
-    overlap: ClassVar[bool] = False  # whether nominal features are equal (0) or differ (1)
+    overlap: ClassVar[bool] = False  # whether nominal features count 0 if equal and 1 if they differ
 
     @property
     def measure(self) -> Measure:
-        """The distance as compiled code reads it."""
+        """The distance in the form that compiled code reads."""
         raise NotImplementedError
 
     def __call__(self, rows: ArrayLike, row: ArrayLike, *, nominal: Sequence[int] = ()) -> Any:
-        """Return the distance of each row, shape (..., features), to one, shape (features,): shape (...).
+        """Return the distance from each row, shape (..., features), to one person, shape (features,): shape (...).
 
         Args:
-            rows: People.
-            row: Another one.
-            nominal: Which columns are codes without an order.
+            rows: The people.
+            row: The person to compare with.
+            nominal: Columns that are codes without an order.
         """
         given, one = np.asarray(rows, np.float64), np.asarray(row, np.float64)
         if one.ndim != 1 or given.shape[-1:] != one.shape:
@@ -71,11 +71,11 @@ class Distance:
 class BrayCurtis(Distance):
     """Bray-Curtis dissimilarity, sum of ``|u - v|`` over sum of ``|u + v|``: in [0, 1] for features of at least 0.
 
-    Two people who are the opposite of each other in every feature are infinitely far apart.
+    Two people who are opposite in every feature are infinitely far apart.
 
     Args:
-        variant: What two people have whose features are all 0: ``"sound"``: 0; ``"code"``: NaN, as in the published
-            code.
+        variant: The distance of two people whose features are all 0: ``"sound"``: 0; ``"code"``: NaN, as in the
+            published code.
     """
 
     variant: Literal["sound", "code"] = "sound"
@@ -86,18 +86,18 @@ class BrayCurtis(Distance):
 
     @property
     def measure(self) -> Measure:
-        """The distance as compiled code reads it."""
+        """The distance in the form that compiled code reads."""
         return Measure(BRAY_CURTIS, zero=math.nan if self.variant == "code" else 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaled(Distance):
-    """A distance without a bound, and what it is made into.
+    """An unbounded distance with an optional transformation.
 
     Args:
-        scaling: ``"distance"``: ``1 - exp(-rate * d)``, in [0, 1]; ``"raw"``: d itself; ``"similarity"``:
-            ``exp(-rate * d)``, which the published code of FAReL takes for a distance. Of those who are most alike by a
-            similarity, the features differ most.
+        scaling: ``"distance"``: ``1 - exp(-rate * d)``, in [0, 1]; ``"raw"``: d itself; ``"similarity"``: ``exp(-rate *
+            d)``, which the published code of FAReL uses as if it were a distance. With it, the people that count as
+            nearest are those whose features differ most.
         rate: How fast the scaled distance grows.
     """
 
@@ -116,13 +116,13 @@ class Scaled(Distance):
 
 @dataclass(frozen=True, kw_only=True)
 class HEOM(Scaled):
-    """Heterogeneous Euclidean-overlap metric (Wilson and Martinez 1997) on features that are normalised already.
+    """Heterogeneous Euclidean-overlap metric (Wilson and Martinez 1997), for features that are already normalised.
 
-    Numerical features count their difference, nominal ones 1 if they differ.
+    A numerical feature contributes its difference. A nominal feature contributes 1 if it differs.
 
     Args:
-        variant: ``"sound"``: the root of the sum of squares; ``"paper"``: the sum of differences, as the paper of FAReL
-            prints it; ``"code"``: the sum of squares without a root, as in its code.
+        variant: ``"sound"``: the root of the sum of squares; ``"paper"``: the sum of differences, as printed in the
+            paper of FAReL; ``"code"``: the sum of squares without a root, as in its code.
     """
 
     variant: Literal["sound", "paper", "code"] = "sound"
@@ -135,29 +135,29 @@ class HEOM(Scaled):
 
     @property
     def measure(self) -> Measure:
-        """The distance as compiled code reads it."""
+        """The distance in the form that compiled code reads."""
         power, root = {"sound": (2.0, 2.0), "paper": (1.0, 1.0), "code": (2.0, 1.0)}[self.variant]
         return self._measure(power, root)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HMOM(Scaled):
-    """Heterogeneous Manhattan-overlap metric: the sum of differences, 1 for each nominal feature that differs.
+    """Heterogeneous Manhattan-overlap metric: the sum of differences, plus 1 for each nominal feature that differs.
 
-    The paper of FAReL, its code and the literature agree on it.
+    The paper of FAReL, its code and the literature agree on this definition.
     """
 
     overlap: ClassVar[bool] = True
 
     @property
     def measure(self) -> Measure:
-        """The distance as compiled code reads it."""
+        """The distance in the form that compiled code reads."""
         return self._measure(1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Minkowski(Scaled):
-    """Minkowski's distance, all features taken as numbers.
+    """Minkowski distance; all features are treated as numbers.
 
     Args:
         p: At least 1; 1 is Manhattan, 2 Euclidean.
@@ -172,18 +172,18 @@ class Minkowski(Scaled):
 
     @property
     def measure(self) -> Measure:
-        """The distance as compiled code reads it."""
+        """The distance in the form that compiled code reads."""
         return self._measure(self.p, self.p)
 
 
 @dataclass(frozen=True)
 class Given(Distance):
-    """A distance of one's own. It is called from Python, once for each two people, and what it said is kept.
+    """A user-defined distance. It is called from Python once for each pair of people, and its values are stored.
 
     Args:
-        function: ``(u, v) -> number``, or ``(rows, row) -> numbers`` if vectorised; the numbers are at least 0. It is
-            to be symmetric: whether u or v is asked about first must make no difference.
-        vectorised: Whether it takes people together, shape (n, features).
+        function: ``(u, v) -> number``, or ``(rows, row) -> numbers`` if vectorised; the numbers must be at least 0. It
+            must be symmetric: the order of u and v must make no difference.
+        vectorised: Whether it takes several people at once, shape (n, features).
     """
 
     function: Callable[..., Any]
@@ -196,11 +196,11 @@ class Given(Distance):
 
     @property
     def measure(self) -> Measure:
-        """The distance as compiled code reads it."""
+        """The distance in the form that compiled code reads."""
         return Measure(GIVEN)
 
     def __call__(self, rows: ArrayLike, row: ArrayLike, *, nominal: Sequence[int] = ()) -> Any:
-        """Return what the function says of each row, shape (n, features), and one, shape (features,): shape (n,)."""
+        """Return the values for each row, shape (n, features), and one person, shape (features,): shape (n,)."""
         people, one = np.asarray(rows, np.float64), np.asarray(row, np.float64)
         if not len(people):
             return np.zeros(0)
@@ -212,9 +212,9 @@ class Given(Distance):
 
 
 def as_distance(given: Any) -> Distance:
-    """Return the distance, or a function as one."""
+    """Return the argument as a `Distance`; a function is wrapped in `Given`."""
     if isinstance(given, type) and issubclass(given, Distance):
-        raise ValueError(f"distance must be made, such as {given.__name__}(), got the class")
+        raise ValueError(f"distance must be an instance, such as {given.__name__}(), got the class")
     distance = given if isinstance(given, Distance) else Given(given)
     try:
         hash(distance)
@@ -227,16 +227,16 @@ def as_distance(given: Any) -> Distance:
 def spread(
     measure: Any, features: NDArray[Any], nominal: Flags, place: int, start: int, stop: int, out: Floats
 ) -> None:
-    """Write how far the person at one place is from those at other places, before root and scaling.
+    """Write the distances of the person at one place to those at other places, before root and scaling.
 
     Args:
         measure: `Measure`.
         features: Shape (features, places).
-        nominal: Which features are equal or differ, shape (features,).
-        place: Of the person.
+        nominal: Which features count 0 if equal and 1 if they differ, shape (features,).
+        place: Place of the person.
         start: First place of the others.
         stop: Place after the last.
-        out: Shape (2, places): the result, and room.
+        out: Shape (2, places): the result, and working space.
     """
     near, whole = out[0, start:stop], out[1, start:stop]
     near[:] = 0.0
@@ -269,7 +269,7 @@ def spread(
 
 @rule
 def scale(measure: Any, raw: Floats, out: Floats) -> None:
-    """Write the distances that `spread` began, shape (n,)."""
+    """Apply root and scaling to the distances from `spread`, shape (n,)."""
     if measure.root == 1.0:
         copyto(out, raw)
     elif measure.root == 2.0:
@@ -290,27 +290,27 @@ def scale(measure: Any, raw: Floats, out: Floats) -> None:
 
 
 def hellinger(p: ArrayLike, q: ArrayLike) -> Any:
-    """Return Hellinger's distance between action distributions: 0 if equal, 1 if they never act alike.
+    """Return the Hellinger distance between action distributions: 0 if equal, 1 if they share no action.
 
     Args:
         p: Probabilities, shape (..., A).
         q: Probabilities, shape (..., A).
 
     Raises:
-        ValueError: Not distributions: a number below 0, NaN, or a sum other than 1.
+        ValueError: The arguments are not distributions: a number below 0, NaN, or a sum other than 1.
     """
     return _treatments(HELLINGER, p, q)
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> Any:
-    """Return the total variation between action distributions: 0 if equal, 1 if they never act alike.
+    """Return the total variation distance between action distributions: 0 if equal, 1 if they share no action.
 
     Args:
         p: Probabilities, shape (..., A).
         q: Probabilities, shape (..., A).
 
     Raises:
-        ValueError: Not distributions: a number below 0, NaN, or a sum other than 1.
+        ValueError: The arguments are not distributions: a number below 0, NaN, or a sum other than 1.
     """
     return _treatments(TOTAL_VARIATION, p, q)
 
@@ -340,12 +340,12 @@ def _distributions(name: str, given: ArrayLike) -> Floats:
 
 @rule
 def treated_apart(between: int, columns: Floats, own: Floats, start: int, stop: int, out: Floats) -> None:
-    """Write how differently people at some places and one person were treated.
+    """Write how differently one person was treated from the people at some places.
 
     Args:
         between: `HELLINGER` or `TOTAL_VARIATION`.
-        columns: Roots of the probabilities, or the probabilities, shape (A, places).
-        own: The person's, shape (A,).
+        columns: Square roots of the probabilities (`HELLINGER`), or the probabilities, shape (A, places).
+        own: The same for the person, shape (A,).
         start: First place.
         stop: Place after the last.
         out: Shape (places,).
@@ -370,7 +370,7 @@ def treated_apart(between: int, columns: Floats, own: Floats, start: int, stop: 
 
 @kernel
 def measured(measure: Any, people: Floats, nominal: Flags, out: Floats) -> None:
-    """Write the distances of the last person to all before, shape (1, people - 1)."""
+    """Write the distances from the last person to all others, shape (1, people - 1)."""
     last = people.shape[1] - 1
     spread(measure, people, nominal, last, 0, last, out)
     scale(measure, out[0, :last].copy(), out[0, :last])

@@ -1,4 +1,4 @@
-"""Several notions over one history at once: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
+"""Several notions of one history in one call: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -18,39 +18,39 @@ from fair_envs.parameters import meant
 
 @runtime_checkable
 class DecisionNotion(Protocol):
-    """A notion on histories of decisions; `fair_envs.metrics.GroupNotion` is one.
+    """A notion that is measured on histories of decisions, such as `fair_envs.metrics.GroupNotion`.
 
-    It may have five attributes more: ``name``; ``worst``, its largest gap, 1 if there is none; ``least``, its smallest,
-    0 if there is none and minus infinity where there is no bound; ``needs_action_probs``, whether it needs the policy's
-    probabilities; ``check_memory(memory, spec)``, which raises ValueError if a history with such a memory cannot hold
-    what it needs.
+    It may have five more attributes: ``name``; ``worst``, its largest gap (1 if missing); ``least``, its smallest gap
+    (0 if missing, minus infinity if there is no bound); ``needs_action_probs``, whether it needs the policy's action
+    probabilities; ``check_memory(memory, spec)``, which raises ValueError if a history with this memory cannot hold
+    what the notion needs.
     """
 
     def check(self, spec: FairSpec) -> None:
-        """Raise ValueError if an environment cannot tell what the notion needs."""
+        """Raise ValueError if an environment does not report what the notion needs."""
 
     def gap(self, history: History, *, last: Floats | None = None) -> Floats:
-        """Return the gap in each lane, shape (B,): 0 is fair; NaN where there is none."""
+        """Return the gap in each lane, shape (B,): 0 is fair; NaN if it is undefined."""
 
 
 BY_NAME: dict[str, Callable[[], DecisionNotion]] = {
     **{name: partial(GroupNotion, name=name) for name in (*DEFINITIONS, *SHORT)},
     **{name: INDIVIDUAL[own] for name, own in {**{own: own for own in INDIVIDUAL}, **individual.SHORT}.items()},
 }
-"""The notions by their names and abbreviations, in their default form."""
+"""The notions by name and abbreviation, in their default form."""
 
 
 def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
-    """Return the notion of that name (``"SP"``, ``"statistical_parity"``), or the notion that is given.
+    """Return the notion with that name (``"SP"``, ``"statistical_parity"``); a notion object is returned unchanged.
 
     Raises:
-        ValueError: An unknown name, no notion, or the class of one.
+        ValueError: The name is unknown, or the argument is not a notion or is a class.
     """
     if isinstance(notion, str):
         if notion in BY_NAME:
             return BY_NAME[notion]()
     elif isinstance(notion, type) and issubclass(notion, DecisionNotion):
-        raise ValueError(f"notions must be made, such as {notion.__name__}(...), got the class")
+        raise ValueError(f"notions must be instances, such as {notion.__name__}(...), got the class")
     elif isinstance(notion, DecisionNotion):
         return notion
     known = ", ".join(BY_NAME)
@@ -60,12 +60,12 @@ def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
 
 
 def name_of(notion: DecisionNotion) -> str:
-    """Return what a notion is called: its own name, or that of its class."""
+    """Return a notion's display name: its own name, or that of its class."""
     return str(getattr(notion, "name", type(notion).__name__))
 
 
 def unique_names(notions: Sequence[DecisionNotion], spec: FairSpec) -> tuple[str, ...]:
-    """Return what notions are called, and where a name repeats what tells them apart: groups, options, or a number.
+    """Return display names that are unique: a repeated name gets its groups, its options or a number.
 
     Example:
         >>> gender = {"gender": ("man", "woman")}
@@ -85,7 +85,7 @@ def unique_names(notions: Sequence[DecisionNotion], spec: FairSpec) -> tuple[str
 
 
 def _options(notion: DecisionNotion, spec: FairSpec) -> dict[str, str]:
-    """Return how each option of a notion would be told beside its name; empty: not at all."""
+    """Return the text for each option that may follow a notion's name; an empty text is left out."""
     if not is_dataclass(notion):
         return {}
     options = {own.name: getattr(notion, own.name) for own in fields(notion) if own.compare and own.name != "name"}
@@ -98,25 +98,25 @@ def _options(notion: DecisionNotion, spec: FairSpec) -> dict[str, str]:
 
 
 def _called(groups: Groups, spec: FairSpec) -> str:
-    """Return the attributes, or those who are compared."""
+    """Return the names of the attributes or groups that are compared."""
     if isinstance(groups, Mapping):
         return " / ".join(group_members(spec, groups))
     return ", ".join([groups] if isinstance(groups, str) else groups or list(spec.sensitive)[:1])
 
 
 class Gaps:
-    """Several notions, made ready for an environment.
+    """Several notions, prepared for one environment.
 
     Args:
         notions: N names or notions, at least one.
-        spec: The environment's static facts.
+        spec: The environment's `FairSpec`.
 
     Attributes:
         notions: The notions.
-        names: What they are called, see `unique_names`.
+        names: Their display names, see `unique_names`.
 
     Raises:
-        ValueError: No notion, an unknown one, or one that needs what the environment does not tell.
+        ValueError: The list is empty, or a notion is unknown or needs what the environment does not report.
     """
 
     def __init__(self, notions: Sequence[str | DecisionNotion], spec: FairSpec) -> None:
@@ -133,7 +133,7 @@ class Gaps:
         self._others = [n for n in range(len(self.notions)) if n not in grouped]
 
     def check_memory(self, memory: Memory) -> None:
-        """Raise ValueError if histories with such a memory cannot hold what a notion needs."""
+        """Raise ValueError if histories with this memory cannot hold what a notion needs."""
         for notion in self.notions:
             if hasattr(notion, "check_memory"):
                 notion.check_memory(memory, self._spec)
@@ -149,11 +149,11 @@ class Gaps:
         return np.array([float(getattr(notion, "least", 0.0)) for notion in self.notions])
 
     def __call__(self, history: History, *, last: Floats | None = None) -> Floats:
-        """Return the gaps, shape (B, N), each the number that its notion gives alone.
+        """Return the gaps, shape (B, N); each equals the number that its notion returns on its own.
 
         Args:
-            history: What was decided, in an environment with this spec.
-            last: The gaps before, shape (B, N), for notions with ``undefined="last"``; NaN where there are none.
+            history: The decisions, of an environment with this spec.
+            last: The previous gaps, shape (B, N), for notions with ``undefined="last"``; NaN where undefined.
         """
         if not self._others:
             return self._group_gaps(history, last=last)
@@ -166,15 +166,15 @@ class Gaps:
 
 
 def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Floats | None = None) -> Floats:
-    """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN where there is none.
+    """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN if undefined.
 
     Args:
         notions: N names or notions.
-        history: What was decided.
-        last: The gaps before, shape (B, N), for notions with ``undefined="last"``.
+        history: The decisions.
+        last: The previous gaps, shape (B, N), for notions with ``undefined="last"``.
 
     Raises:
-        ValueError: No notion, an unknown one, or one that needs what the environment does not tell.
+        ValueError: The list is empty, or a notion is unknown or needs what the environment does not report.
 
     Example:
         >>> from fair_envs.history import SlidingWindow

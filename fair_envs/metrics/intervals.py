@@ -1,7 +1,8 @@
-"""Estimates with intervals: Student's t, Wilson's and the bootstrap, over episodes or over training seeds.
+"""Estimates with confidence intervals (Student's t, Wilson's, bootstrap), over episodes or over training seeds.
 
-The *unit* is what was drawn independently. Episodes of one trained policy say how that policy plays; only training
-seeds say how the method trains. Average the episodes of each seed first (`cluster_means`) and give the seeds here.
+A *unit* is what was drawn independently. Episodes of one trained policy show how that policy acts; only several
+training seeds show how the training method performs. Average the episodes of each seed first (`cluster_means`) and pass
+the seeds here.
 """
 
 import warnings
@@ -19,15 +20,15 @@ METHODS = get_args(Method)
 Resampling = Literal["percentile", "bca"]
 Undefined = Literal["nan", "omit"]
 
-_DRAWS_AT_ONCE = 2**22  # numbers that one batch of resamples holds: 32 MiB
+_DRAWS_AT_ONCE = 2**22  # numbers in one batch of resamples: 32 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A number with the interval that goes with it.
+    """A number with its confidence interval.
 
-    `low` and `high` are NaN when the data cannot give an interval (one unit); `value` is NaN when the number itself is
-    undefined (no unit). `n` counts the units.
+    `low` and `high` are NaN if the data cannot give an interval (one unit); `value` is NaN if the number itself is
+    undefined (no unit). `n` is the number of units.
     """
 
     value: float
@@ -38,11 +39,11 @@ class Estimate:
     standard_error: float = float("nan")
 
     def excludes(self, value: float) -> bool:
-        """Return whether the interval leaves `value` out; an undefined interval leaves nothing out."""
+        """Return whether `value` lies outside the interval; an undefined interval excludes nothing."""
         return value < self.low or value > self.high
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """Return the fields for JSON, which has no NaN: what is not finite is None."""
+        """Return the fields for JSON, which has no NaN: numbers that are not finite become None."""
         return {name: number if np.isfinite(number) else None for name, number in asdict(self).items()}
 
     def __format__(self, spec: str) -> str:
@@ -70,16 +71,16 @@ def mean_interval(
 
     Args:
         values: One number per unit (episode, or training seed); shape (units,).
-        level: Share of such intervals that cover the mean, in (0, 1).
-        method: `t` is Student's; `percentile` and `bca` resample the units. With fewer than about ten units the
-            bootstrap's intervals are too narrow: use `t`.
-        undefined: What a NaN among the values does: `nan` makes the mean NaN, `omit` leaves the unit out (`n` says how
-            many are left).
+        level: Confidence level: the share of such intervals that cover the mean, in (0, 1).
+        method: `t` is Student's; `percentile` and `bca` resample the units. With fewer than about ten units,
+            bootstrap intervals are too narrow: use `t`.
+        undefined: How to treat NaN among the values: `nan` makes the mean NaN, `omit` drops the unit (`n` is the number
+            that remains).
         resamples: Number of bootstrap resamples.
         seed: Seed of the resampling; equal seeds give equal intervals.
 
     Returns:
-        The estimate. Without units the mean is undefined; with one unit its interval is.
+        The estimate. Without units the mean is undefined; with one unit the interval is undefined.
 
     Example:
         >>> print(mean_interval([0.2, 0.3, 0.4]))
@@ -97,7 +98,7 @@ def mean_interval(
 
 def t_interval(value: float, *, standard_error: float, freedom: float, n: int, level: float = 0.95) -> Estimate:
     """Return value -+ t * standard_error, with t the quantile of Student's distribution with `freedom` degrees."""
-    from scipy.special import stdtrit  # scipy.stats, which has it too, takes much longer to import
+    from scipy.special import stdtrit  # scipy.stats also has it but takes much longer to import
 
     check_level(level)
     half = float(stdtrit(freedom, (1 + level) / 2)) * standard_error if freedom > 0 else float("nan")
@@ -105,11 +106,11 @@ def t_interval(value: float, *, standard_error: float, freedom: float, n: int, l
 
 
 def share_interval(flags: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """Return the share of units for which something is true, with Wilson's interval.
+    """Return the share of units for which a flag is true, with Wilson's interval.
 
     Args:
         flags: True or 1, False or 0; shape (units,).
-        level: Share of such intervals that cover the probability, in (0, 1).
+        level: Confidence level: the share of such intervals that cover the probability, in (0, 1).
 
     Returns:
         The estimate. Without units it is undefined.
@@ -146,10 +147,10 @@ def bootstrap_interval(
     """Return a statistic of one or more samples with its bootstrap interval (`scipy.stats.bootstrap`).
 
     Args:
-        samples: Each of shape (units,).
+        samples: The samples, each of shape (units,).
         statistic: Called as `statistic(*samples, axis=-1)` on arrays of resamples; returns one number per resample.
-        paired: Whether unit i is the same in every sample; units are then drawn together.
-        level: Share of such intervals that cover the statistic, in (0, 1).
+        paired: Whether unit i is the same in every sample; units are then resampled together.
+        level: Confidence level: the share of such intervals that cover the statistic, in (0, 1).
         method: `percentile`, or `bca` (corrected for bias and skewness).
         resamples: Number of resamples.
         seed: Seed of the resampling.
@@ -180,9 +181,9 @@ def paired_difference(
     resamples: int = 9999,
     seed: int = 0,
 ) -> Estimate:
-    """Return the mean of `first - second` with its interval, unit i being the same in both (one training seed).
+    """Return the mean of `first - second` with its interval; unit i is the same in both (for example a training seed).
 
-    A unit that is undefined in either makes the difference undefined.
+    If a unit is undefined in either argument, the difference is undefined.
     """
     one, other = vector(first, "first"), vector(second, "second")
     if one.shape != other.shape:
@@ -193,8 +194,8 @@ def paired_difference(
 def cluster_means(values: ArrayLike, *, clusters: ArrayLike) -> Floats:
     """Return the mean of each cluster, in ascending order of its label; shape (clusters,).
 
-    Episodes played by one trained policy are not independent evidence about the method: average them and treat the
-    training seeds as units. Undefined (NaN) values are left out; a cluster without any other is NaN.
+    Episodes of one trained policy are not independent evidence about the training method: average them and use the
+    training seeds as units. Undefined (NaN) values are left out; a cluster with no other values is NaN.
 
     Args:
         values: Shape (episodes,).
@@ -240,7 +241,7 @@ def _resampled(
 
 
 def _number(value: float, spec: str) -> str:
-    """Return the number as text: by default four digits, and the digits before the point if there are more."""
+    """Return the number as text: by default four significant digits, and never less than the integer part."""
     if np.isnan(value):
         return "undefined"
     return format(value, spec or (".4g" if abs(value) < 1000 else ".0f"))
@@ -252,7 +253,7 @@ def _defined(sample: Floats, undefined: Undefined) -> Floats:
 
 
 def vector(values: ArrayLike, name: str) -> Floats:
-    """Return the values of the argument of that name as an array, which must have one axis."""
+    """Return the values of the argument called `name` as an array, which must have one axis."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one axis, got shape {array.shape}")
@@ -261,13 +262,13 @@ def vector(values: ArrayLike, name: str) -> Floats:
 
 def _check_samples(samples: list[Floats], *, paired: bool) -> None:
     if not samples:
-        raise ValueError("samples must hold at least one sample, got none")
+        raise ValueError("samples must contain at least one sample, got none")
     if paired and len({sample.size for sample in samples}) > 1:
-        raise ValueError(f"samples must be equally long to be paired, got {[sample.size for sample in samples]}")
+        raise ValueError(f"paired samples must have the same length, got {[sample.size for sample in samples]}")
 
 
 def check_level(level: float) -> None:
-    """Raise ValueError unless the share of intervals that cover is between 0 and 1."""
+    """Raise ValueError unless the confidence level is between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}")
 
@@ -278,6 +279,6 @@ def _check_positive(value: int, name: str) -> None:
 
 
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless the argument of that name is one of the choices."""
+    """Raise ValueError unless the argument called `name` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

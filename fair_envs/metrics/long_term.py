@@ -1,11 +1,13 @@
-"""Short-term and long-term fairness of a process: measures that follow it step by step.
+"""Short-term and long-term fairness of a process: measures that are updated step by step.
 
-Short-term notions ask how people are decided on; long-term ones ask how far apart the decisions have brought groups, in
-what they are or have: their scores, the incidents that strike them, their health. A `Measure` is such a number about
-each of B lanes, kept up to date while the lanes are played, at a cost that does not grow with its window. 0 is fair.
+Short-term notions measure how people are treated by decisions. Long-term notions measure how far apart decisions have
+driven groups in what they are or have: their scores, the incidents that affect them, their health. A `Measure` is one
+such number for each of B lanes. It is updated while the lanes are played, at a cost that does not grow with its window.
+0 is fair.
 
-Most are of the study of Hu, Lear and Zhang (2024) and of ml-fairness-gym (D'Amour et al. 2020). Where the study's
-published code measures something else than its text says, that is a switch; see also `fair_envs.metrics.populations`.
+Most measures come from the study of Hu, Lear and Zhang (2024) and from ml-fairness-gym (D'Amour et al. 2020). Where the
+study's published code measures something else than its text says, an option selects the code's version; see also
+`fair_envs.metrics.populations`.
 """
 
 import copy
@@ -40,33 +42,33 @@ FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]
 
 NOBODY = -1
-"""The group of nobody, where it is asked what a decision would do."""
+"""The group number for "no person" in questions about a possible decision."""
 
 FEEDBACK, BY_LEVEL, GIVEN = range(3)
-"""Where compiled code finds out who is qualified."""
+"""Where compiled code reads who is qualified."""
 
 SUSCEPTIBLE, INFECTED, RECOVERED = range(3)
-"""The states of health, as `StateDistance` takes them to follow each other."""
+"""The states of health, in the order that `StateDistance` assumes."""
 
 GRAIN = 2.0**-30
-"""Probabilities are rounded to multiples of this, whose sums are exact: what leaves a window leaves nothing behind."""
+"""Probabilities are rounded to multiples of this. Their sums are then exact, so a window leaves no rounding errors."""
 
 
 # Measures -------------------------------------------------------------------------------------------------------------
 
 
 class Measure:
-    """A number about each of B lanes, kept up to date step by step; 0 is fair, NaN where it is undefined.
+    """A number for each of B lanes, updated step by step; 0 is fair, NaN if undefined.
 
-    Subclass it and override `measured` and `forget`. Copies are independent.
+    Subclasses override `measured` and `forget`. Copies are independent.
 
     Args:
-        lanes: How many lanes (B).
+        lanes: Number of lanes (B).
 
     Attributes:
-        value: After the last step, shape (B,).
-        before: Before the last step, shape (B,); in an episode's first step what `value` is before any step, which is
-            NaN unless the measure knows better.
+        value: The number after the last step, shape (B,).
+        before: The number before the last step, shape (B,). In an episode's first step it is the value before any step,
+            which is NaN unless the measure defines another.
     """
 
     blank: float = math.nan
@@ -76,38 +78,39 @@ class Measure:
         self.lanes = checked("lanes", lanes, PositiveInt)
         self.value: Floats = np.full(self.lanes, self.blank)
         self.before: Floats = np.full(self.lanes, self.blank)
-        self._names: tuple[str, ...] = ()  # of the columns that are read
-        self._last_feature = 0  # that is read
-        self._shapes: list[tuple[str, tuple[int, ...]]] = []  # of columns that fitted
-        self._single = False  # whether these have no axis of lanes
+        self._names: tuple[str, ...] = ()  # of the columns to read
+        self._last_feature = 0  # index of the last feature to read
+        self._shapes: list[tuple[str, tuple[int, ...]]] = []  # shapes of columns that were accepted
+        self._single = False  # whether these columns have no axis of lanes
 
     def __copy__(self) -> "Measure":
         return copy.deepcopy(self)
 
     def update(self, info: Columns) -> Floats:
-        """Take in a step and return the value after it, fresh, shape (B,).
+        """Add a step and return the value after it, shape (B,), as a new array.
 
-        Lanes that decided nothing (``fair_action`` -1: a reset) stay as they are.
+        Lanes without a decision (``fair_action`` -1, a reset) do not change.
 
         Args:
-            info: The columns ``fair_*`` of the step in all lanes, lanes first, as a vector environment's ``info``; of
-                one lane, a single environment's too.
+            info: The columns ``fair_*`` of the step in all lanes, lanes first, like the ``info`` of a vector
+                environment. For one lane, the ``info`` of a single environment also works.
 
         Raises:
-            ValueError: A column is missing, of another shape, or names no group; nothing has changed then.
+            ValueError: A column is missing, has another shape, or names an unknown group. Nothing has changed in this
+                case.
         """
         value: Floats = self.measured(info)
         self.before, self.value = self.value, value
         return np.array(value)
 
     def restart(self, mask: Flags) -> None:
-        """Forget the masked lanes, whose next episodes begin.
+        """Clear the masked lanes, whose next episodes begin.
 
         Args:
             mask: Booleans, shape (B,).
 
         Raises:
-            ValueError: Another type, such as the lanes' numbers, or another shape.
+            ValueError: The mask has another type, such as lane numbers, or another shape.
         """
         if not (isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.lanes,)):
             raise ValueError(f"mask must be an array of bool of shape {(self.lanes,)}, got {mask!r}")
@@ -118,14 +121,14 @@ class Measure:
         self.forget(mask)
 
     def measured(self, info: Columns) -> Floats:
-        """Take in a step and return the value after it, fresh, shape (B,)."""
+        """Add a step and return the value after it, shape (B,), as a new array."""
         raise NotImplementedError
 
     def forget(self, mask: Flags) -> None:
-        """Forget what was taken in of the masked lanes, shape (B,)."""
+        """Clear the data of the masked lanes, shape (B,)."""
 
     def _told(self, info: Columns) -> Sequence[NDArray[Any]]:
-        """Return the columns of ``info`` that are read, with the axis of lanes."""
+        """Return the columns of ``info`` that are read, with an axis of lanes."""
         try:
             told = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
         except (AttributeError, KeyError):
@@ -135,7 +138,7 @@ class Measure:
         return [np.asarray(column)[np.newaxis] for column in told] if self._single else told
 
     def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
-        """Return the columns as they are, of shapes that fit each other, which are remembered."""
+        """Return the columns unchanged if their shapes are consistent, and remember these shapes."""
         missing = [name for name in self._names if name not in info]
         if missing:
             raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
@@ -148,18 +151,18 @@ class Measure:
                 raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape}")
             own = shape[:-1] if name == FEATURES else shape
             if own != people or people[0] != self.lanes or len(people) > 2:
-                raise ValueError(f"{name} must be of {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
+                raise ValueError(f"{name} must have {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
         self._shapes = [(name, column.shape) for name, column in zip(self._names, told, strict=True)]
         self._single = single
         return told
 
 
 class FunctionMeasure(Measure):
-    """A measure from a function of a step's ``info``, for an environment of one's own.
+    """A measure computed by a function of a step's ``info``, for custom environments.
 
     Args:
-        lanes: How many lanes (B).
-        function: ``info -> (B,)`` numbers, 0 fair; called once a step.
+        lanes: Number of lanes (B).
+        function: ``info -> (B,)`` numbers, where 0 is fair; called once a step.
 
     Example:
         >>> half = FunctionMeasure(2, lambda info: abs(info["fair_action"] - 0.5))
@@ -174,7 +177,7 @@ class FunctionMeasure(Measure):
         self.function = function
 
     def measured(self, info: Columns) -> Floats:
-        """Return what the function says."""
+        """Return the function's values."""
         value = np.array(self.function(info), np.float64)
         if value.shape != (self.lanes,):
             raise ValueError(f"function must return shape {(self.lanes,)}, got {value.shape}")
@@ -182,33 +185,33 @@ class FunctionMeasure(Measure):
 
 
 class OpportunityGap(Measure):
-    """How differently often qualified people of each group are decided for: the gap of true positive rates in a window.
+    """Gap of true positive rates: how unequally often qualified people of each group are accepted, in a window.
 
-    With more than two groups the largest gap between two of them counts. 0 is fair, 1 if all qualified people of one
-    group are decided for and none of another. *Harm it can show:* deserving people who are refused more often in one
-    group, now. It says nothing about what the decisions do to them later.
+    With more than two groups, this is the largest gap between any two of them. 0 is fair; 1 if all qualified people of
+    one group are accepted and none of another. *Harm it can show:* deserving people of one group are rejected more
+    often now. It does not show how the decisions affect them later.
 
-    `fair_envs.metrics.GroupNotion` measures the same on histories of decisions, with late feedback and any groups.
-    This one also takes expectations, and says what a decision would make of it.
+    `fair_envs.metrics.GroupNotion` measures the same on histories of decisions, with delayed labels and any groups.
+    This class also accepts expected counts, and can return the value that a possible decision would lead to.
 
     Args:
-        lanes: How many lanes (B).
-        groups: How many groups, the values of ``fair_group``.
-        window: So many decisions count, on people of all groups together; None: all since the episode's start.
-        qualified: Who should be decided for. ``"feedback"``: those of feedback 1; nobody is known to be of feedback -1,
-            so that every defined rate is 1 where feedback tells of the accepted alone. Numbers, shape (levels,) or
-            (groups, levels): the probability by level of a feature; the gap is then of expected counts. A function of
-            ``info``: the probabilities, shape (B,) or (B, M).
-        feature: Which feature the level is, with numbers as `qualified`.
+        lanes: Number of lanes (B).
+        groups: Number of groups, the values of ``fair_group``.
+        window: Number of recent decisions that count, over all groups together; None: all since the episode's start.
+        qualified: Who should be accepted. ``"feedback"``: people with feedback 1. People with feedback -1 do not count
+            as qualified, so every defined rate is 1 if feedback is only revealed for accepted people. Numbers, shape
+            (levels,) or (groups, levels): the probability for each level of a feature; the gap is then one of expected
+            counts. A function of ``info``: the probabilities, shape (B,) or (B, M).
+        feature: Which feature the level is, if `qualified` is numbers.
         scale: The level is ``rint(feature * scale)``; levels - 1 by default.
-        minimum: A group's rate is undefined while fewer qualified people of it are in the window.
-        undefined: What such a rate is: ``"nan"``: left out, and the gap is NaN unless two are left; ``"zero"``: 0, as
-            in the published code, whose gap then jumps at the start of an episode.
-        one_more: Whether one decision more counts than `window` says. The published training code forgets the oldest
-            only after it has measured; its evaluation before.
+        minimum: A group's rate is undefined while the window has fewer qualified people of that group.
+        undefined: How an undefined rate counts: ``"nan"``: it is left out, and the gap is NaN unless two rates remain;
+            ``"zero"``: as 0, as in the published code, whose gap then jumps at the start of an episode.
+        one_more: Whether one more decision counts than `window` says. The published training code drops the oldest
+            decision only after it has measured; its evaluation code drops it before.
 
     Attributes:
-        counts: Weight of qualified people by group and decision, shape (B, groups, 2): ``[..., 1]`` decided for.
+        counts: Weight of qualified people by group and decision, shape (B, groups, 2): ``[..., 1]`` accepted.
     """
 
     def __init__(
@@ -246,7 +249,7 @@ class OpportunityGap(Measure):
         self._state = (self.counts, ring, self._seen, settings, table)
 
     def measured(self, info: Columns) -> Floats:
-        """Take in a step and return the gap after it."""
+        """Add a step and return the gap after it."""
         group, action, told = self._told(info)
         if self._qualified is not None:
             told = _shares("qualified", _said("qualified", self._qualified(info), action.shape))
@@ -259,15 +262,15 @@ class OpportunityGap(Measure):
         return value
 
     def if_taken(self, group: ArrayLike, action: ArrayLike, qualified: ArrayLike) -> Floats:
-        """Return the value that the measure would take if one more decision were taken now, shape (B,).
+        """Return the value that the measure would have after one more decision, shape (B,).
 
         Args:
-            group: Of the person decided on, shape (B,); -1: nobody.
+            group: Group of the affected person, shape (B,); -1: no person.
             action: The decision, shape (B,).
-            qualified: Whether it should be 1, or the probability, shape (B,).
+            qualified: Whether the decision should be 1, or the probability of that, shape (B,).
 
         Raises:
-            ValueError: Another shape, no such group, or what is no probability; NaN is none.
+            ValueError: Another shape, an unknown group, or a number that is not a probability (NaN included).
         """
         who, what = _entries("group", group, self.lanes), _entries("action", action, self.lanes)
         weight = np.asarray(qualified, np.float64)
@@ -281,7 +284,7 @@ class OpportunityGap(Measure):
         return value
 
     def forget(self, mask: Flags) -> None:
-        """Forget the masked lanes."""
+        """Clear the masked lanes."""
         self.counts[mask] = 0
         self._seen[mask] = 0
 
@@ -289,21 +292,22 @@ class OpportunityGap(Measure):
 class WindowDistance(Measure):
     """How far apart the groups' distributions over ordered levels are, among the people of the last decisions.
 
-    With more than two groups the two that are furthest apart count. 0 if their shares are equal, NaN unless two groups
-    have people in the window. *Harm it can show:* decisions that leave a group behind in what later decisions look at.
-    It sees those who are decided on, not those who stay away, and lags behind by the window.
+    With more than two groups, this is the largest distance between any two of them. 0 if their shares are equal, NaN
+    unless two groups have people in the window. *Harm it can show:* decisions that leave one group behind in a feature
+    that later decisions depend on. It only sees people who get a decision, not those who stay away, and it
+    lags behind by the window.
 
     Args:
-        lanes: How many lanes (B).
-        groups: How many groups, the values of ``fair_group``.
-        levels: How many levels.
-        window: So many people count, of all groups together; None: all since the episode's start.
+        lanes: Number of lanes (B).
+        groups: Number of groups, the values of ``fair_group``.
+        levels: Number of levels.
+        window: Number of recent people who count, over all groups together; None: all since the episode's start.
         level_of: Which feature the level is, or a function of ``info`` that returns the levels, whole numbers of shape
             (B,) or (B, M).
         scale: The level is ``rint(feature * scale)``; levels - 1 by default.
-        distance: ``"wasserstein"`` of shares, in units of `positions`; ``"total_variation"`` of shares; ``"as_coded"``:
-            what the published code trains on, see `unlabelled_distance`.
-        positions: Of the levels on their scale, ascending, shape (levels,); 0, 1, ... by default.
+        distance: ``"wasserstein"``: between shares, in units of `positions`; ``"total_variation"``: between shares;
+            ``"as_coded"``: the distance that the published code trains on, see `unlabelled_distance`.
+        positions: Positions of the levels on their scale, ascending, shape (levels,); 0, 1, ... by default.
 
     Attributes:
         counts: People by group and level, shape (B, groups, levels).
@@ -338,7 +342,7 @@ class WindowDistance(Measure):
         self._state = (self.counts, ring, self._seen, settings, place)
 
     def measured(self, info: Columns) -> Floats:
-        """Take in a step and return the distance after it."""
+        """Add a step and return the distance after it."""
         group, action, features = self._told(info)
         if self._level_of is not None:
             features = _whole("level_of", _said("level_of", self._level_of(info), action.shape), action)[
@@ -353,23 +357,23 @@ class WindowDistance(Measure):
         return value
 
     def forget(self, mask: Flags) -> None:
-        """Forget the masked lanes."""
+        """Clear the masked lanes."""
         self.counts[mask] = 0
         self._seen[mask] = 0
 
 
 class _Totals(Measure):
-    """What was told of each individual, added up over a window of steps, against an equal split.
+    """A column of each individual, summed over a window of steps and compared with an equal split.
 
     Args:
-        lanes: How many lanes (B).
-        individuals: How many individuals (K), the same in every step.
-        window: So many steps count; None: the whole episode.
+        lanes: Number of lanes (B).
+        individuals: Number of individuals (K), the same in every step.
+        window: Number of recent steps that count; None: the whole episode.
         kind: How they are compared.
-        column: Which column is added up; steps in which it is -1 for somebody are passed over.
+        column: Name of the column to sum; steps in which it is -1 for any individual are skipped.
 
     Attributes:
-        totals: Of each individual, shape (B, K).
+        totals: Sum of each individual, shape (B, K).
     """
 
     def __init__(self, lanes: int, *, individuals: int, window: int | None, kind: int, column: str) -> None:
@@ -382,7 +386,7 @@ class _Totals(Measure):
         self._state = (self.totals, ring, self._seen)
 
     def measured(self, info: Columns) -> Floats:
-        """Take in a step and return the distance after it."""
+        """Add a step and return the distance after it."""
         (amounts,) = self._told(info)
         if amounts.shape != self.totals.shape:
             raise ValueError(f"{self._names[0]} must have shape {self.totals.shape}, got {amounts.shape}")
@@ -391,35 +395,36 @@ class _Totals(Measure):
         return value
 
     def forget(self, mask: Flags) -> None:
-        """Forget the masked lanes."""
+        """Clear the masked lanes."""
         self.totals[mask] = 0
         self._seen[mask] = 0
 
 
 class ShareDeviation(_Totals):
-    """How unequally something is given out: the largest distance of an individual's share from an equal one.
+    """How unequally something is allocated: the largest distance of an individual's share from an equal share.
 
-    It reads ``fair_action``, what each individual was given. 0 if all were given the same in the window, 1 - 1/K if one
-    was given everything, NaN if nothing was given. *Harm it can show:* places that are left without attention. An
-    equal share is not an equal need: it is 0 too if those with many incidents are given as much as those with none.
+    It reads ``fair_action``, the amount that each individual received. 0 if all received the same in the window, 1 -
+    1/K if one received everything, NaN if nothing was allocated. *Harm it can show:* places that get no attention. An
+    equal share does not mean an equal need: it is also 0 if places with many incidents receive as much as those with
+    none.
 
     Args:
-        lanes: How many lanes (B).
-        individuals: How many individuals (K), the same in every step.
-        window: So many steps count; None: the whole episode.
+        lanes: Number of lanes (B).
+        individuals: Number of individuals (K), the same in every step.
+        window: Number of recent steps that count; None: the whole episode.
 
     Attributes:
-        totals: What each individual was given, shape (B, K).
+        totals: Amount that each individual received, shape (B, K).
     """
 
     def __init__(self, lanes: int, *, individuals: int, window: int | None = 300) -> None:
         super().__init__(lanes, individuals=individuals, window=window, kind=SHARE, column="action")
 
     def if_taken(self, allocation: ArrayLike) -> Floats:
-        """Return the value that the measure would take if this were given out now, shape (B,), or (B, n) for n choices.
+        """Return the value that the measure would have after this allocation, shape (B,), or (B, n) for n choices.
 
         Args:
-            allocation: What each individual would be given, shape (B, K), or (B, n, K).
+            allocation: Amount that each individual would receive, shape (B, K), or (B, n, K).
         """
         amounts = np.asarray(allocation)
         lanes, individuals = self.totals.shape
@@ -432,18 +437,18 @@ class ShareDeviation(_Totals):
 
 
 class IncidentDistance(_Totals):
-    """How unequally incidents strike: how far each individual's share of them is from an equal one.
+    """How unequally incidents are distributed: how far each individual's share of incidents is from an equal share.
 
-    It reads ``fair_feedback``, the incidents of each individual in the step; steps in which one is not told (-1) are
-    passed over. 0 if all were struck alike in the window, 1 - 1/K if one alone was, NaN if none was. *Harm it can
-    show:* attention that lets incidents grow where it does not look. It does not see how many there are.
+    It reads ``fair_feedback``, the incidents of each individual in the step; steps with an unknown number (-1) are
+    skipped. 0 if all had equally many in the window, 1 - 1/K if one had all of them, NaN if there were none. *Harm it
+    can show:* incidents that grow where attention is missing. It does not show how many incidents there are.
 
     Args:
-        lanes: How many lanes (B).
-        individuals: How many individuals (K), the same in every step.
-        window: So many steps count; None: the whole episode.
-        distance: ``"total_variation"`` of the shares from equal ones; ``"as_coded"``: what the published code trains
-            on, see `relative_deviation`.
+        lanes: Number of lanes (B).
+        individuals: Number of individuals (K), the same in every step.
+        window: Number of recent steps that count; None: the whole episode.
+        distance: ``"total_variation"``: between the shares and equal ones; ``"as_coded"``: the distance that the
+            published code trains on, see `relative_deviation`.
 
     Attributes:
         totals: Incidents of each individual, shape (B, K).
@@ -463,19 +468,20 @@ class IncidentDistance(_Totals):
 
 
 class VaccinationGap(Measure):
-    """How differently many vaccinations the groups get for each of their newly infected, since the episode's start.
+    """How unequally many vaccinations the groups get for each newly infected member, since the episode's start.
 
-    The largest gap between two groups in v / (n + 1), of v vaccinations (``fair_action`` 1) and n newly infected
-    (``fair_outcome`` -1); the reset's infections do not count. 0 is fair, and there is no upper limit. *Harm it can
-    show:* a community that is left to fall ill. It counts vaccines, not the infections that they prevent elsewhere.
+    The largest gap between two groups in v / (n + 1), with v vaccinations (``fair_action`` 1) and n newly infected
+    (``fair_outcome`` -1); infections at the reset do not count. 0 is fair, and there is no upper limit. *Harm it can
+    show:* a community that is left without protection. It counts vaccines, not the infections that they prevent
+    elsewhere.
 
     Args:
-        lanes: How many lanes (B).
-        groups: How many groups, the values of ``fair_group``.
+        lanes: Number of lanes (B).
+        groups: Number of groups, the values of ``fair_group``.
         effective: Whether only vaccinations of susceptible people count (``fair_feedback`` 1). The published code
-            counts all; once nobody is susceptible its gap rises with every vaccination that helps nobody. It also
-            counts each of several doses to one person in a step, which here count as 1: ``fair_action`` tells who was
-            vaccinated, not how often.
+            counts all; once no one is susceptible, its gap rises with every useless vaccination. The published code
+            also counts each of several doses for one person in a step. Here they count as 1, since ``fair_action``
+            reports who was vaccinated, not how often.
 
     Attributes:
         counts: Vaccinations (``[..., 0]``) and newly infected (``[..., 1]``) by group, shape (B, groups, 2).
@@ -490,7 +496,7 @@ class VaccinationGap(Measure):
         self.counts = np.zeros((self.lanes, checked("groups", groups, Several), 2), np.int64)
 
     def measured(self, info: Columns) -> Floats:
-        """Take in a step and return the gap after it."""
+        """Add a step and return the gap after it."""
         told = self._told(info)
         value: Floats = np.empty(self.lanes)
         odd = take_vaccines(self.counts, self._effective, *told, value)
@@ -499,10 +505,10 @@ class VaccinationGap(Measure):
         return value
 
     def if_taken(self, group: ArrayLike) -> Floats:
-        """Return the value that the measure would take if somebody of a group were vaccinated now, shape (B,).
+        """Return the value that the measure would have after vaccinating one member of a group, shape (B,).
 
         Args:
-            group: Whose member, shape (B,); -1: nobody is.
+            group: Group of that person, shape (B,); -1: no person.
         """
         who = _entries("group", group, self.lanes)
         value: Floats = np.empty(self.lanes)
@@ -512,25 +518,26 @@ class VaccinationGap(Measure):
         return value
 
     def forget(self, mask: Flags) -> None:
-        """Forget the masked lanes."""
+        """Clear the masked lanes."""
         self.counts[mask] = 0
 
 
 class StateDistance(Measure):
     """How far apart the groups' shares of people in each state of health are, after the step.
 
-    The state that the decision saw is the first features, one of which is 1. Afterwards the vaccinated who were
-    susceptible and those of ``fair_outcome`` 1 are recovered, those of -1 infected. `before` is the distance that the
-    decision saw. With more than two groups the two that are furthest apart count. 0 if the shares are equal. *Harm it
-    can show:* an epidemic that runs through one community. It is 0 too if all of both are infected.
+    The first features are the state that the decision saw; one of them is 1. After the step, susceptible people who
+    were vaccinated and people with ``fair_outcome`` 1 are recovered; people with -1 are infected. `before` is the
+    distance that the decision saw. With more than two groups, this is the largest distance between any two of them. 0
+    if the shares are equal. *Harm it can show:* an epidemic that affects one community. It is also 0 if everyone in
+    both groups is infected.
 
     Args:
-        lanes: How many lanes (B).
-        groups: How many groups, the values of ``fair_group``.
-        states: How many states; the first are susceptible, infected and recovered.
-        distance: ``"total_variation"`` of shares; ``"wasserstein"`` of shares, one unit from each state to the next;
-            ``"as_coded"``: the Euclidean distance of raw counts, as in the published code, above 0 between groups of
-            unequal sizes in which everybody is in the same state.
+        lanes: Number of lanes (B).
+        groups: Number of groups, the values of ``fair_group``.
+        states: Number of states; the first are susceptible, infected and recovered.
+        distance: ``"total_variation"``: between shares; ``"wasserstein"``: between shares, one unit from each state to
+            the next; ``"as_coded"``: the Euclidean distance of raw counts, as in the published code, which is above 0
+            between groups of unequal sizes even if everyone is in the same state.
 
     Attributes:
         counts: People by group and state, shape (B, groups, states).
@@ -551,10 +558,10 @@ class StateDistance(Measure):
         self._names, self._last_feature = column_names("group", "action", "features", "outcome"), states - 1
         self._positions = ascending("states", None, states)
         self.counts = np.zeros((self.lanes, groups, states), np.int64)
-        self._seen = np.zeros((groups, states), np.int64)  # room for what a lane's decision saw
+        self._seen = np.zeros((groups, states), np.int64)  # space for the states that a lane's decision saw
 
     def measured(self, info: Columns) -> Floats:
-        """Take in a step and return the distance after it."""
+        """Add a step and return the distance after it."""
         group, action, features, outcome = self._told(info)
         counts, before = self.counts.copy(), self.value.copy()
         value: Floats = before.copy()
@@ -562,13 +569,13 @@ class StateDistance(Measure):
             self._kind, self._positions, counts, group, action, features, outcome, self._seen, before, value
         )
         if odd >= 0:
-            _check_groups(odd, group, np.zeros_like(action), counts.shape[1])  # of everybody
+            _check_groups(odd, group, np.zeros_like(action), counts.shape[1])  # checks everyone
             raise _no_state(odd, features, counts.shape[2])
-        self.counts, self.value = counts, before  # the value becomes what was before the step
+        self.counts, self.value = counts, before  # update() then takes this value as `before`
         return value
 
     def forget(self, mask: Flags) -> None:
-        """Forget the masked lanes."""
+        """Clear the masked lanes."""
         self.counts[mask] = 0
 
 
@@ -577,7 +584,7 @@ class StateDistance(Measure):
 
 @rule
 def people_in(column: Ints) -> Any:
-    """Return how many people a lane's entry in a column is about: 1 if it has no axis for them."""
+    """Return how many people a lane's entry in a column describes: 1 without an axis of people."""
     if column.ndim == 1:
         return 1
     return column.shape[1]
@@ -585,7 +592,7 @@ def people_in(column: Ints) -> Any:
 
 @rule
 def told_of(column: NDArray[Any], b: int, m: int) -> float:
-    """Return a column's number about a person."""
+    """Return a column's number for a person."""
     if column.ndim == 1:
         return column[b]
     if column.ndim == 2:
@@ -595,7 +602,7 @@ def told_of(column: NDArray[Any], b: int, m: int) -> float:
 
 @rule
 def feature_of(features: NDArray[Any], b: int, m: int, k: int) -> float:
-    """Return a person's feature, of features with or without an axis of people."""
+    """Return a person's feature; the features may or may not have an axis of people."""
     if features.ndim == 1:
         return features[b]
     if features.ndim == 2:
@@ -605,7 +612,7 @@ def feature_of(features: NDArray[Any], b: int, m: int, k: int) -> float:
 
 @rule
 def odd_group(group: Ints, action: Ints, groups: int) -> int:
-    """Return the first lane in which somebody who is decided on is of no group, or -1."""
+    """Return the first lane in which a person with a decision has an invalid group, or -1."""
     for b in range(group.shape[0]):
         for m in range(people_in(group)):
             if told_of(action, b, m) >= 0 and not 0 <= told_of(group, b, m) < groups:
@@ -615,7 +622,7 @@ def odd_group(group: Ints, action: Ints, groups: int) -> int:
 
 @rule
 def odd_member(group: Ints, groups: int) -> int:
-    """Return the first lane whose group is none, or -1."""
+    """Return the first lane whose group is invalid, or -1."""
     for b in range(group.shape[0]):
         if not -1 <= group[b] < groups:
             return b
@@ -624,32 +631,32 @@ def odd_member(group: Ints, groups: int) -> int:
 
 @rule
 def level_of(features: NDArray[Any], b: int, m: int, column: int, scale: float) -> int:
-    """Return somebody's level: a feature times the scale, rounded."""
+    """Return a person's level: a feature times the scale, rounded."""
     return int(np.rint(feature_of(features, b, m, column) * scale))
 
 
 @rule
 def odd_level(features: NDArray[Any], action: Ints, column: int, scale: float, levels: int) -> int:
-    """Return the first lane in which the level of somebody who is decided on is out of range, or -1."""
+    """Return the first lane in which the level of a person with a decision is out of range, or -1."""
     for b in range(action.shape[0]):
         for m in range(people_in(action)):
             if told_of(action, b, m) < 0:
                 continue
             level = feature_of(features, b, m, column) * scale
-            if not -0.5 < level < levels - 0.5:  # NaN too
+            if not -0.5 < level < levels - 0.5:  # also true for NaN
                 return b
     return -1
 
 
 @rule
 def shift(counts: Floats, entry: Floats, sign: float) -> None:
-    """Add an entry of the window to the counts, or take it off (sign -1)."""
+    """Add an entry of the window to the counts, or remove it (sign -1)."""
     counts[int(entry[0]), int(entry[1])] += sign * entry[2]
 
 
 @kernel
 def take_people(state: Any, group: Ints, action: Ints, told: NDArray[Any], value: Floats) -> int:
-    """Count the decisions of a step by group; write the gap of equal opportunity of each lane."""
+    """Count the decisions of a step by group; write each lane's equal opportunity gap."""
     counts, ring, seen, settings, table = state
     minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
     window = ring.shape[1]
@@ -682,7 +689,7 @@ def take_people(state: Any, group: Ints, action: Ints, told: NDArray[Any], value
 
 @kernel
 def suppose_person(state: Any, group: Ints, action: Ints, weight: Floats, value: Floats) -> int:
-    """Write the gap that one more decision in each lane would give, without counting it."""
+    """Write the gap that one more decision in each lane would lead to, without counting it."""
     counts, ring, seen, settings, _ = state
     minimum, zero, window = settings[0], settings[1] > 0, ring.shape[1]
     odd = odd_member(group, counts.shape[1])
@@ -693,7 +700,7 @@ def suppose_person(state: Any, group: Ints, action: Ints, weight: Floats, value:
         if g < 0:
             value[b] = opportunity(counts[b], minimum, zero)
             continue
-        after = counts[b].copy()  # a question changes nothing, whatever is asked
+        after = counts[b].copy()  # a copy: a query must not change the counts
         if window > 0 and seen[b] >= window:
             shift(after, ring[b, seen[b] % window], -1.0)
         after[g, decision] += np.rint(weight[b] / GRAIN) * GRAIN
@@ -737,7 +744,7 @@ def add_totals(totals: Floats, entry: NDArray[Any], sign: float) -> None:
 
 @kernel
 def take_amounts(kind: int, state: Any, amounts: Ints, value: Floats) -> None:
-    """Add the amounts of a step to the totals; write how far their shares are from equal ones."""
+    """Add the amounts of a step to the totals; write how far their shares are from equal shares."""
     totals, ring, seen = state
     window = ring.shape[1]
     for b in range(value.shape[0]):
@@ -754,12 +761,12 @@ def take_amounts(kind: int, state: Any, amounts: Ints, value: Floats) -> None:
 
 @kernel
 def suppose_amounts(kind: int, state: Any, amounts: NDArray[Any], value: Floats) -> None:
-    """Write how far the shares would be from equal ones after each of several amounts, (B, n)."""
+    """Write how far the shares would be from equal shares after each of several amounts, (B, n)."""
     totals, ring, seen = state
     window = ring.shape[1]
     for b in range(value.shape[0]):
         for n in range(value.shape[1]):
-            after = totals[b].copy()  # taking back what is no whole number would leave a rounding
+            after = totals[b].copy()  # subtracting non-integers again would leave rounding errors
             if window > 0 and seen[b] >= window:
                 add_totals(after, ring[b, seen[b] % window], -1.0)
             add_totals(after, amounts[b, n], 1.0)
@@ -796,7 +803,7 @@ def take_vaccines(
 
 @kernel
 def suppose_vaccine(counts: Ints, group: Ints, value: Floats) -> int:
-    """Write the gap that one more vaccination in each lane would give, without counting it."""
+    """Write the gap that one more vaccination in each lane would lead to, without counting it."""
     odd = odd_member(group, counts.shape[1])
     if odd >= 0:
         return odd
@@ -810,7 +817,7 @@ def suppose_vaccine(counts: Ints, group: Ints, value: Floats) -> int:
 
 @rule
 def state_before(features: Floats32, b: int, m: int, states: int) -> int:
-    """Return somebody's state before the step: the first state whose feature is 1, or -1."""
+    """Return a person's state before the step: the first state whose feature is 1, or -1."""
     for state in range(states):
         if feature_of(features, b, m, state) > 0.5:
             return state
@@ -819,7 +826,7 @@ def state_before(features: Floats32, b: int, m: int, states: int) -> int:
 
 @rule
 def state_after(state: int, decision: int, outcome: float) -> int:
-    """Return somebody's state after the step."""
+    """Return a person's state after the step."""
     if decision == 1 and state == SUSCEPTIBLE:
         return RECOVERED
     if outcome == -1:
@@ -867,12 +874,12 @@ def column_names(*names: str) -> tuple[str, ...]:
 
 
 def _room(window: int | None) -> int:
-    """Return how many entries a window keeps; 0: everything counts, and nothing is kept."""
+    """Return how many entries a window stores; 0: everything counts, and nothing needs to be stored."""
     return 0 if window is None else int(checked("window", window, PositiveInt))
 
 
 def _probabilities(qualified: Any, groups: int) -> Floats:
-    """Return the probability of being qualified, shape (groups, levels); without levels if none is given."""
+    """Return the probability of being qualified, shape (groups, levels); no levels if the argument is not numbers."""
     if callable(qualified) or (isinstance(qualified, str) and qualified == "feedback"):
         return np.zeros((groups, 0))
     if isinstance(qualified, str):
@@ -902,7 +909,7 @@ def _entries(name: str, given: ArrayLike, lanes: int) -> Ints:
 
 
 def _said(function: str, said: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return what a function of ``info`` says about each person, or raise ValueError."""
+    """Return a function's values for each person, or raise ValueError if their shape is wrong."""
     numbers = np.asarray(said, np.float64)
     if numbers.size != math.prod(shape):
         raise ValueError(f"{function} must return shape {shape}, got {numbers.shape}")
@@ -911,14 +918,14 @@ def _said(function: str, said: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 def _whole(function: str, levels: Floats, action: NDArray[Any]) -> Floats:
     """Return levels that are whole numbers wherever there is a decision, or raise ValueError."""
-    odd = levels[(action >= 0) & (levels != np.rint(levels))]  # NaN too
+    odd = levels[(action >= 0) & (levels != np.rint(levels))]  # also true for NaN
     if odd.size:
         raise ValueError(f"{function} must return whole numbers, got {odd[0]}")
     return levels
 
 
 def _check_groups(lane: int, group: NDArray[Any], action: NDArray[Any], groups: int) -> None:
-    """Raise ValueError if somebody who is decided on in a lane is of no group."""
+    """Raise ValueError if a person with a decision in a lane has an invalid group."""
     for one in np.ravel(group[lane])[np.ravel(action[lane]) >= 0]:
         if not 0 <= one < groups:
             raise ValueError(f"fair_group must be between 0 and {groups - 1}, got {one} in lane {lane}")
@@ -927,21 +934,21 @@ def _check_groups(lane: int, group: NDArray[Any], action: NDArray[Any], groups: 
 def _no_level(
     lane: int, features: NDArray[Any], action: NDArray[Any], feature: int, scale: float, levels: int
 ) -> ValueError:
-    """Return the error of a lane in which somebody is of no level."""
+    """Return the error for a lane in which a person's level is out of range."""
     found = np.ravel(features[lane, ..., feature]) * scale
     odd = found[(np.ravel(action[lane]) >= 0) & ~((found > -0.5) & (found < levels - 0.5))]
     return ValueError(f"the level must be between 0 and {levels - 1}, got {odd[0]:g} in lane {lane}")
 
 
 def _no_state(lane: int, features: NDArray[Any], states: int) -> ValueError:
-    """Return the error of a lane in which somebody is in no state."""
+    """Return the error for a lane in which a person has no state."""
     found = features[lane].reshape(-1, features.shape[-1])[:, :states]
     odd = found[~(found > 0.5).any(axis=-1)][0].tolist()
-    return ValueError(f"fair_features must say one of the first {states} states by a 1, got {odd} in lane {lane}")
+    return ValueError(f"one of the first {states} fair_features must be 1, got {odd} in lane {lane}")
 
 
 def _no_member(lane: int, group: Ints, groups: int) -> ValueError:
-    """Return the error of a lane in which a group that was asked about is none."""
+    """Return the error for a lane in which the group of a query is invalid."""
     return ValueError(f"group must be between {NOBODY} and {groups - 1}, got {group[lane]} in lane {lane}")
 
 

@@ -1,8 +1,8 @@
 """Measures of sets of points with several objectives, all of which are maximised.
 
-What moocore has is moocore's (``pip install 'fair-envs[baselines]'``): dominance, ranks, hypervolume, inverted
-generational distance. Points are rows, shape (points, objectives). NaN is refused: a point with an undefined objective
-is neither better nor worse than another.
+Dominance, ranks, hypervolume and inverted generational distance come from moocore (``pip install
+'fair-envs[baselines]'``). Points are rows, shape (points, objectives). NaN is rejected: a point with an undefined
+objective is neither better nor worse than another.
 """
 
 from math import comb
@@ -13,18 +13,20 @@ from numpy.typing import ArrayLike
 
 from fair_envs.aliases import Flags, Floats, Ints
 
-LATTICE = 100  # weights at most, where the caller does not say
+LATTICE = 100  # largest number of weights by default
 
 
 # Dominance ------------------------------------------------------------------------------------------------------------
 
 
 def non_dominated(points: ArrayLike, *, keep_duplicates: bool = False) -> Flags:
-    """Return which points no other point dominates: is as good in all objectives and better in one; shape (points,).
+    """Return which points are not dominated by another point, shape (points,).
+
+    A point dominates another if it is at least as good in all objectives and better in one.
 
     Args:
         points: Shape (points, objectives).
-        keep_duplicates: Whether equal points are all kept, or the first one alone.
+        keep_duplicates: Whether to keep all equal points, or only the first one.
 
     Example:
         >>> print(non_dominated([(1, 1), (1, 1), (2, 0), (0, 0), (0, 2)]))
@@ -38,14 +40,14 @@ def non_dominated(points: ArrayLike, *, keep_duplicates: bool = False) -> Flags:
 
 
 def front(points: ArrayLike) -> Floats:
-    """Return the points that no other dominates, each once, in the order of the first objective."""
+    """Return the non-dominated points, each once, sorted by the first objective."""
     rows = as_points(points)
     best = rows[non_dominated(rows)]
     return best[np.lexsort(best.T[::-1])]
 
 
 def ranks(points: ArrayLike) -> Ints:
-    """Return each point's rank: 0 is non-dominated, 1 is when those of rank 0 are taken away, and so on."""
+    """Return each point's rank: 0 is non-dominated, 1 is non-dominated after removing rank 0, and so on."""
     rows = as_points(points)
     if not len(rows):
         return np.zeros(0, np.int64)
@@ -53,27 +55,27 @@ def ranks(points: ArrayLike) -> Ints:
 
 
 def crowding_distance(points: ArrayLike, *, within_ranks: bool = False) -> Floats:
-    """Return how far each point's neighbours are apart, averaged over the objectives, shape (points,).
+    """Return how far apart each point's neighbours are, averaged over the objectives, shape (points,).
 
-    In each objective the values are scaled to [0, 1] and sorted; a point's distance is that between the next and the
-    previous one, and 1 for the first and the last. 0 is a point between equal ones, 1 the largest value. Equal values
-    keep the order of the points.
+    In each objective the values are scaled to [0, 1] and sorted. A point's distance is the difference between the next
+    and the previous value, and 1 for the first and the last point. A point between two equal points has 0, the smallest
+    value; 1 is the largest. Equal values keep the order of the points.
 
     Args:
         points: Shape (points, objectives).
-        within_ranks: Whether only points of equal `ranks` are neighbours; a point alone in its rank gets 1.
+        within_ranks: Whether only points of the same rank (`ranks`) are neighbours; the only point of a rank gets 1.
 
     Example:
         >>> print(crowding_distance([(0, 10), (2, 8), (3, 3), (9, 1), (10, 0)]))
         [1.  0.5 0.7 0.5 1. ]
 
     Raises:
-        ValueError: A point is infinite: it is infinitely far from any neighbour.
+        ValueError: A point is infinite, and so infinitely far from any neighbour.
     """
     rows = as_points(points)
     if not np.isfinite(rows).all():
         odd = rows[~np.isfinite(rows).all(axis=1)][0]
-        raise ValueError(f"points must be finite to be crowded, got {odd.tolist()}")
+        raise ValueError(f"points must be finite for the crowding distance, got {odd.tolist()}")
     if not within_ranks:
         return _crowding(rows)
     rank, distance = ranks(rows), np.empty(len(rows))
@@ -101,12 +103,12 @@ def _crowding(rows: Floats) -> Floats:
 
 
 def hypervolume(points: ArrayLike, *, reference: ArrayLike) -> float:
-    """Return the volume that is dominated by the points and dominates the reference; larger is better.
+    """Return the volume of the region between the reference and the points; larger is better.
 
     Args:
-        points: Shape (points, objectives); those that are not better than the reference in all objectives count for
-            nothing.
-        reference: Shape (objectives,). Volumes of different references cannot be compared.
+        points: Shape (points, objectives); points that are not better than the reference in all objectives do not
+            contribute.
+        reference: Shape (objectives,). Volumes for different references cannot be compared.
 
     Example:
         >>> hypervolume([(1, 3), (2, 2), (3, 1)], reference=(0, 0))
@@ -120,10 +122,10 @@ def hypervolume(points: ArrayLike, *, reference: ArrayLike) -> float:
 
 
 def sparsity(points: ArrayLike) -> float:
-    """Return the sum over objectives of the squared gaps between neighbours, by their number; smaller is denser.
+    """Return the squared gaps between neighbours, summed over objectives, by the number of gaps; smaller is denser.
 
-    It concerns the non-dominated points; NaN with fewer than two. A set that misses half of a front may be denser than
-    the whole one: read it beside the hypervolume.
+    Only the non-dominated points count; NaN with fewer than two. A set that misses half of a front may be denser than
+    the whole front, so report it together with the hypervolume.
 
     Example:
         >>> sparsity([(1, 3), (2, 2), (3, 1)])
@@ -136,10 +138,10 @@ def sparsity(points: ArrayLike) -> float:
 
 
 def expected_utility(points: ArrayLike, *, weights: ArrayLike | None = None) -> float:
-    """Return what the best point for a linear utility is worth, averaged over utilities; NaN without points.
+    """Return the utility of the best point for a linear utility, averaged over utilities; NaN without points.
 
     Args:
-        points: Shape (points, objectives), in units that may be added.
+        points: Shape (points, objectives), in units that can be added.
         weights: Shape (utilities, objectives); None: equally spaced, see `equally_spaced_weights`.
 
     Example:
@@ -154,11 +156,11 @@ def expected_utility(points: ArrayLike, *, weights: ArrayLike | None = None) -> 
 
 
 def equally_spaced_weights(objectives: int, *, divisions: int | None = None) -> Floats:
-    """Return the lattice of weights that are multiples of 1 / divisions and sum to 1, shape (weights, objectives).
+    """Return all weights that are multiples of 1 / divisions and sum to 1, shape (weights, objectives).
 
     Args:
-        objectives: How many, at least 1.
-        divisions: At least 1; None: so many that there are at most 100 weights.
+        objectives: Number of objectives, at least 1.
+        divisions: At least 1; None: the most that give at most 100 weights.
 
     Example:
         >>> equally_spaced_weights(2, divisions=2).tolist()
@@ -174,7 +176,7 @@ def equally_spaced_weights(objectives: int, *, divisions: int | None = None) -> 
 
 
 def _parts(whole: int, count: int) -> Any:
-    """Yield the ways to write a whole as so many parts, in order."""
+    """Yield the ways to write a whole number as a sum of `count` parts, in order."""
     if count == 1:
         yield (whole,)
         return
@@ -184,7 +186,7 @@ def _parts(whole: int, count: int) -> Any:
 
 
 def igd(points: ArrayLike, *, known: ArrayLike) -> float:
-    """Return the mean distance from the points of a known front to the nearest point; 0: all of it is found.
+    """Return the mean distance from the points of a known front to the nearest point; 0: the whole front is found.
 
     Inverted generational distance; NaN without points.
 
@@ -202,18 +204,18 @@ def cardinality(points: ArrayLike) -> int:
 
 
 class Epsilon(NamedTuple):
-    """How far a set stays from what was desired; 0 is on it."""
+    """Distance of a set from the desired points; 0: all of them are reached."""
 
     worst: float
     mean: float
 
 
 def epsilon(points: ArrayLike, *, desired: ArrayLike) -> Epsilon:
-    r"""Return by how much the desired points are missed, the worst of them and on average.
+    r"""Return by how much the desired points are missed: the largest miss and the mean.
 
-    $$\epsilon_j = \min_i \max_o |d_{jo} - p_{io}|$$ with both sets scaled such that each objective of the desired ones
-    spans [0, 1]; an objective in which they are equal keeps its unit. NaN without points. It is the measure of FAReL
-    and of the authors of PCN; the additive epsilon indicator of the literature counts only what is worse.
+    $$\epsilon_j = \min_i \max_o |d_{jo} - p_{io}|$$ with both sets scaled such that each objective of the desired
+    points spans [0, 1]; an objective in which all desired points are equal keeps its unit. NaN without points. FAReL
+    and the authors of PCN use this measure; the additive epsilon indicator in the literature only counts shortfalls.
 
     Example:
         >>> worst, mean = epsilon([(0, 9), (9, 0)], desired=[(0, 10), (10, 0)])
@@ -229,14 +231,14 @@ def epsilon(points: ArrayLike, *, desired: ArrayLike) -> Epsilon:
     return Epsilon(float(missed.max()), float(missed.mean()))
 
 
-# What is given --------------------------------------------------------------------------------------------------------
+# Arguments ------------------------------------------------------------------------------------------------------------
 
 
 def as_points(values: ArrayLike, name: str = "points") -> Floats:
     """Return points as an array.
 
     Raises:
-        ValueError: They do not have shape (points, objectives), or an entry is NaN.
+        ValueError: The points do not have shape (points, objectives), or an entry is NaN.
     """
     rows = np.asarray(values, np.float64)
     if rows.ndim != 2 or not rows.shape[1]:
@@ -268,7 +270,7 @@ def library() -> Any:
     """Return moocore.
 
     Raises:
-        ImportError: It is missing.
+        ImportError: moocore is not installed.
     """
     try:
         import moocore

@@ -1,9 +1,9 @@
-"""How far apart groups are, from counts: functions of arrays whose leading axes are anything, and rules behind them.
+"""How far apart groups are, from counts: functions of arrays with any leading axes, and the compiled rules behind them.
 
-Where a number that a result depends on is NaN, the result is NaN; infinite ones are refused.
+If a number that a result depends on is NaN, the result is NaN; infinite numbers are rejected.
 
-What carries the name of published code is what the code of Hu, Lear and Zhang (2024) computes where it differs from
-their text; it is here to reproduce their figures, not to assess anything.
+Functions named after published code compute what the code of Hu, Lear and Zhang (2024) computes where it differs from
+their text. They exist to reproduce the study's figures and should not be used to assess fairness.
 """
 
 from typing import Any, Literal
@@ -28,14 +28,14 @@ SHARE, VARIATION, RELATIVE = range(3)
 
 @rule
 def counts_apart(kind: int, p: NDArray[Any], q: NDArray[Any], positions: Floats) -> float:
-    """Return how far apart two groups are whose members are counted by level, shape (levels,).
+    """Return how far apart two groups are, from the counts of their members by level, shape (levels,).
 
     Args:
-        kind: `WASSERSTEIN`, `TOTAL_VARIATION`, both of shares and NaN without members; `UNLABELLED`, `EUCLIDEAN`, both
-            of raw counts.
+        kind: `WASSERSTEIN` or `TOTAL_VARIATION`, both of shares and NaN without members; `UNLABELLED` or `EUCLIDEAN`,
+            both of raw counts.
         p: Counts of one group.
         q: Counts of the other.
-        positions: Of the levels on their scale, ascending.
+        positions: Positions of the levels on their scale, ascending.
     """
     if kind == UNLABELLED:
         return unlabelled(p, q)
@@ -57,7 +57,7 @@ def counts_apart(kind: int, p: NDArray[Any], q: NDArray[Any], positions: Floats)
 
 @rule
 def unlabelled(p: NDArray[Any], q: NDArray[Any]) -> float:
-    """Return the optimal transport between the numbers of one group and of the other, each of the same weight."""
+    """Return the optimal transport distance between the counts of two groups, where each count has the same weight."""
     one, other = p.copy(), q.copy()
     sort(one)
     sort(other)
@@ -101,13 +101,13 @@ def furthest(kind: int, counts: Ints, positions: Floats) -> float:
 
 @rule
 def from_equal(kind: int, totals: Floats, whole: float) -> float:
-    """Return how far totals, shape (K,), are from an equal split; NaN where there is nothing to share, or of a NaN.
+    """Return how far totals, shape (K,), are from an equal split; NaN if there is nothing to share or a total is NaN.
 
     Args:
-        kind: `SHARE`: the largest distance of a share from 1 / K; `VARIATION`: half the sum of them; `RELATIVE`: the
-            largest distance of a total from the mean, divided by the largest total.
-        totals: What each has.
-        whole: What shares are of.
+        kind: `SHARE`: the largest distance of a share from 1 / K; `VARIATION`: half the sum of these distances;
+            `RELATIVE`: the largest distance of a total from the mean, divided by the largest total.
+        totals: The amount of each individual.
+        whole: The number that a total is divided by to get a share.
     """
     largest, mean = totals.max(), totals.mean()
     scale, middle = (largest, mean) if kind == RELATIVE else (whole, whole / totals.shape[0])
@@ -122,12 +122,12 @@ def from_equal(kind: int, totals: Floats, whole: float) -> float:
 
 @rule
 def opportunity(counts: Floats, minimum: float, zero: bool) -> float:
-    """Return the largest gap between the rates of two groups; NaN unless two are defined, or of a NaN.
+    """Return the largest gap between the rates of two groups; NaN unless two are defined, or if a count is NaN.
 
     Args:
         counts: Weight of qualified people by decision, shape (groups, 2).
         minimum: A rate is defined from this weight on.
-        zero: Whether an undefined rate is 0.
+        zero: Whether an undefined rate counts as 0.
     """
     low, high, rates = np.inf, -np.inf, 0
     for g in range(counts.shape[0]):
@@ -143,7 +143,7 @@ def opportunity(counts: Floats, minimum: float, zero: bool) -> float:
 
 @rule
 def coverage(counts: NDArray[Any]) -> float:
-    """Return the largest gap between two groups in ``counts[g, 0] / (counts[g, 1] + 1)``; NaN of a NaN.
+    """Return the largest gap between two groups in ``counts[g, 0] / (counts[g, 1] + 1)``; NaN if a count is NaN.
 
     Args:
         counts: Shape (groups, 2).
@@ -166,14 +166,14 @@ def between(kind: int, p: Floats, q: Floats, positions: Floats, out: Floats) -> 
 
 @kernel
 def split(kind: int, totals: Floats, whole: Floats, out: Floats) -> None:
-    """Write how far each row of shares is from equal ones, shape (n,)."""
+    """Write how far each row of shares is from equal shares, shape (n,)."""
     for n in range(out.shape[0]):
         out[n] = from_equal(kind, totals[n], whole[n])
 
 
 @kernel
 def rates_apart(counts: Floats, minimum: float, zero: bool, out: Floats) -> None:
-    """Write the gap of equal opportunity of each row of counts, shape (n,)."""
+    """Write the equal opportunity gap of each row of counts, shape (n,)."""
     for n in range(out.shape[0]):
         out[n] = opportunity(counts[n], minimum, zero)
 
@@ -191,16 +191,16 @@ def covered_apart(counts: Floats, out: Floats) -> None:
 def wasserstein(p: ArrayLike, q: ArrayLike, *, levels: ArrayLike | None = None) -> Any:
     r"""Return the 1-Wasserstein distance between two groups on an ordered scale: how far people would have to move.
 
-    $W_1 = \sum_j |F_p(j) - F_q(j)| (x_{j+1} - x_j)$ with the cumulative shares F, exactly. 0 if the shares are equal,
-    at most the length of the scale; NaN where a group has no members.
+    $W_1 = \sum_j |F_p(j) - F_q(j)| (x_{j+1} - x_j)$ with the cumulative shares F; exact. 0 if the shares are equal, at
+    most the length of the scale; NaN if a group has no members.
 
     Args:
         p: Counts or shares of one group by level, shape (..., levels).
-        q: Those of the other.
+        q: Counts or shares of the other group.
         levels: Positions of the levels on their scale, ascending, shape (levels,); 0, 1, ... by default.
 
     Raises:
-        ValueError: Negative or infinite counts, other shapes, or positions that do not ascend.
+        ValueError: Counts are negative or infinite, shapes differ, or positions do not ascend.
 
     Example:
         >>> advantaged, disadvantaged = [0, 0.1, 0.1, 0.2, 0.3, 0.3, 0], [0.1, 0.1, 0.2, 0.3, 0.3, 0, 0]
@@ -211,30 +211,32 @@ def wasserstein(p: ArrayLike, q: ArrayLike, *, levels: ArrayLike | None = None) 
 
 
 def total_variation_of_shares(p: ArrayLike, q: ArrayLike) -> Any:
-    """Return half the summed differences of two groups' shares: the share of people who would have to change.
+    """Return half the summed differences of two groups' shares: the share of people who would have to change level.
 
-    0 if the shares are equal, 1 if no level has people of both; NaN where a group has no members. Levels need no order.
+    0 if the shares are equal, 1 if no level has people of both groups; NaN if a group has no members. The levels need
+    no order.
 
     Args:
         p: Counts or shares of one group, shape (..., levels).
-        q: Those of the other; ones for equal shares.
+        q: Counts or shares of the other group; ones for equal shares.
 
     Raises:
-        ValueError: Negative or infinite counts, or other shapes.
+        ValueError: Counts are negative or infinite, or shapes differ.
     """
     return _between(TOTAL_VARIATION, p, q, None)
 
 
 def unlabelled_distance(p: ArrayLike, q: ArrayLike) -> Any:
-    """Return what the published code trains on in lending: the distance of two sets of counts, levels forgotten.
+    """Return what the published code trains on in lending: the distance of two sets of counts, ignoring their levels.
 
-    Each count is a point on the line, and points are moved onto points: the mean absolute difference of the sorted
-    counts. The code's number converges to it as its blur goes to 0. It is 0 if one histogram is a permutation of the
-    other, however far apart they are, and grows with unequal group sizes where the shares are the same.
+    Each count is a point on the line, and the points of one group are moved onto those of the other: the mean absolute
+    difference of the sorted counts. The code's number converges to it as its blur goes to 0. It is 0 if one histogram
+    is a permutation of the other, however far apart they are. It grows with unequal group sizes even if the shares are
+    the same.
 
     Args:
         p: Counts of one group, shape (..., levels).
-        q: Those of the other.
+        q: Counts of the other group.
     """
     return _between(UNLABELLED, p, q, None)
 
@@ -244,15 +246,16 @@ def cloud_distance(p: ArrayLike, q: ArrayLike) -> Any:
 
     Each episode is a point: the shares of scores, or the raw counts of people by health, of one group. Episodes of one
     group are paired with episodes of the other so that the mean Euclidean distance is smallest. With one episode, or
-    equal ones, it is the distance between two points; with raw counts it is above 0 between groups of unequal sizes in
-    which everybody has the same health. It pairs episodes of different luck, so that luck counts as distance too.
+    equal ones, it is the distance between two points. With raw counts it is above 0 between groups of unequal sizes
+    even if everyone has the same health. It pairs episodes with different random draws, so randomness also counts as
+    distance.
 
     Args:
         p: Points of one group, shape (..., episodes, numbers).
-        q: Those of the other, the same shape.
+        q: Points of the other group, same shape.
 
     Raises:
-        ValueError: Other shapes, or numbers that are not finite: without its place, no point can be paired.
+        ValueError: Shapes differ, or numbers are not finite: a point without a position cannot be paired.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -268,14 +271,15 @@ def cloud_distance(p: ArrayLike, q: ArrayLike) -> Any:
 
 
 def share_deviation(totals: ArrayLike, *, whole: ArrayLike | None = None) -> Any:
-    r"""Return the largest distance of a share from an equal one, $\max_k |x_k / \sum_j x_j - 1/K|$.
+    r"""Return the largest distance of a share from an equal share, $\max_k |x_k / \sum_j x_j - 1/K|$.
 
-    0 if all have the same, 1 - 1/K if one has everything; NaN where there is nothing to share.
+    0 if all have the same, 1 - 1/K if one has everything; NaN if there is nothing to share.
 
     Args:
-        totals: What each has, shape (..., K).
-        whole: What shares are of, shape (...): the sum of the totals by default. Equation 9 of the study divides by
-            units times window instead, which is about 1/K for any allocation until the window is full.
+        totals: The amount of each individual, shape (..., K).
+        whole: The number that a total is divided by to get a share, shape (...): the sum of the totals by default.
+            Equation 9 of the study divides by units times window instead, which gives about 1/K for any allocation
+            until the window is full.
 
     Example:
         >>> round(float(share_deviation([9, 3, 2, 2, 2])), 9)
@@ -287,10 +291,10 @@ def share_deviation(totals: ArrayLike, *, whole: ArrayLike | None = None) -> Any
 def relative_deviation(totals: ArrayLike) -> Any:
     r"""Return what the published code trains on in attention: $\max_k |x_k - \bar x| / \max_k x_k$.
 
-    0 if all are equal, 1 - 1/K if one has everything; NaN where nobody has anything.
+    0 if all are equal, 1 - 1/K if one has everything; NaN if all are 0.
 
     Args:
-        totals: Incidents of each, shape (..., K).
+        totals: Incidents of each individual, shape (..., K).
     """
     return _split(RELATIVE, totals, None)
 
@@ -298,26 +302,26 @@ def relative_deviation(totals: ArrayLike) -> Any:
 def absolute_deviation(rates: ArrayLike) -> Any:
     r"""Return what the published code evaluates in attention, $\max_k |x_k - \bar x|$: 0 if equal, without a bound.
 
-    It falls when all rates fall, however unequal they stay.
+    It falls when all rates fall, even if they stay just as unequal.
 
     Args:
-        rates: Of each, shape (..., K).
+        rates: Rate of each individual, shape (..., K).
     """
     each = _counts("rates", rates)
     return np.abs(each - each.mean(axis=-1, keepdims=True)).max(axis=-1)
 
 
 def opportunity_gap(counts: ArrayLike, *, minimum: float = 0.0, undefined: Undefined = "nan") -> Any:
-    """Return the largest gap between groups in the share of qualified people who are decided for.
+    """Return the largest gap between groups in the share of qualified people who are accepted.
 
-    0 is fair, 1 if all in one group and none in another.
+    0 is fair, 1 if all are accepted in one group and none in another.
 
     Args:
-        counts: Qualified people by group and decision, shape (..., groups, 2): ``[..., 0]`` decided against, ``[...,
-            1]`` decided for.
-        minimum: A group's rate is undefined below so many qualified people.
-        undefined: What such a rate is: ``"nan"``: left out, and the gap is NaN unless two are left; ``"zero"``: 0, as
-            in the published code.
+        counts: Qualified people by group and decision, shape (..., groups, 2): ``[..., 0]`` rejected, ``[..., 1]``
+            accepted.
+        minimum: A group's rate is undefined if it has fewer qualified people.
+        undefined: How an undefined rate counts: ``"nan"``: it is left out, and the gap is NaN unless two rates remain;
+            ``"zero"``: as 0, as in the published code.
 
     Example:
         >>> round(float(opportunity_gap([[9, 51], [14, 36]])), 9)
@@ -331,14 +335,14 @@ def opportunity_gap(counts: ArrayLike, *, minimum: float = 0.0, undefined: Undef
 
 
 def vaccination_gap(vaccinated: ArrayLike, infected: ArrayLike) -> Any:
-    r"""Return the largest gap between groups in $v_g / (n_g + 1)$: vaccinations for each newly infected.
+    r"""Return the largest gap between groups in $v_g / (n_g + 1)$: vaccinations for each newly infected member.
 
-    0 is fair, and there is no upper limit. The 1 keeps it defined; in small groups it matters.
+    0 is fair, and there is no upper limit. The 1 keeps the quotient defined; in small groups it makes a difference.
 
     Args:
-        vaccinated: Vaccinations of each group, shape (..., groups); effective ones, or a group can be served with
-            vaccinations that help nobody.
-        infected: Newly infected of each group, the same shape.
+        vaccinated: Vaccinations of each group, shape (..., groups). Count only effective ones; otherwise useless
+            vaccinations of a group would count in its favour.
+        infected: Newly infected members of each group, same shape.
 
     Example:
         >>> round(float(vaccination_gap([2, 3], [6, 4])), 4)
@@ -354,7 +358,7 @@ def vaccination_gap(vaccinated: ArrayLike, infected: ArrayLike) -> Any:
 
 
 def coverage_gap(discovered: ArrayLike, occurred: ArrayLike) -> Any:
-    r"""Return POCAR's short-term measure of attention: the largest gap in $s_k / (y_k + 1)$, `vaccination_gap`'s form.
+    r"""Return POCAR's short-term measure of attention: the largest gap in $s_k / (y_k + 1)$, like `vaccination_gap`.
 
     Args:
         discovered: Incidents discovered at each place since the episode's start, shape (..., K).
@@ -367,7 +371,7 @@ def coverage_gap(discovered: ArrayLike, occurred: ArrayLike) -> Any:
 
 
 def mean_gap(rates: ArrayLike) -> Any:
-    """Return the mean over episodes of the largest gap between groups in each: what an episode has to expect.
+    """Return the mean over episodes of each episode's largest gap between groups: the gap to expect in an episode.
 
     Args:
         rates: Shape (episodes, ..., groups).
@@ -378,7 +382,7 @@ def mean_gap(rates: ArrayLike) -> Any:
 def gap_of_means(rates: ArrayLike) -> Any:
     """Return what the published code evaluates in lending: the gap between the groups' mean rates over episodes.
 
-    Gaps of opposite signs cancel, so that it is at most `mean_gap`.
+    Gaps of opposite signs cancel, so this is at most `mean_gap`.
 
     Args:
         rates: Shape (episodes, ..., groups).
@@ -420,7 +424,7 @@ def _split(kind: int, totals: ArrayLike, whole: ArrayLike | None) -> Any:
 
 
 def _whole(given: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return what shares are of, shape (...), as a contiguous array."""
+    """Return the divisors of shares, shape (...), as a contiguous array."""
     whole = np.asarray(given, np.float64)
     if whole.shape not in ((), shape) or np.isinf(whole).any() or (whole < 0).any():
         raise ValueError(f"whole must be finite numbers of at least 0 of shape {shape}, got {given!r}")
@@ -428,7 +432,7 @@ def _whole(given: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def _tables(counts: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
-    """Return tables of shape (n, groups, 2) and the leading axes that n stands for."""
+    """Return tables of shape (n, groups, 2), and the leading axes that n combines."""
     tables = _counts("counts", counts)
     if tables.ndim < 2 or tables.shape[-1] != 2:
         raise ValueError(f"counts must have shape (..., groups, 2), got {tables.shape}")
@@ -436,10 +440,10 @@ def _tables(counts: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
 
 
 def _counts(name: str, given: ArrayLike) -> Floats:
-    """Return finite numbers of at least 0, or NaN, with a last axis, as a contiguous array."""
+    """Return numbers of at least 0 or NaN, not infinite, with at least one axis, as a contiguous array."""
     numbers = np.ascontiguousarray(given, np.float64)
     if not np.ndim(given) or not numbers.shape[-1] or (numbers < 0).any() or np.isinf(numbers).any():
-        raise ValueError(f"{name} must be finite numbers of at least 0 with an axis for them, got {given!r}")
+        raise ValueError(f"{name} must be finite numbers of at least 0 with at least one axis, got {given!r}")
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""Every notion on returns at once: per episode for plots, and as estimates with intervals for tables."""
+"""All notions on returns in one call: one number per episode for plots, and estimates with intervals for tables."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from fair_envs.metrics.returns import (
     sensitive_returns,
 )
 
-_Measure = Callable[..., dict[str, Floats]]  # called with a form; gives one series per tag, such as "[red]"
+_Measure = Callable[..., dict[str, Floats]]  # called with a form; returns one series per tag, such as "[red]"
 
 _REPORTED: tuple[Form, ...] = ("sum", "difference", "ratio", "mean_ratio")
 WELFARE = (
@@ -43,9 +43,9 @@ class FairnessReport(Mapping[str, Estimate]):
     """Estimates by flat names, such as `demographic_parity_ratio` or `conditional_parity_ratio[red]`."""
 
     estimates: Mapping[str, Estimate]
-    sensitive: str  # the group that carries the attribute
+    sensitive: str  # the group with the sensitive attribute
     unit: Literal["episode", "cluster"]  # what `n` of an estimate counts
-    reference: str | None  # the set that gives the scale of the names with `_scaled`
+    reference: str | None  # the set that scales the estimates named `_scaled`
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -57,7 +57,7 @@ class FairnessReport(Mapping[str, Estimate]):
         return len(self.estimates)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers, texts and dictionaries for JSON; an undefined number is None."""
+        """Return plain numbers, texts and dictionaries for JSON; an undefined number becomes None."""
         return {
             "sensitive": self.sensitive,
             "unit": self.unit,
@@ -87,25 +87,27 @@ def fairness_report(
 ) -> FairnessReport:
     """Return every notion on returns with its interval.
 
-    Names, with the value of the legitimate factor in brackets where there is one: `mean_return[with]` and
+    Some names have the value of the legitimate factor in brackets. The names are: `mean_return[with]` and
     `mean_return[without]`; `demographic_parity`, `conditional_parity` and `counterfactual_fairness`, each followed by
     `_sum`, `_difference`, `_ratio`, `_ratio_abs`, `_mean_ratio`, `_mean_ratio_abs` and, with a reference, `_scaled`;
     `largest_gap` between the combinations of the sensitive group and the legitimate factor; `utilitarian`, `maximin`,
-    `nash_welfare`, `gini`, `jain` and `atkinson`, taken within each episode. `_abs` is the mean of absolute values:
-    disparities of changing sign cancel in the signed mean. An episode in which a notion is undefined is left out of
-    it; `n` counts the rest.
+    `nash_welfare`, `gini`, `jain` and `atkinson`, computed within each episode.
+
+    `_abs` is the mean of absolute values: in the signed mean, disparities of opposite signs cancel. Episodes in which a
+    notion is undefined are left out of it; `n` counts the others.
 
     Args:
         returns: Returns and attributes.
-        sensitive: The group that carries the attribute (see `Returns.members`).
+        sensitive: The group with the sensitive attribute (see `Returns.members`).
         legitimate: The legitimate factor or factors, or None.
         counterfactual: The same episodes with the attribute flipped, or None.
-        factual: The episodes that `counterfactual` belongs to, if not `returns`.
+        factual: The episodes that `counterfactual` belongs to, if they are not `returns`.
         reference: Scale for `_scaled` (see `max_abs`), or None.
-        floor: Least denominator of the ratios.
-        clusters: Training seed of each episode, shape (episodes,): seeds are then the units. None: episodes are.
-        level: Share of such intervals that cover.
-        method: Interval of the means (see `mean_interval`); the largest gap is always bootstrapped.
+        floor: Smallest denominator of the ratios.
+        clusters: Training seed of each episode, shape (episodes,); the units are then the seeds. None: the units are
+            episodes.
+        level: Confidence level of the intervals.
+        method: Interval of the means (see `mean_interval`); the largest gap always uses the bootstrap.
         resamples: Number of bootstrap resamples.
         seed: Seed of the resampling.
     """
@@ -142,7 +144,7 @@ def fairness_series(
 ) -> dict[str, Floats]:
     """Return every notion, one number per episode, under the names of `fairness_report`.
 
-    For box plots, and for statistics of one's own such as the paired difference of two methods over seeds.
+    Use it for box plots, and for your own statistics such as the paired difference of two methods over seeds.
     """
     shared: dict[str, Any] = {"sensitive": sensitive, "floor": floor}
     measures: dict[str, _Measure] = {"demographic_parity": partial(_parity, returns, **shared)}

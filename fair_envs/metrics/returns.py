@@ -1,11 +1,11 @@
-"""Measures of fairness on returns: do agents that carry a sensitive attribute earn as much as those that do not?
+"""Measures of fairness on returns: do agents with a sensitive attribute earn as much as those without it?
 
-Any multi-agent system whose agents carry named attributes can be measured; the data are one `Returns`. A notion gives
-one number per episode, so that its mean over episodes estimates the expectation and its spread gives the interval.
-`fair_envs.metrics.report` gives all of them at once.
+They apply to any multi-agent system whose agents have named attributes; the data are one `Returns`. A notion gives one
+number per episode. Its mean over episodes estimates the expectation, and its spread gives the interval.
+`fair_envs.metrics.report` computes all notions in one call.
 
-*with* are the agents that carry the sensitive attribute, *without* the other ones; R is a return, T the sum over a
-group. 0 is parity in every form.
+*with* are the agents with the sensitive attribute, *without* all others; R is a return, T the sum over a group. 0 is
+parity in every form.
 
 | form         | one episode                                               | positive when better off |
 |--------------|-----------------------------------------------------------|--------------------------|
@@ -13,10 +13,10 @@ group. 0 is parity in every form.
 | `difference` | mean R(without) - mean R(with), per agent                 | without                  |
 | `total`      | T(without) - T(with)                                      | without                  |
 | `ratio`      | (T(without) - T(with)) / max(T(without) + T(with), floor) | without                  |
-| `mean_ratio` | the same as if both groups were equally large             | without                  |
+| `mean_ratio` | the same as if both groups had equal sizes                 | without                  |
 
-The definition and the published tables have opposite signs; both are kept as they are. `total` and `ratio` grow with
-the size of a group; with groups of unequal sizes use `difference` or `mean_ratio`.
+The definition and the published tables have opposite signs; both signs are kept here. `total` and `ratio` grow with the
+size of a group. For groups of unequal sizes use `difference` or `mean_ratio`.
 
 References:
     La Malfa, Zhang, Luck and Black, "Using Protected Attributes to Consider Fairness in Multi-Agent Systems",
@@ -53,12 +53,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Returns:
-    """What every agent earned in every episode, and the attributes it carried.
+    """What every agent earned in every episode, and its attributes.
 
     Args:
         values: Returns, shape (episodes, agents); finite.
-        attributes: Codes of each named attribute, of shape (agents,) or, if they are drawn anew in every episode,
-            (episodes, agents). A code is a whole number of at least 0, a bool, or a text.
+        attributes: Codes of each named attribute, shape (agents,), or (episodes, agents) if they are drawn again in
+            every episode. A code is a whole number of at least 0, a bool, or a text.
 
     The arrays are copied and read-only; `attributes` holds them with shape (episodes, agents).
 
@@ -111,10 +111,10 @@ class Returns:
 
     @classmethod
     def concat(cls, parts: Iterable["Returns"]) -> "Returns":
-        """Return the episodes of all parts, one after another; agents and names of attributes must agree."""
+        """Return the episodes of all parts in order; the agents and the attribute names must agree."""
         items = list(parts)
         if not items:
-            raise ValueError("parts must hold at least one Returns, got none")
+            raise ValueError("parts must contain at least one Returns, got none")
         for item in items[1:]:
             _check_same_agents(items[0], item)
         names = items[0].attributes
@@ -135,18 +135,19 @@ def demographic_parity(
     r"""Return demographic parity of each episode, shape (episodes,): 0 is parity.
 
     The definition sums E[R(x)] - E[R(y)] over the pairs of an agent x with the attribute and an agent y without it
-    whose other attributes are all equal. It is computed within each episode, by groups of equal agents and so in
-    O(agents); its mean over episodes is the definition's sum, also where attributes are drawn anew in every episode
-    (then it is the expected sum over that draw). The other forms compare all agents with all others, without pairing.
+    whose other attributes are all equal. It is computed within each episode, in O(agents) by groups of equal agents.
+    Its mean over episodes estimates the definition's sum. If attributes are drawn again in every episode, it estimates
+    the expected sum over that draw. The other forms compare all agents with the attribute with all agents without it,
+    unpaired.
 
     Args:
         returns: Returns and attributes.
-        sensitive: The group that carries the attribute (see `Returns.members`).
+        sensitive: The group with the sensitive attribute (see `Returns.members`).
         form: See the table of this module.
-        floor: Least denominator of `ratio` and `mean_ratio`.
+        floor: Smallest denominator of `ratio` and `mean_ratio`.
 
     Returns:
-        NaN in episodes without any such pair (`sum`) or with nobody in one of the groups.
+        One number per episode; NaN without any such pair (`sum`) or if one of the groups is empty.
     """
     counted = np.ones(returns.values.shape, dtype=np.bool_)
     return _parity(returns, counted, sensitive=sensitive, form=form, floor=floor)
@@ -160,21 +161,21 @@ def conditional_parity(
     form: Form = "sum",
     floor: float = 1.0,
 ) -> dict[str, Floats]:
-    """Return conditional statistical parity: demographic parity within each value of the legitimate factor.
+    """Return conditional statistical parity: demographic parity for each value of the legitimate factor.
 
     Args:
         returns: Returns and attributes.
-        sensitive: The group that carries the attribute (see `Returns.members`).
-        legitimate: The attribute that may rightly make a difference; several are combined.
+        sensitive: The group with the sensitive attribute (see `Returns.members`).
+        legitimate: The attribute that may justify a difference; several attributes are combined.
         form: See the table of this module.
-        floor: Least denominator of `ratio` and `mean_ratio`.
+        floor: Smallest denominator of `ratio` and `mean_ratio`.
 
     Returns:
         For each value of the factor (as text, in ascending order), one number per episode, shape (episodes,).
     """
     overlap = sorted(_criteria(returns, sensitive).keys() & set(_names(legitimate)))
     if overlap:
-        raise ValueError(f"legitimate must name other attributes than sensitive, got {overlap[0]!r} in both")
+        raise ValueError(f"legitimate and sensitive must not share attributes, got {overlap[0]!r} in both")
     return {
         label: _parity(returns, counted, sensitive=sensitive, form=form, floor=floor)
         for label, counted in _groups(returns, legitimate)
@@ -192,16 +193,16 @@ def counterfactual_fairness(
     """Return counterfactual fairness of each pair of episodes, shape (episodes,): 0 is fair.
 
     The definition sums, over the agents with the attribute, E[R] - E[R of the same agent with the attribute flipped,
-    everything else equal]. Row e of both arguments is one pair of episodes with the same luck. Entry (e, i) of
-    `counterfactual` comes from the world in which agent i is flipped: one world in which all are, or one world each.
-    For the fair-PPO paper's two games give the one in which all agents carry the attribute as `factual`, the one
-    in which none does as `counterfactual`; `ratio` is then its normalised disparity.
+    all else being equal]. Row e of both arguments is one pair of episodes with common random numbers. Entry (e, i) of
+    `counterfactual` comes from a world in which agent i is flipped: either one world in which all of them are, or one
+    world for each. For the two games of the fair-PPO paper, pass the game in which all agents have the attribute as
+    `factual` and the game in which none has it as `counterfactual`; `ratio` is then its normalised disparity.
 
-    In the other forms *with* is the agent in the factual world and *without* the same agent in the counterfactual one;
-    the groups have equal sizes, so `ratio` and `mean_ratio` agree.
+    In the other forms *with* is the agent in the factual world and *without* the same agent in the counterfactual
+    world. The groups have equal sizes, so `ratio` and `mean_ratio` agree.
 
     Returns:
-        NaN in episodes in which nobody carries the attribute.
+        One number per episode; NaN if no agent has the attribute.
     """
     _check_same_agents(factual, counterfactual)
     having = factual.members(sensitive)
@@ -220,14 +221,14 @@ def counterfactual_fairness(
 def disparity_ratio(without: ArrayLike, having: ArrayLike, *, floor: float = 1.0) -> Floats:
     """Return (without - with) / max(without + with, floor) of the totals of two groups (fair-PPO's evaluation).
 
-    -1 to 1 for returns of at least 0: 0 is parity, 1 means that agents with the attribute earn nothing, and 1/3 that
-    they earn half, whatever the scale. With the paper's floor of 1 two groups that earn nothing are at 0; with
-    `floor=0` that is undefined (NaN). Totals near or below the floor shrink the ratio.
+    For returns of at least 0 the ratio is between -1 and 1, on any scale of returns. 0 is parity, 1 means that agents
+    with the attribute earn nothing, and 1/3 that they earn half. With the paper's floor of 1, two groups that earn
+    nothing get 0; with `floor=0` the ratio is then undefined (NaN). Totals near or below the floor shrink the ratio.
 
     Args:
         without: Totals of the agents without the attribute.
         having: Totals of the agents with it, same shape.
-        floor: Least denominator, at least 0.
+        floor: Smallest denominator, at least 0.
     """
     if not floor >= 0:
         raise ValueError(f"floor must be at least 0, got {floor}")
@@ -238,7 +239,7 @@ def disparity_ratio(without: ArrayLike, having: ArrayLike, *, floor: float = 1.0
 def group_returns(returns: Returns, *, by: str | Sequence[str]) -> dict[str, Floats]:
     """Return the mean return per agent of each group, one number per episode, shape (episodes,).
 
-    Groups are the values of the attribute `by`, or the combinations of values of several attributes that occur. NaN in
+    Groups are the values of the attribute `by`, or the existing combinations of values of several attributes. NaN in
     episodes without a member.
     """
     return {label: _group_mean(returns, members) for label, members in _groups(returns, by)}
@@ -254,13 +255,13 @@ def sensitive_returns(returns: Returns, *, sensitive: Group = "sensitive") -> di
 
 
 def largest_gap(groups: Mapping[str, ArrayLike]) -> float:
-    """Return the largest gap between the expected returns of any two groups: at least 0, which is parity.
+    """Return the largest gap between the expected returns of any two groups; at least 0, which is parity.
 
     Args:
-        groups: One number per unit for each group, as `group_returns` gives it; NaN (no member) is left out.
+        groups: One number per unit for each group, as returned by `group_returns`; NaN (no member) is left out.
 
     Returns:
-        NaN with fewer than two groups, or if a group is never there.
+        The gap; NaN with fewer than two groups, or if a group never has members.
     """
     return float(_largest_gap(*_columns(groups), axis=-1)) if len(groups) > 1 else float("nan")
 
@@ -272,9 +273,9 @@ def largest_gap_interval(
     resamples: int = 9999,
     seed: int = 0,
 ) -> Estimate:
-    """Return `largest_gap` with a percentile bootstrap interval; units are drawn with all their groups together.
+    """Return `largest_gap` with a percentile bootstrap interval; a unit is resampled with all its groups together.
 
-    A largest value is never below 0 and noise only adds to it: with few units it overstates the gap.
+    A largest gap is never below 0, and noise only increases it: with few units it overstates the gap.
     """
     columns = _columns(groups)
     if len(columns) < 2:
@@ -285,10 +286,10 @@ def largest_gap_interval(
 
 @dataclass(frozen=True, kw_only=True)
 class MaxAbs:
-    """The largest absolute raw differences (form `total`) over a set of episodes, by which others are scaled.
+    """The largest absolute raw differences (form `total`) over a set of episodes, used as a scale for others.
 
-    A scaled difference means nothing without its reference set, so the set has a name. All policies and episodes that
-    are compared belong to it. NaN: the set says nothing about the notion.
+    A scaled difference has no meaning without its reference set, so the set has a name. It must contain all policies
+    and episodes that are compared. NaN: the set does not define the notion.
     """
 
     reference: str
@@ -305,12 +306,12 @@ def max_abs(
     legitimate: str | Sequence[str] | None = "preference",
     twins: Iterable[tuple[Returns, Returns]] = (),
 ) -> MaxAbs:
-    """Return the scale that a set of runs gives.
+    """Return the scale that a set of runs defines.
 
     Args:
         runs: The returns of every policy in the set.
-        reference: Name of the set, to be printed with what is scaled by it.
-        sensitive: The group that carries the attribute.
+        reference: Name of the set, to print beside scaled numbers.
+        sensitive: The group with the sensitive attribute.
         legitimate: The legitimate factor, or None.
         twins: Pairs of factual and counterfactual returns.
     """
@@ -334,20 +335,20 @@ def max_abs(
 def scale_by_max_abs(values: ArrayLike, *, reference: Iterable[ArrayLike]) -> Floats:
     """Return values divided by the largest absolute value in `reference`: -1 to 1 within that set.
 
-    The number can shrink merely because all returns shrink; read it beside the ratio.
+    The result can also shrink because all returns shrink; read it together with the ratio.
 
     Args:
         values: Raw differences of one policy, shape (episodes,).
-        reference: Raw differences of all policies that are compared, this one included. Without any difference in
-            them the result is undefined (NaN).
+        reference: Raw differences of all policies that are compared, including this one. If they are all 0, the result
+            is undefined (NaN).
     """
     return _divide(np.asarray(values, dtype=np.float64), np.asarray(_largest_absolute(reference)))
 
 
 def price_of_fairness(fair: ArrayLike, classic: ArrayLike) -> Floats:
-    """Return 100 * (fair - classic) / classic in percent: negative is a loss, 0 is no price; NaN if classic is 0.
+    """Return 100 * (fair - classic) / classic in percent: negative is a loss, 0 is no change; NaN if classic is 0.
 
-    With a negative classic return the sign means the opposite.
+    If the classic return is negative, the sign has the opposite meaning.
     """
     new, old = np.asarray(fair, dtype=np.float64), np.asarray(classic, dtype=np.float64)
     return _divide(100 * (new - old), old)
@@ -369,8 +370,8 @@ def price_interval(
         fair: One return per unit (episode, or training seed) under the fair method, shape (units,); NaN is left out.
         classic: The same under the classic method.
         paired: Whether unit i is the same in both (the same training seed).
-        level: Share of such intervals that cover the price.
-        method: `bca` or `percentile` resample the units; `t` linearises the ratio (delta method) and suits few units.
+        level: Confidence level: the share of such intervals that cover the price.
+        method: `bca` and `percentile` resample the units; `t` linearises the ratio (delta method) and suits few units.
         resamples: Number of bootstrap resamples.
         seed: Seed of the resampling.
     """
@@ -395,16 +396,16 @@ def group_prices(
     resamples: int = 9999,
     seed: int = 0,
 ) -> dict[str, Estimate]:
-    """Return the price of fairness of the agents `without` and `with` the attribute, on the mean return per agent.
+    """Return the price of fairness for the agents `without` and `with` the attribute, on the mean return per agent.
 
     Args:
         fair: Returns under the fair method.
         classic: Returns under the classic method.
-        sensitive: The group that carries the attribute.
-        clusters: Training seed of each episode of `fair` and of `classic`, shapes (episodes,); seeds are then the
-            units.
+        sensitive: The group with the sensitive attribute.
+        clusters: Training seed of each episode of `fair` and of `classic`, shapes (episodes,); the units are then the
+            seeds.
         paired: Whether both methods have the same units: the same training seeds, or the same episodes.
-        level: Share of such intervals that cover the price.
+        level: Confidence level: the share of such intervals that cover the price.
         method: See `price_interval`.
         resamples: Number of bootstrap resamples.
         seed: Seed of the resampling.
@@ -457,7 +458,7 @@ def _disparity(sums: _Sums, form: Form, floor: float) -> Floats:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     mean_without = _divide(sums.total_without, sums.size_without)
     mean_with = _divide(sums.total_with, sums.size_with)
-    difference = mean_without - mean_with  # NaN if a group is empty, which no form may call parity
+    difference = mean_without - mean_with  # NaN if a group is empty, which must not count as parity
     if form == "difference":
         return difference
     if form == "mean_ratio":
@@ -472,7 +473,8 @@ def _disparity(sums: _Sums, form: Form, floor: float) -> Floats:
 def _pair_sum(values: Floats, having: Flags, lacking: Flags, profile: Ints) -> Floats:
     """Return the sum of R(x) - R(y) over pairs of equal profile, shape (episodes,).
 
-    Equal agents, with totals T and sizes n, add n(without) T(with) - n(with) T(without): O(agents), not squared.
+    Agents with equal profiles (totals T, sizes n) add n(without) T(with) - n(with) T(without): O(agents) instead of
+    O(agents^2).
     """
     episodes = values.shape[0]
     episode = np.arange(episodes)[:, None]
@@ -499,7 +501,7 @@ def _profile(returns: Returns, *, ignored: Iterable[str]) -> Ints:
 
 
 def _numbered(codes: NDArray[Any]) -> Ints:
-    """Return the rank of each code among those that occur, same shape."""
+    """Return the rank of each code among the codes that occur, same shape."""
     _, index = np.unique(codes, return_inverse=True)
     return np.asarray(index, dtype=np.int64).reshape(codes.shape)
 
@@ -521,7 +523,7 @@ def _group_mean(returns: Returns, members: Flags) -> Floats:
     return _divide(np.sum(returns.values, axis=1, where=members), members.sum(axis=1))
 
 
-# Arithmetic that knows the undefined --------------------------------------------------------------------------------
+# Arithmetic with undefined values -----------------------------------------------------------------------------------
 
 
 def _divide(numerator: Floats, denominator: NDArray[Any]) -> Floats:
@@ -572,7 +574,7 @@ def _price_t_interval(fair: Floats, classic: Floats, *, paired: bool, level: flo
     value = float(_price(fair, classic, axis=-1)) if n else float("nan")
     if n < 2 or np.isnan(value):
         return t_interval(value, standard_error=float("nan"), freedom=0, n=n, level=level)
-    # To first order the price moves by these when one unit moves; their variances are the price's.
+    # To first order, the price changes by these numbers when one unit changes; their variance is that of the price.
     new, old = 100 * fair / classic.mean(), 100 * fair.mean() * classic / classic.mean() ** 2
     if paired:
         error, freedom = float(np.std(new - old, ddof=1) / np.sqrt(n)), float(n - 1)
@@ -589,7 +591,7 @@ def _welch(one: Floats, other: Floats) -> tuple[float, float]:
     return float(np.sqrt(variance)), float(variance**2 / spread if spread else sum(freedom for _, freedom in parts))
 
 
-# The border ---------------------------------------------------------------------------------------------------------
+# Checks of arguments ------------------------------------------------------------------------------------------------
 
 
 def _checked_values(values: ArrayLike) -> Floats:
@@ -604,23 +606,23 @@ def _checked_values(values: ArrayLike) -> Floats:
 
 def _checked_codes(name: str, codes: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
     if not isinstance(name, str) or not name:
-        raise ValueError(f"attributes must have names that are texts, got {name!r}")
+        raise ValueError(f"attribute names must be texts, got {name!r}")
     array = np.array(codes)
     where = f"attributes[{name!r}]"
     if array.shape not in (shape, shape[1:]):
         raise ValueError(f"{where} must have shape {shape[1:]} or {shape}, got {array.shape}")
-    if array.dtype.kind == "b" or (array.size == 0 and array.dtype.kind == "f"):  # an empty list has no kind
+    if array.dtype.kind == "b" or (array.size == 0 and array.dtype.kind == "f"):  # an empty list has no type
         array = array.astype(np.int64)
     if array.dtype.kind not in "iuU":
-        raise ValueError(f"{where} must hold whole numbers, bools or texts, got {array.dtype}")
+        raise ValueError(f"{where} must contain whole numbers, bools or texts, got {array.dtype}")
     if array.dtype.kind == "i" and array.size and array.min() < 0:
-        raise ValueError(f"{where} must hold codes of at least 0 (-1 means missing), got {array.min()}")
+        raise ValueError(f"{where} must contain codes of at least 0 (-1 means missing), got {array.min()}")
     array.setflags(write=False)
     return np.broadcast_to(array, shape)
 
 
 def _criteria(returns: Returns, group: Group) -> dict[str, Code]:
-    """Return the attributes and codes that make a member of the group."""
+    """Return the attributes and codes that define membership of the group."""
     if isinstance(group, str):
         codes = returns.attribute(group)
         if codes.dtype.kind == "U" or (codes.size and codes.max() > 1):
@@ -650,15 +652,15 @@ def _check_same_agents(first: Returns, second: Returns) -> None:
 def _check_same_clusters(fair: ArrayLike, classic: ArrayLike) -> None:
     one, other = np.unique(np.asarray(fair)), np.unique(np.asarray(classic))
     if not np.array_equal(one, other):
-        raise ValueError(f"clusters must name the same seeds to be paired, got {one} and {other}")
+        raise ValueError(f"paired clusters must have the same seeds, got {one} and {other}")
 
 
 def _check_flipped(factual: Returns, counterfactual: Returns, having: Flags, sensitive: Group) -> None:
     if factual.episodes != counterfactual.episodes:
         raise ValueError(f"counterfactual must have {factual.episodes} episodes, got {counterfactual.episodes}")
     if (having & counterfactual.members(sensitive)).any():
-        raise ValueError("counterfactual must flip every agent that carries the attribute, got one that keeps it")
+        raise ValueError("counterfactual must flip every agent with the attribute, got one that keeps it")
     flipped = _criteria(factual, sensitive)
     for name in factual.attributes.keys() - flipped.keys():
         if ((factual.attribute(name) != counterfactual.attribute(name)) & having).any():
-            raise ValueError(f"counterfactual must keep all other attributes, got another {name!r}")
+            raise ValueError(f"counterfactual must keep all other attributes, got a different {name!r}")

@@ -1,9 +1,9 @@
-"""What it costs people to be decided on well where they respond to a published threshold.
+"""Costs that people pay for a favourable decision when they respond to a published threshold.
 
-Functions of arrays with one entry for each person and decision, of any shape: an environment's oracle tells who is
-qualified, scores and costs of those to be decided on next, and the decision the threshold. Groups of whom there is
-nobody have NaN. Social burden shows what qualified people pay to be recognised, and who pays more; it says nothing of
-those who are not recognised because they cannot pay, for which see the true positive rate.
+These are functions of arrays with one entry for each person and decision, of any shape. An environment's oracle returns
+who is qualified, and the scores and costs of the people in the next decision; the decision is the threshold. Groups
+without people have NaN. Social burden shows what qualified people pay to be recognised, and which group pays more. It
+does not cover qualified people who are rejected because they cannot pay; for them see the true positive rate.
 """
 
 from typing import Literal
@@ -16,12 +16,12 @@ from fair_envs.parameters import PositiveInt, checked
 
 
 def burden(score: ArrayLike, threshold: ArrayLike, cost: ArrayLike) -> Floats:
-    """Return the least that each person must pay to reach the threshold, whether they do or not; 0 if they reach it.
+    """Return the least that each person must pay to reach the threshold, whether or not they do; 0 if they reach it.
 
     Args:
-        score: Before any response.
-        threshold: Of the decision on them.
-        cost: Of raising the score by 1.
+        score: Score before any response.
+        threshold: Threshold that applies to the person.
+        cost: Cost of raising the score by 1.
     """
     return np.asarray(np.asarray(cost) * np.maximum(0.0, np.subtract(threshold, score)), np.float64)
 
@@ -34,20 +34,20 @@ def social_burden(
     groups: int,
     among: Literal["qualified", "everybody"] = "qualified",
 ) -> Floats:
-    """Return the mean burden of each group's qualified people, shape (groups,); 0 if they need not pay.
+    """Return the mean burden of each group's qualified people, shape (groups,); 0 if they do not need to pay.
 
     The difference between two groups is their social gap (Milli et al., 2019).
 
     Args:
         burden: What each person must pay.
         qualified: Whether they are qualified, bool or 0 and 1.
-        group: Their groups, 0 to ``groups - 1``.
-        groups: How many groups there are.
-        among: Whose number the sum is divided by. ``"everybody"`` is what the code of ml-fairness-gym does: a group of
-            whom fewer are qualified seems to bear less.
+        group: Each person's group, 0 to ``groups - 1``.
+        groups: Number of groups.
+        among: The people whose number divides the sum. ``"everybody"`` is what the code of ml-fairness-gym does: a
+            group with fewer qualified people then appears to have a smaller burden.
 
     Raises:
-        ValueError: An unknown ``among``, a group that is none, or other shapes.
+        ValueError: ``among`` is unknown, a group is invalid, or shapes differ.
 
     Example:
         >>> print(social_burden([0.2, 0.4, 0.9], [1, 1, 0], [0, 1, 1], groups=2))
@@ -65,12 +65,12 @@ def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike,
 
     Args:
         action: The decisions.
-        correct: The correct ones, of everybody.
+        correct: The labels (correct decisions), known for everyone.
         group: The groups, 0 to ``groups - 1``.
-        groups: How many groups there are.
+        groups: Number of groups.
 
     Raises:
-        ValueError: A group that is none, or other shapes.
+        ValueError: A group is invalid, or shapes differ.
 
     Example:
         >>> print(stratified_accuracy([1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1], groups=3))
@@ -81,7 +81,7 @@ def stratified_accuracy(action: ArrayLike, correct: ArrayLike, group: ArrayLike,
 
 
 def _mean_by_group(values: ArrayLike, weight: ArrayLike, group: ArrayLike, groups: int) -> Floats:
-    """Return the sum of the values of each group divided by its sum of weights, shape (groups,)."""
+    """Return each group's sum of values divided by its sum of weights, shape (groups,)."""
     own, count = np.ravel(group), int(checked("groups", groups, PositiveInt))
     for name, part in (("values", values), ("weights", weight)):
         if np.size(part) != own.size:

@@ -1,28 +1,29 @@
-r"""Team fairness: does who gets what in a team depend on who the agents are?
+r"""Team fairness: does who gets what in a team depend on the identity of the agents?
 
-A team's outcome is fair if every relabelling of the agents is as likely: who captures must not follow from a name. The
-*deficit* of fairness, in bits, is how much a distribution of outcomes R loses against the one in which, among episodes
-with as many captors A, all sets of captors are equally likely,
+A team's outcome is fair if every relabelling of the agents is equally likely: who captures must not depend on which
+agent it is. The *deficit* of fairness, in bits, measures how far a distribution of outcomes R is from fair. It compares
+R with the distribution in which, among episodes with the same number of captors A, all sets of captors are equally
+likely,
 
 $$D = \sum_{a=0}^{n} P(A = a) \left[\log_2 \binom{n}{a} - H(R \mid A = a)\right].$$
 
 It is the Kullback-Leibler divergence from the mean of the distribution over all relabellings: 0 is fair, and it is at
 most $P(0 < A < n) \log_2 \binom{n}{\lfloor n/2 \rfloor}$. The paper writes $I(R; Z)$, as a difference of entropies with
 the opposite sign; its code computes D. The mutual information of *one* agent's outcome and its identity is another
-number, `identity_mutual_information`, which is 0 where D is, but not only there: if agent 0 captures alone or agents 1
-and 2 do together, each half of the time, everybody captures equally often.
+number, `identity_mutual_information`. It is 0 whenever D is 0, but also in other cases: if half of the time agent 0
+captures alone and half of the time agents 1 and 2 capture together, all agents capture equally often.
 
 Three cautions:
 
-* A team that never captures is fair, trivially. Read the deficit among captures, or the rate of success beside it.
-* From N episodes D comes out too large, and the more so among few captures. Say what is left after the correction and
-  the p-value. The correction and the chi-square level hold where there are about as many episodes as ways to relabel an
-  outcome, or more (they are NaN where they clearly do not); the p-value always does.
-* Pooled training seeds hide roles: each seed may have its own captor, who is in each as sure as ever, and all together
-  look fair. Measure each seed, then average (`team_fairness_per_seed`, `over_seeds`).
+* A team that never captures is trivially fair. Also read the deficit among captures, or the success rate.
+* With N episodes the estimate of D is too large, especially if few episodes are captures. Report the corrected value
+  and the p-value. The correction and the chi-square level are valid if there are at least about as many episodes as
+  ways to relabel an outcome (they are NaN where they clearly are not valid); the p-value is always valid.
+* Pooled training seeds hide roles: in each seed the same agent may always capture, but a different one in each seed, so
+  that all seeds together look fair. Measure each seed, then average (`team_fairness_per_seed`, `over_seeds`).
 
-Equal chances over episodes say nothing about one episode: a team that draws its roles anew in each is at 0. A team of
-one has nobody to be unfair to: its deficit is 0. Without episodes every measure is NaN.
+Equal chances over episodes do not make a single episode fair: a team that draws its roles again in each episode is at
+0. A team of one agent has a deficit of 0. Without episodes every measure is NaN.
 
 References:
     Grupen, Selman and Lee, "Cooperative Multi-Agent Fairness and Equivariant Policies", AAAI 2022, arXiv:2106.05727.
@@ -44,43 +45,43 @@ Seed = int | np.random.Generator
 Several = Annotated[int, Range(2)]
 
 NAN = float("nan")
-EQUAL = 1e-9  # of the largest return; closer ones are equal but for rounding
+EQUAL = 1e-9  # relative to the largest return; smaller differences count as rounding
 MEASURES = ("deficit", "corrected", "among_captures", "corrected_among_captures", "share", "normalised", "identity")
 
-_DRAWS_AT_ONCE = 2**22  # numbers that one batch of relabellings holds: 32 MiB
-_MANY = 2**62  # of more arrangements than this, two draws are as good as never equal
-_MOST = 2**1000  # about what a float can hold
+_DRAWS_AT_ONCE = 2**22  # numbers in one batch of relabellings: 32 MiB
+_MANY = 2**62  # with more arrangements than this, two draws are practically never equal
+_MOST = 2**1000  # about the largest float
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamFairness:
     r"""How far the outcomes of a team are from fair.
 
-    *Unequal* episodes are those in which agents fare differently, so that relabelling them changes the outcome: in
-    captures, those with some but not all of the agents as captors.
+    *Unequal* episodes are those in which agents fare differently, so that relabelling them changes the outcome. In
+    captures, these are the episodes in which some but not all agents are captors.
 
     Attributes:
-        deficit: D in bits, from the shares that occurred: 0 is fair.
-        corrected: D less its bias at this number of episodes, `freedom` / (2 `episodes` ln 2) (Miller and Madow). It is
-            not clipped: with fair outcomes its mean is about 0. The approximation takes too much where an outcome has
-            many more relabellings than it has episodes. NaN where that is more than about 0.1 bits an unequal episode:
-            where the degrees of freedom beyond two an episode, summed over the numbers of captors that occurred, are
-            more than a tenth of the unequal episodes. Three agents never get there.
-        among_captures: D / `share`, the deficit of unequal episodes; NaN without any. It is biased as if there were no
-            other episodes: a fair team of three that captures in 5 of 100 is at about 0.46 bits.
-        corrected_among_captures: `corrected` / `share`; NaN where that is, or without an unequal episode. Of the same
-            team it is at 0.09 bits on average, and at 0.003 if 20 of 100 episodes are captures.
+        deficit: D in bits, estimated from the observed frequencies: 0 is fair.
+        corrected: D minus its bias at this number of episodes, `freedom` / (2 `episodes` ln 2) (Miller and Madow). It
+            is not clipped: with fair outcomes its mean is about 0. The approximation subtracts too much if an outcome
+            has many more relabellings than there are episodes. It is NaN if the error exceeds about 0.1 bits per
+            unequal episode: if the degrees of freedom beyond two per episode, summed over the numbers of captors that
+            occurred, exceed a tenth of the unequal episodes. With three agents this never happens.
+        among_captures: D / `share`, the deficit of unequal episodes; NaN without any. Its bias is that of the unequal
+            episodes only: a fair team of three that captures in 5 of 100 episodes has about 0.46 bits.
+        corrected_among_captures: `corrected` / `share`; NaN if `corrected` is NaN or there is no unequal episode. For
+            the same team it is 0.09 bits on average, and 0.003 if 20 of 100 episodes are captures.
         share: Share of unequal episodes.
-        normalised: D over the largest that n agents can have, $\log_2 \binom{n}{\lfloor n/2 \rfloor}$ in captures
+        normalised: D divided by the largest value for n agents, $\log_2 \binom{n}{\lfloor n/2 \rfloor}$ in captures
             (three agents: $\log_2 3$): 1 if the same half of the team captures every time. NaN for one agent.
-        identity: `identity_mutual_information`, or that of returns. It is not corrected: a fair team is at about
-            1 / (2 `episodes` ln 2), 0.007 bits from 100 episodes, if a fixed number capture in each; in returns at up
-            to so much for each bin but one.
-        p_value: Probability of such a deficit or more in a fair team that has equally many captors in each episode.
-            Without an unequal episode it is 1.
+        identity: `identity_mutual_information`, or that of returns. It is not corrected: if a fixed number of agents
+            captures in each episode, a fair team has about 1 / (2 `episodes` ln 2), which is 0.007 bits for 100
+            episodes; in returns, up to this much for each bin but one.
+        p_value: Probability of this deficit or a larger one in a fair team with the same number of captors in each
+            episode. Without an unequal episode it is 1.
         episodes: Number of episodes N.
-        freedom: Degrees of freedom: the ways to relabel an outcome, less one, summed over what occurred; in captures
-            $\sum_{a: N_a > 0} [\binom{n}{a} - 1]$.
+        freedom: Degrees of freedom: the number of ways to relabel an outcome, minus one, summed over the kinds of
+            outcome that occurred; in captures $\sum_{a: N_a > 0} [\binom{n}{a} - 1]$.
     """
 
     deficit: float
@@ -95,11 +96,11 @@ class TeamFairness:
     freedom: int
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """Return the fields for JSON, which has no NaN: what is not finite is None."""
+        """Return the fields for JSON, which has no NaN: numbers that are not finite become None."""
         return {name: number if math.isfinite(number) else None for name, number in asdict(self).items()}
 
     def null_level(self, *, level: float = 0.95) -> float:
-        """Return the deficit that a fair team stays below in a share `level` of samples; NaN where `corrected` is."""
+        """Return the deficit that a fair team stays below in a share `level` of samples; NaN if `corrected` is."""
         check_level(level)
         return NAN if math.isnan(self.corrected) else null_level(self.episodes, freedom=self.freedom, level=level)
 
@@ -107,14 +108,14 @@ class TeamFairness:
 def team_fairness(captures: ArrayLike, *, permutations: int = 1000, seed: Seed = 0) -> TeamFairness:
     """Return how far the sets of captors are from fair.
 
-    The test relabels the agents of every episode by a permutation of its own, uniformly drawn, which makes the set of
-    captors uniform among the sets of its size; so these are drawn. Its p-value, (1 + relabellings with as large a
-    deficit) / (1 + relabellings), is valid at every number of episodes, if episodes are independent.
+    The test relabels the agents of every episode by its own uniformly drawn permutation. This makes the set of captors
+    uniform among the sets of its size, so these sets are drawn directly. The p-value is (1 + relabellings with at least
+    this deficit) / (1 + relabellings). It is valid for every number of episodes if episodes are independent.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents).
+        captures: Which agents captured: True or 1, shape (episodes, agents).
         permutations: Number of times that all episodes are relabelled.
-        seed: Seed of the relabelling, or its generator.
+        seed: Seed of the relabelling, or a random generator.
 
     Example:
         >>> fairness = team_fairness([[1, 0, 0]] * 60 + [[0, 1, 0]] * 30 + [[0, 0, 1]] * 10)
@@ -132,22 +133,22 @@ def team_fairness_of_returns(
     permutations: int = 1000,
     seed: Seed = 0,
 ) -> TeamFairness:
-    r"""Return how far the returns of a team are from fair: does what an agent earns follow from which agent it is?
+    r"""Return how far the returns of a team are from fair: does an agent's return depend on which agent it is?
 
-    Returns are put into bins (`binned`). What the number of captors is to captures, the bins that occur in an episode,
-    whoever has which, are to returns: with $m_b$ agents in bin b they can be arranged in $n! / \prod_b m_b!$ ways,
+    Returns are put into bins (`binned`). The bins that occur in an episode, regardless of which agent has which, take
+    the place of the number of captors: with $m_b$ agents in bin b they can be arranged in $n! / \prod_b m_b!$ ways,
 
     $$D = \sum_m P(m) \left[\log_2 \frac{n!}{\prod_b m_b!} - H(R \mid m)\right].$$
 
-    Of captures it gives what `team_fairness` gives. Take few bins: three agents have 4 degrees of freedom with two
+    For captures it gives the same as `team_fairness`. Use few bins: three agents have 4 degrees of freedom with two
     bins and 44 with four.
 
     Args:
         returns: Finite numbers, shape (episodes, agents).
-        bins: Number of bins, at least 2, with the same number of the distinct returns in each.
-        edges: Where bins meet instead, ascending; a return on an edge is in the bin above.
+        bins: Number of bins, at least 2; each holds the same number of distinct returns.
+        edges: Boundaries of the bins instead, ascending; a return on an edge is in the bin above.
         permutations: Number of times that all episodes are relabelled.
-        seed: Seed of the relabelling, or its generator.
+        seed: Seed of the relabelling, or a random generator.
     """
     codes, levels = _binned(returns, bins, edges)
     return _assess(codes, levels=levels, permutations=permutations, seed=seed)
@@ -156,15 +157,16 @@ def team_fairness_of_returns(
 def binned(returns: ArrayLike, *, bins: int = 2, edges: ArrayLike | None = None) -> Ints:
     """Return the bin of each return, shape (episodes, agents).
 
-    Without `edges` the distinct returns of all agents in all episodes, in ascending order, are split into equally many
-    for each bin. No agent's name enters it, so that it leaves a fair team fair; and what few values there are stay
-    apart: 0 and 1 keep a bin of their own however rare the 1 is, which quantiles would not grant. Returns that differ
-    by no more than 1e-9 of the largest in size are the same, however their rewards were summed.
+    Without `edges`, the distinct returns of all agents in all episodes are sorted and split into bins of equal numbers
+    of distinct values. The agents' identities play no role in this, so a fair team remains fair. If there are few
+    distinct values, they stay apart: 0 and 1 get a bin each, however rare the 1 is, which quantiles would not ensure.
+    Returns that differ by no more than 1e-9 of the largest absolute return count as equal, so the order of summation
+    does not matter.
 
     Args:
         returns: Finite numbers, shape (episodes, agents).
         bins: Number of bins, at least 2.
-        edges: Where bins meet instead, ascending; a return on an edge is in the bin above.
+        edges: Boundaries of the bins instead, ascending; a return on an edge is in the bin above.
     """
     return _binned(returns, bins, edges)[0]
 
@@ -173,12 +175,12 @@ def identity_mutual_information(captures: ArrayLike) -> float:
     r"""Return the mutual information of an agent's identity and whether it captures, in bits.
 
     $I = h_2(\bar p) - \frac{1}{n} \sum_i h_2(p_i)$ with $p_i$ the share of episodes in which agent i captures, $\bar p$
-    its mean over agents and $h_2$ the entropy of a coin: 0 if all capture equally often, $h_2(1/n)$ if one always
-    captures alone, and at most $h_2(\lfloor n/2 \rfloor / n)$, if the same half of the team always does (three agents:
-    0.918 both).
+    its mean over agents and $h_2$ the binary entropy. 0 if all agents capture equally often, $h_2(1/n)$ if the same
+    agent always captures alone, and at most $h_2(\lfloor n/2 \rfloor / n)$, if the same half of the team always
+    captures (three agents: 0.918 in both cases).
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents).
+        captures: Which agents captured: True or 1, shape (episodes, agents).
     """
     return float(_identity(_captures(captures), levels=2))
 
@@ -186,14 +188,14 @@ def identity_mutual_information(captures: ArrayLike) -> float:
 def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: Seed = 0) -> float:
     """Return the p-value of `identity_mutual_information` when the agents of every episode are relabelled.
 
-    It is valid as that of `team_fairness` is, and asks for less: whether some agents capture more often than others.
-    With many agents it has power where the deficit has none: if all sets of captors that occur differ, relabelling
-    cannot lower the deficit, and its p-value is 1.
+    It is valid under the same condition as that of `team_fairness`, and answers a simpler question: do some agents
+    capture more often than others? With many agents it has power where the deficit has none: if all sets of captors
+    that occur differ, relabelling cannot lower the deficit, and its p-value is 1.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents).
+        captures: Which agents captured: True or 1, shape (episodes, agents).
         permutations: Number of times that all episodes are relabelled.
-        seed: Seed of the relabelling, or its generator.
+        seed: Seed of the relabelling, or a random generator.
     """
     codes = _captures(captures)
     times: int = checked("permutations", permutations, PositiveInt)
@@ -204,7 +206,7 @@ def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: See
     for batch in _batches(times, codes.size):
         copies = np.broadcast_to(codes, (batch, *codes.shape))
         relabelled.append(_identity(chance.permuted(copies, axis=2), levels=2))
-    # A relabelling with the same counts may come out lower by rounding.
+    # Rounding may make a relabelling with the same counts slightly lower.
     as_large = np.concatenate(relabelled) >= _identity(codes, levels=2) - 1e-12
     return (1 + int(as_large.sum())) / (1 + times)
 
@@ -214,7 +216,7 @@ def identity_mutual_information_of_returns(
 ) -> float:
     """Return the mutual information of an agent's identity and the bin of its return, in bits: 0 is fair.
 
-    It is the generalised Jensen-Shannon divergence of the agents' distributions. Arguments as of `binned`.
+    It is the generalised Jensen-Shannon divergence of the agents' distributions. The arguments are those of `binned`.
     """
     codes, levels = _binned(returns, bins, edges)
     return float(_identity(codes, levels=levels))
@@ -226,10 +228,10 @@ def team_fairness_per_seed(
     """Return the team fairness of each training seed.
 
     Args:
-        captures: Who captured in each seed, each of shape (episodes, agents); so an array of shape (seeds, episodes,
-            agents) will do.
+        captures: Which agents captured in each seed, each of shape (episodes, agents); an array of shape (seeds,
+            episodes, agents) also works.
         permutations: Number of times that the episodes of each seed are relabelled.
-        seed: Seed of the relabelling, or its generator.
+        seed: Seed of the relabelling, or a random generator.
     """
     chance = _generator(seed)
     return tuple(team_fairness(each, permutations=permutations, seed=chance) for each in captures)
@@ -246,11 +248,11 @@ def team_fairness_of_returns_per_seed(
     """Return the team fairness of the returns of each training seed.
 
     Args:
-        returns: Finite numbers of each seed, each of shape (episodes, agents).
-        bins: Number of bins, at least 2, of each seed's own returns.
-        edges: Where bins meet instead, in all seeds.
+        returns: Finite numbers for each seed, each of shape (episodes, agents).
+        bins: Number of bins, at least 2, for each seed's own returns.
+        edges: Boundaries of the bins instead, the same for all seeds.
         permutations: Number of times that the episodes of each seed are relabelled.
-        seed: Seed of the relabelling, or its generator.
+        seed: Seed of the relabelling, or a random generator.
     """
     chance = _generator(seed)
     return tuple(
@@ -262,20 +264,21 @@ def team_fairness_of_returns_per_seed(
 def over_seeds(
     seeds: Iterable[TeamFairness], *, level: float = 0.95, undefined: Undefined = "nan"
 ) -> dict[str, Estimate]:
-    """Return the mean over training seeds of each measure, of captures or returns, with Student's interval.
+    """Return the mean over training seeds of each measure, for captures or returns, with Student's interval.
 
-    Pooling episodes of several seeds instead would hide roles: two seeds in which agent 0 and agent 1 do all captures
-    are at 1 bit each, in a team of two, and pooled at 0. Two seeds are too few for an interval of use; take five.
+    Pooling the episodes of several seeds instead would hide roles. In a team of two, take two seeds in which agent 0
+    and agent 1, respectively, always capture: each seed has 1 bit, and pooled they have 0. Two seeds are too few for a
+    useful interval; use five.
 
     Args:
         seeds: One result for each seed.
-        level: Share of such intervals that cover the mean, in (0, 1).
-        undefined: What a seed whose measure is NaN does to its mean, such as one without captures to that of
-            `among_captures`: see `mean_interval`.
+        level: Confidence level: the share of such intervals that cover the mean, in (0, 1).
+        undefined: How to treat a seed whose measure is NaN, such as `among_captures` without captures: see
+            `mean_interval`.
 
     Returns:
         The estimates of `deficit`, `corrected`, `among_captures`, `corrected_among_captures`, `share`, `normalised` and
-        `identity`; p-values have no mean of use.
+        `identity`; the mean of p-values is not useful.
     """
     results = tuple(seeds)
     return {
@@ -287,12 +290,14 @@ def over_seeds(
 def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
     r"""Return the deficit, in bits, that a fair team stays below in a share `level` of samples.
 
-    Under fairness $2 N D \ln 2$ is about chi-square distributed. Plan with it how many episodes to play. The more
-    degrees of freedom an episode, the more fair teams stay below; beyond two an episode the level means nothing: NaN.
+    For a fair team, $2 N D \ln 2$ is approximately chi-square distributed. Use it to plan how many episodes to play.
+    With more degrees of freedom per episode, more fair teams stay below the level; beyond two per episode the level has
+    no meaning and is NaN.
 
     Args:
         episodes: Number of episodes N.
-        freedom: Degrees of freedom (see `TeamFairness`): 2 for three agents of whom one captures; 4 if two do as well.
+        freedom: Degrees of freedom (see `TeamFairness`): 2 for three agents of which one captures; 4 if two sometimes
+            do too.
         level: In (0, 1).
 
     Example:
@@ -310,10 +315,10 @@ def null_level(episodes: int, *, freedom: int, level: float = 0.95) -> float:
 
 
 def captor_sets(captures: ArrayLike) -> dict[tuple[int, ...], int]:
-    """Return in how many episodes each set of captors occurred, the small sets first.
+    """Return the number of episodes in which each set of captors occurred, small sets first.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents).
+        captures: Which agents captured: True or 1, shape (episodes, agents).
 
     Example:
         >>> captor_sets([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 0, 0]])
@@ -325,11 +330,11 @@ def captor_sets(captures: ArrayLike) -> dict[tuple[int, ...], int]:
 
 
 def success(captures: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """Return the share of episodes in which somebody captures, with Wilson's interval.
+    """Return the share of episodes in which at least one agent captures, with Wilson's interval.
 
     Args:
-        captures: Who captured: True or 1, shape (episodes, agents).
-        level: Share of such intervals that cover the probability, in (0, 1).
+        captures: Which agents captured: True or 1, shape (episodes, agents).
+        level: Confidence level: the share of such intervals that cover the probability, in (0, 1).
 
     Example:
         >>> print(success([[1, 0], [0, 0], [1, 1], [0, 1]]))
@@ -342,7 +347,7 @@ def success(captures: ArrayLike, *, level: float = 0.95) -> Estimate:
 
 
 class _Tally(NamedTuple):
-    """How often each outcome occurred. A *kind* of outcome is what relabelling leaves as it is: the sorted codes."""
+    """How often each outcome occurred. Outcomes of one *kind* are relabellings of each other: the same sorted codes."""
 
     counts: Ints  # (outcomes,) episodes of each distinct outcome
     sizes: Ints  # (kinds,) episodes of each kind
@@ -394,8 +399,8 @@ def _assess(codes: Ints, *, levels: int, permutations: int, seed: Seed) -> TeamF
 def _too_sparse(tally: _Tally) -> bool:
     """Return whether kinds have so many more arrangements than episodes that the bias is not known.
 
-    Up to two degrees of freedom an episode it is known within 0.1 bits, however many there are; each one beyond takes
-    up to 1 / (2 ln 2) bits too much.
+    With up to two degrees of freedom per episode it is known within 0.1 bits, however many there are. Each further
+    degree subtracts up to 1 / (2 ln 2) bits too much.
     """
     kinds = list(zip(tally.sizes.tolist(), tally.arrangements, strict=True))
     unequal: int = sum(size for size, ways in kinds if ways > 1)
@@ -407,7 +412,7 @@ def _deficit(tally: _Tally) -> float:
     r"""Return D = 1/N sum over kinds k of N_k (log2 M_k - H_k), where N_k H_k = N_k log2 N_k - sum of c log2 c."""
     fair = sum(size * math.log2(ways) for size, ways in zip(tally.sizes.tolist(), tally.arrangements, strict=True))
     bits = fair - _surprise(tally.sizes).sum() + _surprise(tally.counts).sum()
-    return max(0.0, float(bits) / int(tally.sizes.sum()))  # below 0 by rounding only
+    return max(0.0, float(bits) / int(tally.sizes.sum()))  # only rounding can make it negative
 
 
 def _surprise(counts: Ints) -> Floats:
@@ -416,11 +421,11 @@ def _surprise(counts: Ints) -> Floats:
 
 
 def _p_value(tally: _Tally, times: int, chance: np.random.Generator) -> float:
-    """Return (1 + relabellings with as large a sum of c log2 c) / (1 + relabellings): all else of D stays."""
+    """Return (1 + relabellings with at least this sum of c log2 c) / (1 + relabellings); the rest of D is constant."""
     kinds = zip(tally.sizes.tolist(), tally.arrangements, strict=True)
     relabelled = np.sum([_relabelled(size, ways, times, chance) for size, ways in kinds], axis=0)
     occurred = float(_surprise(tally.counts).sum())
-    # A relabelling with the same counts may come out lower by rounding.
+    # Rounding may make a relabelling with the same counts slightly lower.
     as_large = relabelled >= occurred - 1e-9 * max(1.0, occurred)
     return (1 + int(as_large.sum())) / (1 + times)
 
@@ -432,36 +437,36 @@ def _relabelled(size: int, ways: int, times: int, chance: np.random.Generator) -
     for batch in _batches(times, width):
         if ways <= size:
             parts.append(_surprise(chance.multinomial(size, np.full(ways, 1 / ways), size=batch)).sum(axis=1))
-        else:  # most arrangements do not occur: draw the number of each episode's instead
+        else:  # most arrangements do not occur: draw an arrangement's number for each episode instead
             parts.append(_surprise_of_equal(chance.integers(min(ways, _MANY), size=(batch, size))))
     return np.concatenate(parts)
 
 
 def _batches(times: int, width: int) -> Iterator[int]:
-    """Yield numbers of rows that are `times` together and hold no more than `_DRAWS_AT_ONCE` numbers each."""
+    """Yield batch sizes that sum to `times`, with at most `_DRAWS_AT_ONCE` numbers per batch."""
     rows = max(1, _DRAWS_AT_ONCE // width)
     for start in range(0, times, rows):
         yield min(rows, times - start)
 
 
 def _surprise_of_equal(draws: Ints) -> Floats:
-    """Return the sum of c log2 c of each row, c counting the equal numbers in it; draws have shape (rows, size)."""
+    """Return the sum of c log2 c of each row, with c the counts of equal numbers in it; draws: shape (rows, size)."""
     ordered = np.sort(draws, axis=1)
     place = np.arange(draws.shape[1])
     new = np.ones(ordered.shape, dtype=np.bool_)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    rank = place - np.maximum.accumulate(np.where(new, place, 0), axis=1)  # 0, 1, ... among its equals
-    gains = np.diff(_surprise(np.arange(draws.shape[1] + 1)))  # what one more adds to c log2 c
+    rank = place - np.maximum.accumulate(np.where(new, place, 0), axis=1)  # 0, 1, ... among equal numbers
+    gains = np.diff(_surprise(np.arange(draws.shape[1] + 1)))  # increase of c log2 c with one more
     return np.asarray(gains[rank].sum(axis=1), dtype=np.float64)
 
 
 def _identity(codes: Ints, *, levels: int) -> Any:
-    """Return H(mean of the agents' distributions of codes) - mean of H(each), in bits, for codes (..., N, agents)."""
+    """Return H(mean of the agents' distributions) - mean of H(each), in bits, for codes of shape (..., N, agents)."""
     if not codes.shape[-2]:
         return NAN
     shares = np.stack([(codes == level).mean(axis=-2) for level in range(levels)])  # (levels, ..., agents)
     bits = _entropy(shares.mean(axis=-1)) - _entropy(shares).mean(axis=-1)
-    return np.maximum(bits, 0.0)  # below 0 by rounding only
+    return np.maximum(bits, 0.0)  # only rounding can make it negative
 
 
 def _entropy(shares: Floats) -> Any:
@@ -471,7 +476,7 @@ def _entropy(shares: Floats) -> Any:
     return entr(shares).sum(axis=0) / math.log(2)
 
 
-# What is given --------------------------------------------------------------------------------------------------------
+# Arguments ------------------------------------------------------------------------------------------------------------
 
 
 def _captures(given: ArrayLike) -> Ints:
@@ -497,7 +502,7 @@ def _binned(given: ArrayLike, bins: int, edges: ArrayLike | None) -> tuple[Ints,
 
 
 def _ranks(returns: Floats) -> tuple[Ints, int]:
-    """Return each return's place among the distinct ones, from 0, and how many these are."""
+    """Return each return's rank among the distinct returns, from 0, and the number of distinct returns."""
     values, place = np.unique(returns, return_inverse=True)
     new = np.diff(values) > EQUAL * np.abs(values).max(initial=0.0)
     rank = np.concatenate([np.zeros(min(1, values.size), np.int64), np.cumsum(new)])
@@ -517,7 +522,7 @@ def _table(name: str, given: ArrayLike) -> Floats:
     if table.ndim != 2:
         raise ValueError(f"{name} must have shape (episodes, agents), got {table.shape}")
     if table.shape[1] < 1:
-        raise ValueError(f"{name} must hold at least 1 agent, got 0")
+        raise ValueError(f"{name} must have at least 1 agent, got 0")
     return table
 
 
@@ -533,12 +538,12 @@ def _numbers(name: str, given: ArrayLike) -> Floats:
 
 
 def _plain(number: np.float64) -> str:
-    """Return a number as it is, without ".0"."""
+    """Return a number as text, without a trailing ".0"."""
     return repr(float(number)).removesuffix(".0")
 
 
 def _generator(seed: Seed) -> np.random.Generator:
-    """Return the generator of a seed, or the one that was given."""
+    """Return a generator for a seed; a generator is returned unchanged."""
     return (
         seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked("seed", seed, NonNegativeInt))
     )

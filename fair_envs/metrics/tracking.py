@@ -1,6 +1,6 @@
-"""What becomes of groups over time, functions of arrays: values, improvement and harm, confusion, prevalence.
+"""How groups fare over time, as functions of arrays: values, improvement and harm, confusion, prevalence.
 
-Axes before those named are kept. Nothing here forgets: for windows see `fair_envs.history.History.counts` and
+Leading axes other than those named are kept. All entries count; for windows see `fair_envs.history.History.counts` and
 `fair_envs.metrics.long_term`.
 """
 
@@ -14,10 +14,10 @@ from fair_envs.parameters import NonNegative, NonNegativeInt, PositiveInt, check
 
 
 class Impact(NamedTuple):
-    """What became of a mean over time; each of the shape of what it was asked of, without the axis of time.
+    """How a mean changed over time; each field has the shape of the argument without the axis of time.
 
     Attributes:
-        change: Last less first: above 0 is improvement, 0 stagnation, below 0 harm.
+        change: Last minus first: above 0 is improvement, 0 stagnation, below 0 harm.
         rose: The share of steps in which it rose.
         stayed: The share of steps in which it did not change.
         fell: The share of steps in which it fell.
@@ -32,16 +32,16 @@ class Impact(NamedTuple):
 def delayed_impact(means: ArrayLike, *, tolerance: float = 0.0) -> Impact:
     """Return whether a group's mean feature improved, stagnated or fell (Liu et al. 2018).
 
-    *Active harm* is a change below 0. *Relative harm* is a change below that under another policy, such as the one that
-    maximises the decision maker's profit: compare both. *Harm it can show:* a notion of short-term fairness that leaves
-    those worse off whom it was meant for. A mean hides who fell when others rose.
+    *Active harm* is a change below 0. *Relative harm* is a change below the change under another policy, such as the
+    policy that maximises the decision maker's profit; compare both. *Harm it can show:* a short-term fairness rule that
+    leaves the group it was meant to protect worse off. A mean hides members who fell while others rose.
 
     Args:
         means: Mean feature of each group over time, shape (time, ...), such as (time, groups) or (time, B, groups).
-        tolerance: A step stays that changes no more than this.
+        tolerance: A step that changes by no more than this counts as unchanged.
 
     Returns:
-        Without a step, the shares are undefined (NaN).
+        The changes. Without a step, the shares are undefined (NaN).
 
     Example:
         >>> impact = delayed_impact([600, 610, 610, 590])
@@ -58,21 +58,21 @@ def delayed_impact(means: ArrayLike, *, tolerance: float = 0.0) -> Impact:
 
 
 def _mean(flags: Flags, undefined: Flags) -> Floats:
-    """Return the share of True over time, NaN where a step is undefined or there is none."""
+    """Return the share of True over time, NaN if a step is undefined or there is none."""
     if not len(flags):
         return np.full(flags.shape[1:], np.nan)
     return np.asarray(np.where(undefined.any(axis=0), np.nan, flags.mean(axis=0)))
 
 
 class Tracked(NamedTuple):
-    """Values over time, of all or (last axis) of each stratum; NaN, and 0 for sum and number, where there is none.
+    """Values over time, overall or (last axis) by stratum; without values NaN, and 0 for sum and number.
 
     Attributes:
-        number: How many.
-        sum: Of all.
-        mean: Of all.
-        first: The earliest.
-        final: The latest.
+        number: Number of values.
+        sum: Sum of the values.
+        mean: Mean of the values.
+        first: The earliest value.
+        final: The latest value.
     """
 
     number: Floats
@@ -83,17 +83,18 @@ class Tracked(NamedTuple):
 
     @property
     def change(self) -> Floats:
-        """The latest less the earliest."""
+        """The latest value minus the earliest."""
         return self.final - self.first
 
 
 def track(values: ArrayLike, *, strata: ArrayLike | None = None, count: int | None = None) -> Tracked:
-    """Return sum, mean, change and final value of a series, of all or in each stratum.
+    """Return sum, mean, change and final value of a series, overall or in each stratum.
 
     Args:
-        values: Shape (time,); NaN is left out. For several lanes, call it for each.
-        strata: Of each value, shape (time,): codes from 0, such as the group of the person decided on; -1 is left out.
-        count: How many strata; the largest code plus 1 by default.
+        values: Shape (time,); NaN is left out. For several lanes, call it for each lane.
+        strata: Stratum of each value, shape (time,): codes from 0, such as the group of the affected person; -1 is left
+            out.
+        count: Number of strata; the largest code plus 1 by default.
 
     Example:
         >>> cash = track([10.0, 11.0, 10.0, 13.0], strata=[0, 1, 0, 1])
@@ -111,7 +112,7 @@ def track(values: ArrayLike, *, strata: ArrayLike | None = None, count: int | No
     total = np.bincount(codes, weights=series, minlength=groups).astype(np.float64)
     first, final, mean = (np.full(groups, np.nan) for _ in range(3))
     np.divide(total, numbers, out=mean, where=numbers > 0)
-    first[codes[::-1]], final[codes] = series[::-1], series  # of several, the last assignment stays
+    first[codes[::-1]], final[codes] = series[::-1], series  # for repeated codes the last assignment counts
     tracked = Tracked(numbers, total, mean, first, final)
     return tracked if strata is not None else Tracked(*(np.asarray(column[0]) for column in tracked))
 
@@ -121,15 +122,15 @@ def confusion(
 ) -> Ints:
     """Return how many decisions of each kind were right and wrong, shape (2, 2), or (strata, 2, 2).
 
-    The axes are: whether the decision was 1; whether the correct one was 1. ``[1, 1]`` are true positives, ``[1, 0]``
-    false ones, ``[0, 1]`` false and ``[0, 0]`` true negatives. Decisions -1 (none) and feedback -1 (unknown) are left
-    out. `fair_envs.history.History.counts` keeps the same step by step, with windows and late feedback.
+    The axes are: whether the decision was 1; whether the label was 1. ``[1, 1]`` are true positives, ``[1, 0]`` false
+    positives, ``[0, 1]`` false negatives and ``[0, 0]`` true negatives. Decisions -1 (none) and labels -1 (unknown) are
+    left out. `fair_envs.history.History.counts` keeps the same counts step by step, with windows and delayed labels.
 
     Args:
         action: The decisions, any shape.
-        feedback: The correct decisions, the same shape.
+        feedback: The labels (correct decisions), same shape.
         strata: Codes from 0, the same shape, such as the group; -1 is left out.
-        count: How many strata; the largest code plus 1 by default.
+        count: Number of strata; the largest code plus 1 by default.
 
     Example:
         >>> confusion([1, 1, 0, 0], [1, 0, 1, 1], strata=[0, 0, 0, 1]).tolist()
@@ -147,14 +148,14 @@ def confusion(
 
 
 def costed_confusion(table: ArrayLike, cost: ArrayLike) -> Floats:
-    """Return what decisions cost by kind, per decision: the mean of `cost`, NaN without decisions, shape (...).
+    """Return the mean cost of a decision, from the cost of each kind, NaN without decisions, shape (...).
 
     Args:
         table: Counts of decisions, shape (..., 2, 2), see `confusion`.
-        cost: Of each kind, shape (2, 2) in the same order; a gain is negative.
+        cost: Cost of each kind, shape (2, 2) in the same order; a gain is negative.
 
     Example:
-        >>> float(costed_confusion([[5, 2], [1, 2]], [[0, 1], [3, 0]]))  # 2 wrongly refused, 1 wrongly accepted
+        >>> float(costed_confusion([[5, 2], [1, 2]], [[0, 1], [3, 0]]))  # 2 wrongly rejected, 1 wrongly accepted
         0.5
     """
     counts, each = np.asarray(table, np.float64), np.asarray(cost, np.float64)
@@ -167,7 +168,7 @@ def costed_confusion(table: ArrayLike, cost: ArrayLike) -> Floats:
 
 
 def prevalence(states: ArrayLike, *, state: int = 1) -> Floats:
-    """Return the share of people in a state, such as the infected: of states of shape (..., people), shape (...)."""
+    """Return the share of people in a state, such as infected: states of shape (..., people) give shape (...)."""
     health = np.asarray(states)
     if not health.ndim or not health.shape[-1]:
         raise ValueError(f"states must have an axis of people, got shape {health.shape}")
@@ -175,7 +176,7 @@ def prevalence(states: ArrayLike, *, state: int = 1) -> Floats:
 
 
 def _strata(codes: Ints, count: int | None) -> int:
-    """Return how many strata there are, or raise ValueError for codes that are none."""
+    """Return the number of strata, or raise ValueError if a code is invalid."""
     groups = int(codes.max(initial=-1)) + 1 if count is None else int(checked("count", count, PositiveInt))
     if codes.size and (codes.min() < -1 or codes.max() >= groups):
         raise ValueError(f"strata must be between -1 and {groups - 1}, got {codes.min()} to {codes.max()}")

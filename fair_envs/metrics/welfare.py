@@ -1,8 +1,8 @@
-"""Welfare of one society: how much its agents have, and how equally.
+"""Welfare of a society: how much its agents get, and how equally.
 
 Every function takes values of shape (..., agents), works on the last axis and returns shape (...). The measures of
-inequality compare shares of a whole, so they are undefined (NaN) where an agent has less than nothing or where there is
-nothing to share; without agents every measure is undefined.
+inequality compare shares of a total. They are undefined (NaN) if an agent has a negative value or if there is nothing
+to share. Without agents every measure is undefined.
 """
 
 import numpy as np
@@ -12,12 +12,12 @@ from fair_envs.aliases import Floats
 
 
 def utilitarian(values: ArrayLike) -> Floats:
-    """Return the mean over agents: the sum's order of preference, on the scale of one agent."""
+    """Return the mean over agents: ranks outcomes as the sum does, on the scale of one agent."""
     return np.asarray(_agents(values).mean(axis=-1))
 
 
 def maximin(values: ArrayLike) -> Floats:
-    """Return what the worst-off agent has (Rawls, 1971): blind to everybody else."""
+    """Return the value of the worst-off agent (Rawls, 1971); it ignores all other agents."""
     return np.asarray(_agents(values).min(axis=-1))
 
 
@@ -62,15 +62,16 @@ def jain(values: ArrayLike) -> Floats:
 
 
 def atkinson(values: ArrayLike, *, epsilon: float = 1.0) -> Floats:
-    r"""Return Atkinson's index (1970): the share of the whole that an equal split could give up at no loss of welfare.
+    r"""Return Atkinson's index (1970): share of the total that equality could give up at no loss of welfare.
 
     $A = 1 - (\frac{1}{n} \sum_i x_i^{1 - \epsilon})^{1 / (1 - \epsilon)} / \bar x$, with the geometric mean in the
-    numerator at $\epsilon = 1$. 0 is equality; 1 is the other extreme, reached for `epsilon` of at least 1 as soon as
-    one agent has nothing. NaN if a value is negative or all are 0.
+    numerator at $\epsilon = 1$. 0 is equality; 1 is the greatest inequality, reached for `epsilon` of at least 1 as
+    soon as one agent has nothing. NaN if a value is negative or all are 0.
 
     Args:
         values: Shape (..., agents).
-        epsilon: Aversion to inequality, at least 0: 0 is indifference (A = 0), a large one looks at the worst-off only.
+        epsilon: Aversion to inequality, at least 0: 0 is indifference (A = 0); a large value only considers the
+            worst-off agent.
     """
     if not (np.isfinite(epsilon) and epsilon >= 0):
         raise ValueError(f"epsilon must be a finite number of at least 0, got {epsilon}")
@@ -82,20 +83,20 @@ def theil(values: ArrayLike) -> Floats:
     r"""Return Theil's index T (1967): 0 is equality, log n is one agent with everything.
 
     $T = \frac{1}{n} \sum_i \frac{x_i}{\bar x} \log \frac{x_i}{\bar x}$. It is the sum of the inequality between groups
-    and of that within them, each group's weighted by its share of the whole. NaN if a value is negative or all are 0.
+    and the inequality within them, each group weighted by its share of the total. NaN if a value is negative or all are
+    0.
     """
     share = _shares(values)
     relative = share / share.mean(axis=-1, keepdims=True)
     with np.errstate(divide="ignore"):
-        log = np.where(relative == 0, 0.0, np.log(relative))  # nothing has no part in it
+        log = np.where(relative == 0, 0.0, np.log(relative))  # 0 log 0 is 0
     return np.asarray(np.maximum(0, (relative * log).mean(axis=-1)))
 
 
 def lorenz(values: ArrayLike) -> Floats:
-    """Return Lorenz's curve (1905): what share of the whole the poorest 0, 1, ... n agents have, shape (..., n + 1).
+    """Return the Lorenz curve (1905): the share of the total of the poorest 0, 1, ... n agents, shape (..., n + 1).
 
-    The diagonal is equality; `gini` is twice the area between them. NaN if a value is
-    negative or all are 0.
+    The diagonal is equality; `gini` is twice the area between them. NaN if a value is negative or all are 0.
 
     Example:
         >>> print(lorenz([0, 3, 1]))
@@ -114,13 +115,13 @@ def _power_mean(share: Floats, power: float) -> Floats:
             return np.asarray(np.exp(log.mean(axis=-1)))
         exponent = power * log
         top = exponent.max(axis=-1, keepdims=True)
-        # With a negative power an agent without anything has exponent +inf, and the mean is 0.
+        # With a negative power an agent with nothing has exponent +inf, and the mean is 0.
         scaled = np.log(np.exp(exponent - top).mean(axis=-1)) + top[..., 0]
         return np.asarray(np.where(np.isposinf(top[..., 0]), 0.0, np.exp(scaled / power)))
 
 
 def _shares(values: ArrayLike) -> Floats:
-    """Return the values divided by their largest, all NaN where one is negative or none is positive."""
+    """Return the values divided by the largest, all NaN if one is negative or none is positive."""
     agents = _agents(values)
     largest = agents.max(axis=-1, keepdims=True)
     sharable = (agents.min(axis=-1, keepdims=True) >= 0) & (largest > 0)

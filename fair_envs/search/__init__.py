@@ -1,4 +1,4 @@
-"""Search for a configuration of an environment in which people fare more alike, and what that costs."""
+"""Search for a configuration of an environment with smaller gaps between groups, and for what it costs."""
 
 from importlib.util import find_spec
 

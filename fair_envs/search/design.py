@@ -1,8 +1,8 @@
 """Searches for a configuration: proposes, plays with common random numbers, and compares the best with the original.
 
-Every configuration meets episodes of the same seeds, so that two of them are compared pair by pair. A configuration is
-played in rounds, twice as long in all after each, until its standard errors are small enough, until it has had the most
-episodes there are, or until another one is surely better in every objective.
+Every configuration plays episodes with the same seeds, so that two configurations are compared pair by pair. A
+configuration is played in rounds; each round doubles its episodes. It stops when its standard errors are small enough,
+when it has the maximal number of episodes, or when another configuration is surely better in every objective.
 """
 
 import json
@@ -30,9 +30,9 @@ from fair_envs.systems import TOTAL, Episodes
 DATABASE = "trials.db"
 CELLS = "cells"
 EACH = 64  # episodes of a cell, played at once
-LONGER = 4  # times the most episodes that a trial may get, for each of the finalists
-CHANCE = 0.01  # that a configuration is given up which is not worse
-FEW = 4  # trials that say nothing about importances
+LONGER = 4  # each finalist gets this many times a trial's maximal number of episodes
+CHANCE = 0.01  # probability of stopping a configuration that is not worse
+FEW = 4  # number of trials that is too small for importances
 PLACE = "place.json"
 
 
@@ -46,22 +46,22 @@ class _Running:
 
     @property
     def episodes(self) -> int:
-        """How many it has had."""
+        """Number of episodes played so far."""
         return len(next(iter(self.series.values()), ()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        search: What was searched.
-        trials: All of them.
-        front: Those that no other one is better than in all objectives.
-        finalists: Those that were played longest, with those episodes; the first one is the chosen one.
-        original: The configuration that it began with.
-        held_out: Episodes with other seeds: of the original configuration, and of the chosen one.
-        importances: By objective, the share of each parameter in what differs among trials; nothing below 4 trials.
+        search: The search.
+        trials: All trials.
+        front: Trials for which no other trial is better in all objectives.
+        finalists: The trials that were played longest, with those episodes; the first one is the selected one.
+        original: The configuration before the search.
+        held_out: Episodes with other seeds, of the original and of the selected configuration.
+        importances: By objective, the share of each parameter in the variation among trials; empty below 4 trials.
     """
 
     search: Search
@@ -74,12 +74,12 @@ class Found:
 
     @property
     def chosen(self) -> Trial:
-        """The configuration that was chosen."""
+        """The selected configuration."""
         return self.finalists[0]
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """The chosen configuration, as keywords of ``gym.make``."""
+        """The selected configuration, as keywords of ``gym.make``."""
         return plain({**self.search.parameters, **self.chosen.parameters})
 
 
@@ -94,24 +94,25 @@ def design(
     choose: int | None = None,
     each: OnProgress = lambda: None,
 ) -> Found:
-    """Search for a configuration, or go on with a search in the same folder.
+    """Search for a configuration, or continue a search in the same folder.
 
     Args:
-        search: What is searched.
-        out: Where the trials and what was played are kept.
-        storage: URL of a database in place of a file in ``out``; several machines may work on the same search there,
-            each with a folder of its own.
-        name: Of the search in that database; the environment's id by default.
+        search: The search.
+        out: Folder for the trials and the episodes played.
+        storage: URL of a database instead of a file in ``out``. Several machines may work on the same search there,
+            each with its own folder.
+        name: Name of the search in that database; the environment's id by default.
         engine: Where configurations are played, see `fair_envs.engines`.
-        jobs: How many at once.
-        choose: The number of the trial to choose, in place of the best one in the first objective.
+        jobs: Number of batches to play at once.
+        choose: The number of the trial to select instead of the best one in the first objective.
         each: Called after each trial that is done, after the finalists, and after the comparison.
 
     Raises:
-        ValueError: An unknown engine, a folder of another search, no database, one in which another search has that
-            name, a chosen trial that is none, no trial whose objectives are defined, or none within the price.
+        ValueError: The engine is unknown, the folder belongs to another search, there is no database, another search
+            has that name in it, the selected trial does not exist, or no trial has defined objectives or is within the
+            price.
         ImportError: The engine is not installed.
-        FailedCellsError: A policy or an environment failed while it was played; the search can be gone on with.
+        FailedCellsError: A policy or an environment failed while it was played; the search can be continued.
     """
     trials = begun(search, out=out, storage=storage, name=name, engine=engine, jobs=jobs)
     with writing(out), opened(engine, jobs=jobs, here=True) as workers:
@@ -143,10 +144,10 @@ def begun(
     engine: str = "processes",
     jobs: int = 1,
 ) -> Trials:
-    """Return a search's trials, old or none; its settings are kept in the folder, and only they can go on there.
+    """Return a search's trials, existing or new; to continue a search, its stored settings must be the same.
 
     Args:
-        search: What is searched.
+        search: The search.
         out: See `design`.
         storage: See `design`.
         name: See `design`.
@@ -154,12 +155,12 @@ def begun(
         jobs: See `design`.
 
     Raises:
-        ValueError: An unknown engine, a Ray cluster that does not answer, a folder of another search, no database, or
-            one of another search.
+        ValueError: The engine is unknown, a Ray cluster does not answer, there is no database, or the folder or
+            database belongs to another search.
         ImportError: The engine is not installed.
     """
     check_engine(engine, jobs)
-    with writing(out) if out.is_dir() else nullcontext():  # what another process is writing is not touched
+    with writing(out) if out.is_dir() else nullcontext():  # files that another process is writing are not touched
         return _begun(search, out=out, storage=storage, name=name)
 
 
@@ -169,7 +170,7 @@ def _begun(search: Search, *, out: Path, storage: str | None, name: str | None) 
     own = f"sqlite:///{(out / DATABASE).resolve()}"
     if (out / KEPT).exists():
         check_same(Search.kept(out), search, where=f"out ({out})")
-    # A database that others use is opened first: it refuses another search's name before anything is written.
+    # A shared database is opened first: it rejects another search's name before anything is written.
     shared = None if storage is None else Trials(search, storage, name=place.name, me=place.me)
     search.save(out)
     place.save(out)
@@ -177,12 +178,12 @@ def _begun(search: Search, *, out: Path, storage: str | None, name: str | None) 
 
 
 class Place(NamedTuple):
-    """Where a search is kept.
+    """Where a search is stored.
 
     Attributes:
-        name: Of the search in its database.
+        name: Name of the search in its database.
         storage: The database without its password; empty: a file in the search's own folder.
-        me: Who works on it in this folder.
+        me: Identifier of the worker in this folder.
     """
 
     name: str
@@ -194,7 +195,7 @@ class Place(NamedTuple):
         """Return the place of a new search, or of the one in a folder.
 
         Raises:
-            ValueError: The search in the folder is kept in another place, or nobody can tell where.
+            ValueError: The search in the folder is stored in another place, or its place is unknown.
         """
         now = cls(name, "" if storage is None else shown(storage), uuid.uuid4().hex)
         if not (out / PLACE).is_file():
@@ -208,7 +209,7 @@ class Place(NamedTuple):
         return before
 
     def save(self, out: Path) -> None:
-        """Write it into a folder."""
+        """Write the place into a folder."""
         write_json(out / PLACE, self._asdict())
 
 
@@ -217,10 +218,10 @@ class _Run:
 
     def __init__(self, search: Search, trials: Trials, engine: Engine, folder: Path, *, jobs: int) -> None:
         self._search, self._trials, self._engine, self._folder, self._jobs = search, trials, engine, folder, jobs
-        self.original = trials.original or self._first()  # with the most episodes
+        self.original = trials.original or self._first()  # with the maximal number of episodes
 
     def _first(self) -> Trial:
-        """Play the original configuration, which all others are compared with."""
+        """Play the original configuration, with which all others are compared."""
         (series,) = self._played([{}], 0, self._search.episodes)
         self._trials.keep_original(series)
         return Trial(-1, {}, series, "")
@@ -239,7 +240,7 @@ class _Run:
             each()
 
     def _play(self, trials: Sequence[Trial], *, known: Sequence[Trial]) -> None:
-        """Play configurations until each has had enough, and write what they gave."""
+        """Play configurations until each has enough episodes, and store the results."""
         rivals = distinct(self._search, front(self._search, [self.original, *known]))
         running = [_Running(trial=trial) for trial in trials]
         going = [one for one in running if self._exists(one)]
@@ -255,7 +256,7 @@ class _Run:
             self._trials.tell(one.trial.number, one.series, stopped=one.stopped)
 
     def _exists(self, one: _Running) -> bool:
-        """Return whether there is such a world."""
+        """Return whether the configuration is valid."""
         try:
             self._search.rules(**one.trial.parameters)
         except ValueError as error:
@@ -266,7 +267,7 @@ class _Run:
     def _goes_on(self, one: _Running, rivals: Sequence[Trial]) -> bool:
         """Return whether a configuration gets more episodes."""
         search, count = self._search, one.episodes
-        chance = CHANCE / (max(1, len(rivals)) * search.rounds)  # of an error in any look at any rival, at most CHANCE
+        chance = CHANCE / (max(1, len(rivals)) * search.rounds)  # of an error in one comparison; in all, at most CHANCE
         beating = (rival for rival in rivals if search.hopeless and self._beats(rival, one, chance=chance))
         better = next(beating, None)
         if better is not None:
@@ -292,7 +293,7 @@ class _Run:
         return float(np.nanstd(values, ddof=1)) if np.count_nonzero(~np.isnan(values)) > 1 else 0.0
 
     def final(self, choose: int | None) -> list[Trial]:
-        """Return the best configurations in the first objective, played longer, the chosen one first."""
+        """Return the best configurations in the first objective, played longer, with the selected one first."""
         search = self._search
         if choose is not None:
             chosen = [trial for trial in self._trials.done() if trial.number == choose and trial.series]
@@ -303,7 +304,7 @@ class _Run:
         if not played:
             raise ValueError(f"objectives must be defined in some configuration, got none of {search.trials}")
         left = self._affordable(sorted(played, key=self._rank), self.original)
-        begun, until = search.episodes, (1 + LONGER) * search.episodes  # other episodes than those they were chosen by
+        begun, until = search.episodes, (1 + LONGER) * search.episodes  # episodes that were not used for the selection
         (before,) = self._played([{}], begun, until)
         for first in range(0, len(left), search.finalists):
             best = left[first : first + search.finalists]
@@ -321,13 +322,13 @@ class _Run:
         return self._search.losses(trial.series)[0], trial.number
 
     def _affordable(self, trials: Sequence[Trial], original: Trial) -> list[Trial]:
-        """Return the trials that cost no more of the total return than is allowed, over their own episodes."""
+        """Return the trials whose cost in total return is within the price, over their own episodes."""
         if self._search.price is None:
             return list(trials)
         return [trial for trial in trials if cost(trial, original) <= self._search.price]
 
     def held_out(self, chosen: Trial) -> tuple[Episodes, Episodes]:
-        """Return episodes of other seeds, of the original configuration and of the chosen one, in everything."""
+        """Return episodes with other seeds, of the original and of the selected configuration, with all numbers."""
         search = self._search
         each = [
             self._cells(own, search.held_out, seed=search.first_held_out, counterfactual=True)
@@ -338,7 +339,7 @@ class _Run:
         return first, second
 
     def _played(self, configurations: Sequence[Mapping[str, Any]], begun: int, until: int) -> list[dict[str, Floats]]:
-        """Play episodes of some numbers in each configuration and return the objectives' numbers."""
+        """Play a range of episodes in each configuration and return the numbers of the objectives."""
         search = self._search
         options: dict[str, Any] = {"seed": search.first_seed + begun, "counterfactual": search.counterfactual}
         each = [self._cells(own, until - begun, **options) for own in configurations]
@@ -358,7 +359,7 @@ class _Run:
 
 
 def cost(trial: Trial, original: Trial) -> float:
-    """Return the share of the original's total return that a configuration costs, over the trial's own episodes."""
+    """Return the share of the original's total return that a configuration loses, over the trial's own episodes."""
     after = trial.series[TOTAL]
     before = float(original.series[TOTAL][: len(after)].mean())
     lost = before - float(after.mean())
@@ -366,7 +367,7 @@ def cost(trial: Trial, original: Trial) -> float:
 
 
 def distinct(search: Search, trials: Iterable[Trial]) -> list[Trial]:
-    """Return the trials without those in which everything went as in an earlier one: what differs has no effect."""
+    """Drop trials whose results duplicate an earlier trial's: their parameters differ without effect."""
     found: dict[str, Trial] = {}
     for trial in trials:
         numbers = {name: values[: search.least_episodes].tolist() for name, values in trial.series.items()}
@@ -380,7 +381,7 @@ def defined(search: Search, trial: Trial) -> bool:
 
 
 def front(search: Search, trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials with defined numbers that no other one is better than in all objectives."""
+    """Return the trials with defined numbers for which no other trial is better in all objectives."""
     played = [trial for trial in trials if defined(search, trial)]
     if not played:
         return []
@@ -389,10 +390,10 @@ def front(search: Search, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, float]]:
-    """Return, by objective, the share of what differs among trials that each parameter by itself accounts for.
+    """Return, by objective, the share of the variation among trials that each parameter explains by itself.
 
-    By functional analysis of variance of a random forest (Hutter, Hoos and Leyton-Brown, ICML 2014). Nothing where
-    there are too few trials, or an objective is the same in all.
+    It uses functional analysis of variance of a random forest (Hutter, Hoos and Leyton-Brown, ICML 2014). The result is
+    empty if there are too few trials, or if an objective is the same in all.
     """
     found: dict[str, dict[str, float]] = {}
     if len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))) < FEW:
@@ -406,10 +407,10 @@ def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, floa
 
 
 def _value_of(objective: int) -> Callable[[optuna.trial.FrozenTrial], float]:
-    """Return what tells a trial's value in one objective."""
+    """Return a function that returns a trial's value in one objective."""
     return lambda trial: float(trial.values[objective])
 
 
 def _of(told: Mapping[str, Floats], name: str, episodes: int) -> Floats:
-    """Return a number's values; NaN where a group or stratum is never there."""
+    """Return a number's values; NaN if a group or stratum never occurs."""
     return told[name] if name in told else np.full(episodes, np.nan)

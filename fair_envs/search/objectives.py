@@ -1,4 +1,4 @@
-"""Objectives: the numbers of `fair_envs.systems`, which way they should go, and how sure they are."""
+"""Objectives: the numbers of `fair_envs.systems`, with the direction to optimise and their uncertainty."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from fair_envs.systems import (
     gaps,
 )
 
-UNEQUAL = ("gini", "atkinson")  # measures of welfare whose 0 is equality
+UNEQUAL = ("gini", "atkinson")  # welfare measures for which 0 is equality
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """A number of every episode, and which way its mean should go.
+    """A number of every episode, and whether its mean should be small or large.
 
-    A parity may be positive or negative: what should be small is the absolute value of its mean over episodes. A gap
-    between groups of people in what is decided about them is 0 or more in every episode.
+    A parity may be positive or negative; its objective is the absolute value of its mean over episodes, which should be
+    small. A gap between groups in decisions about people is 0 or more in every episode.
 
     Attributes:
         name: As in `fair_envs.systems.Series`, such as ``"demographic_parity:human_driven"``.
@@ -41,28 +41,28 @@ class Objective:
 
     @property
     def notion(self) -> str:
-        """Which notion it is."""
+        """The notion that it measures."""
         return self.name.partition(":")[0]
 
     @property
     def of_parity(self) -> bool:
-        """Whether 0 is best and either sign is worse."""
+        """Whether 0 is best and both signs are worse."""
         return self.notion in PARITIES
 
     @property
     def direction(self) -> Literal["minimize", "maximize"]:
-        """Which way it should go, as Optuna spells it."""
+        """The direction to optimise, as Optuna spells it."""
         return "minimize" if self.notion in (*PARITIES, *DECISIONS, *UNEQUAL) else "maximize"
 
     def value(self, values: Floats) -> float:
-        """Return what is made small or large, from the numbers of some episodes; NaN if none is defined."""
+        """Return the value to optimise, from the numbers of some episodes; NaN if none is defined."""
         defined = values[~np.isnan(values)]
         if not defined.size:
             return float("nan")
         return abs(float(defined.mean())) if self.of_parity else float(defined.mean())
 
     def losses(self, values: Floats) -> Floats:
-        """Return each episode's part in how bad it is: their mean is the value, or minus what should be large."""
+        """Return each episode's loss; the mean of the losses is the value, or minus the value if it should be large."""
         if self.of_parity:
             return values * (-1.0 if np.nansum(values) < 0 else 1.0)
         return values if self.direction == "minimize" else -values
@@ -79,8 +79,8 @@ class Objective:
     def difference(self, values: Floats, others: Floats, *, level: float = 0.95) -> Estimate:
         """Return how much larger the value is than in other episodes with the same seeds; negative: smaller.
 
-        By the t-interval of the pairs. Of a parity, each side is folded by the sign of its own mean; where that is
-        about 0 the value is overstated a little, as every absolute mean is.
+        It is the t-interval of the pairs. For a parity, each side is multiplied by the sign of its own mean. If that
+        mean is about 0, the value is slightly overstated, like every absolute mean.
         """
         both = ~(np.isnan(values) | np.isnan(others))
         one, other = values[both], others[both]
@@ -89,7 +89,7 @@ class Objective:
         return paired_difference(self.losses(one), self.losses(other), level=level)
 
     def surely_worse(self, values: Floats, others: Floats, *, chance: float = 0.01) -> bool:
-        """Return whether it is worse than in other episodes with the same seeds, by more than so small a chance."""
+        """Return whether it is worse than in other episodes with the same seeds, with error probability `chance`."""
         paired = self.losses(values) - self.losses(others)
         return bool(mean_interval(paired, undefined="omit", level=1 - 2 * chance).low > 0)
 
@@ -100,11 +100,11 @@ def numbers(episodes: Episodes) -> dict[str, Floats]:
 
 
 def objective_named(text: str, rules: Rules) -> Objective:
-    """Return the objective of that name; of no attribute, that of the first sensitive one.
+    """Return the objective with that name; without an attribute, for the first sensitive one.
 
     Args:
-        text: Such as ``"total_return"``, ``"demographic_parity"`` or ``"conditional_parity:human_driven:fast=1"``.
-        rules: Of the environment.
+        text: For example ``"total_return"``, ``"demographic_parity"`` or ``"conditional_parity:human_driven:fast=1"``.
+        rules: The rules of the environment.
 
     Raises:
         ValueError: The environment has no such number.
@@ -118,7 +118,7 @@ def objective_named(text: str, rules: Rules) -> Objective:
 
 
 def default_objectives(rules: Rules) -> list[str]:
-    """Return the names of a parity, where the environment has one, and of the total return."""
+    """Return the names of a parity, if the environment has one, and of the total return."""
     parity = "demographic_parity" if rules.multi_agent else "statistical_parity"
     return [*[name for name in known_names(rules) if name.startswith(f"{parity}:")][:1], TOTAL]
 
@@ -143,7 +143,7 @@ def known_names(rules: Rules) -> Iterator[str]:
 
 
 def labels(attributes: Mapping[str, tuple[str, ...]], name: str) -> list[str]:
-    """Return the groups of an attribute: those who have it, or those of each code where there are more than two."""
+    """Return the groups of an attribute: agents that have it, or one group for each code if there are more than two."""
     codes = range(len(attributes[name]))
     return [name] if len(codes) <= 2 else [f"{name}={code}" for code in codes]
 

@@ -1,4 +1,4 @@
-"""Ranges of parameters: from texts of the command line or tables of a TOML file, checked against the environment."""
+"""Search spaces of parameters: parsed from command-line texts or TOML tables, and checked against the environment."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ from typing import Annotated, Any, get_args, get_origin
 from fair_envs.parameters import checked, value_of
 
 SEPARATOR = "|"  # between options, on the command line
-MOST_WHOLE = 2**53  # Optuna keeps whole numbers as floating-point ones, exact as far as this
+MOST_WHOLE = 2**53  # Optuna stores whole numbers as floats, which are exact up to this
 
 
 @dataclass(frozen=True, kw_only=True)
 class Between:
-    """Numbers from one to another, both included.
+    """Numbers in an interval, both ends included.
 
     Attributes:
-        low: The least.
-        high: The largest; with a step, the largest that it reaches.
-        step: Between two of them; None: every number, of whole ones every whole one.
-        log: Whether equal ratios are equally likely, in place of equal differences.
-        whole: Whether they are whole numbers.
+        low: The smallest number.
+        high: The largest number; with a step, the largest that the steps reach.
+        step: Difference between neighbouring values; None: all numbers, or all whole numbers.
+        log: Whether equal ratios, instead of equal differences, are equally likely.
+        whole: Whether only whole numbers are allowed.
     """
 
     low: float
@@ -31,12 +31,12 @@ class Between:
     whole: bool = False
 
     def __str__(self) -> str:
-        """Return it as on the command line."""
+        """Return the range in command-line form."""
         more = ["log"] if self.log else [] if self.step is None else [number(self.step)]
         return ":".join([number(self.low), number(self.high), *more])
 
     def distribution(self) -> Any:
-        """Return it as Optuna's distribution."""
+        """Return the range as Optuna's distribution."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         if self.whole:
@@ -45,17 +45,17 @@ class Between:
         return FloatDistribution(self.low, self.high, step=self.step, log=self.log)
 
     def value(self, suggested: Any) -> Any:
-        """Return what Optuna suggests as the parameter's value.
+        """Return a suggestion of Optuna as the parameter's value.
 
         Raises:
-            ValueError: It is outside of the range: nobody suggested it.
+            ValueError: The suggestion is outside the range, so it did not come from this search.
         """
         if isinstance(suggested, bool) or not isinstance(suggested, int | float) or self.suggestion(suggested) is None:
             raise ValueError(f"storage must hold values of the range {self}, got {suggested!r}")
         return suggested
 
     def suggestion(self, value: Any) -> Any:
-        """Return what Optuna would have to suggest for a value; None if it cannot."""
+        """Return the suggestion that gives a value; None if there is none."""
         fits = self.low <= value <= self.high
         if fits and self.step is not None:
             steps = (value - self.low) / self.step
@@ -65,31 +65,31 @@ class Between:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Some values.
+    """A list of values.
 
     Attributes:
-        options: Which.
+        options: The values.
     """
 
     options: tuple[Any, ...]
 
     def __str__(self) -> str:
-        """Return it as on the command line; a number alone has the separator behind it."""
+        """Return the options in command-line form; a single number is followed by the separator."""
         first = self.options[0]
         alone = len(self.options) == 1 and isinstance(first, int | float) and not isinstance(first, bool)
         return SEPARATOR.join(map(label, self.options)) + SEPARATOR * alone
 
     def distribution(self) -> Any:
-        """Return it as Optuna's distribution, of labels."""
+        """Return the options as Optuna's distribution of labels."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution([label(option) for option in self.options])
 
     def value(self, suggested: Any) -> Any:
-        """Return the option of that label.
+        """Return the option with that label.
 
         Raises:
-            ValueError: There is none: nobody suggested it.
+            ValueError: There is no such label, so it did not come from this search.
         """
         found = [option for option in self.options if label(option) == suggested]
         if not found:
@@ -97,7 +97,7 @@ class Options:
         return found[0]
 
     def suggestion(self, value: Any) -> Any:
-        """Return the label of a value; None if it is no option."""
+        """Return the label of a value; None if it is not an option."""
         own = label(value)
         return own if own in map(label, self.options) else None
 
@@ -106,12 +106,12 @@ Dimension = Between | Options
 
 
 def number(value: float) -> str:
-    """Return a number as the shortest text that is read as the same one."""
+    """Return the shortest text that parses to the same number."""
     return repr(value).removesuffix(".0")
 
 
 def label(option: Any) -> str:
-    """Return an option as a text: a list's parts with commas between them, nothing for an empty one."""
+    """Return an option as a text: the parts of a list are separated by commas, and an empty list is an empty text."""
     if isinstance(option, list | tuple):
         return ",".join(map(label, option))
     return str(option).lower() if isinstance(option, bool) else str(option)
@@ -121,15 +121,15 @@ def range_of(name: str, given: Any, kind: Any) -> Dimension:
     """Return the range of a parameter.
 
     Args:
-        name: The parameter's.
-        given: A text, ``LOW:HIGH``, ``LOW:HIGH:STEP``, ``LOW:HIGH:log`` or ``OPTION|OPTION|...``, where an option of
-            several parts has commas between them and may be empty, and a number alone is ``NUMBER|``; a mapping with
-            ``low``, ``high`` and perhaps ``step`` or ``log``; or a list of options.
-        kind: What the environment lets the parameter be.
+        name: The parameter's name.
+        given: A text ``LOW:HIGH``, ``LOW:HIGH:STEP``, ``LOW:HIGH:log`` or ``OPTION|OPTION|...``; a mapping with
+            ``low``, ``high`` and optionally ``step`` or ``log``; or a list of options. In a text, the parts of an
+            option are separated by commas, an option may be empty, and a single number is ``NUMBER|``.
+        kind: The type of the parameter in the environment.
 
     Raises:
-        ValueError: No range, a low end above the high one, a value that the parameter cannot have, or what Optuna could
-            not draw from.
+        ValueError: The argument is not a range, the low end is above the high one, the parameter cannot have a value,
+            or Optuna cannot sample from the range.
     """
     if isinstance(given, str):
         given = _read(name, given, kind)
@@ -141,7 +141,7 @@ def range_of(name: str, given: Any, kind: Any) -> Dimension:
 
 
 def check_drawable(name: str, dimension: Dimension) -> None:
-    """Raise ValueError if Optuna refuses a parameter's range."""
+    """Raise ValueError if Optuna rejects a parameter's range."""
     try:
         dimension.distribution()
     except (ValueError, ArithmeticError) as error:
@@ -149,7 +149,7 @@ def check_drawable(name: str, dimension: Dimension) -> None:
 
 
 def _read(name: str, text: str, kind: Any) -> Any:
-    """Return what a text says, as data."""
+    """Parse a text."""
     if _bare(kind) not in (int, float):
         return [value_of(part, kind) for part in text.split(SEPARATOR)]
     if SEPARATOR in text:
@@ -171,26 +171,26 @@ def _bare(kind: Any) -> Any:
 
 
 def _among(name: str, given: Sequence[Any], kind: Any) -> Options:
-    """Return options that the parameter can have, and that their labels tell apart."""
+    """Return options that the parameter can have, and whose labels are distinct."""
     found = Options(options=tuple(checked(name, option, kind) for option in given))
     if len({*found.options}) < len(given) or len({*map(label, found.options)}) < len(given):
         raise ValueError(f"range of {name} must name each option once, got {found}")
     if tuple(checked(name, option, kind) for option in _read(name, str(found), kind)) != found.options:
         raise ValueError(
-            f"range of {name} must have options that can be told apart as texts, got {found}: in one is {SEPARATOR!r}, "
+            f"range of {name} must have options whose texts differ, got {found}: in one is {SEPARATOR!r}, "
             "or in a part of one a comma or nothing"
         )
     return found
 
 
 def _between(name: str, given: dict[Any, Any], kind: Any) -> Between:
-    """Return numbers between two ends, which the parameter can have."""
+    """Return numbers between two ends that the parameter can have."""
     bare = _bare(kind)
     if bare not in (int, float):
-        raise ValueError(f"range of {name} must list options, got {given}: it is no number")
+        raise ValueError(f"range of {name} must list options, got {given}: it is not a number")
     if not {"low", "high"} <= set(given) <= {"low", "high", "step", "log"}:
         told = ", ".join(map(str, given)) or "nothing"
-        raise ValueError(f"range of {name} must have low and high, perhaps step or log, got {told}")
+        raise ValueError(f"range of {name} must have low and high, and optionally step or log, got {told}")
     low, high = _ends(name, given, kind)
     step, log = given.get("step"), checked(f"log of {name}", given.get("log", False), bool)
     if log and (step is not None or low <= 0):
@@ -207,7 +207,7 @@ def _between(name: str, given: dict[Any, Any], kind: Any) -> Between:
 
 
 def _ends(name: str, given: Mapping[Any, Any], kind: Any) -> tuple[Any, Any]:
-    """Return the ends of a range, which the parameter can have and Optuna can draw between."""
+    """Return the ends of a range; the parameter can have them, and Optuna can sample between them."""
     low, high = checked(name, given["low"], kind), checked(name, given["high"], kind)
     if low > high:
         raise ValueError(f"range of {name} must have its low end first, got {number(low)} above {number(high)}")
@@ -219,12 +219,12 @@ def _ends(name: str, given: Mapping[Any, Any], kind: Any) -> tuple[Any, Any]:
 
 
 def _last(name: str, low: float, high: float, step: float) -> float:
-    """Return the largest number that steps reach; as decimals, which is how Optuna counts them."""
+    """Return the largest number that the steps reach, computed with decimals as Optuna does."""
     first, each = Decimal(repr(low)), Decimal(repr(step))
     try:
         last = float((Decimal(repr(high)) - first) // each * each + first)
         reached = (Decimal(repr(last)) - first) % each == 0
-    except InvalidOperation:  # more steps than decimals can count
+    except InvalidOperation:  # too many steps for decimals
         reached = False
     if not reached:
         given = ":".join(map(number, (low, high, step)))

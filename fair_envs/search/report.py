@@ -1,4 +1,4 @@
-"""What a search found: trials, the front, importances, and the comparison with the original configuration."""
+"""The report of a search: trials, the front, importances, and the comparison with the original configuration."""
 
 import csv
 import json
@@ -24,13 +24,13 @@ CONFIGURATION = "configuration.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One number in both configurations, over episodes of the same seeds that no trial met.
+    """One number in both configurations, over episodes with the same seeds, which no trial used.
 
     Attributes:
-        name: Which number.
+        name: Name of the number.
         original: Its mean in the original configuration.
-        chosen: Its mean in the chosen one.
-        difference: How much larger it is in the chosen one; of parities, how much larger its absolute value is.
+        chosen: Its mean in the selected one.
+        difference: How much larger it is in the selected one; for parities, how much larger its absolute value is.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Compared:
 
 
 def compare(found: Found) -> list[Compared]:
-    """Return every number that both configurations have, the objectives first."""
+    """Return every number that both configurations have, with the objectives first."""
     one, other = map(numbers, found.held_out)
     first = [goal.name for goal in found.search.goals]
     names = [*first, *(name for name in one if name not in first)]
@@ -61,7 +61,7 @@ def compare(found: Found) -> list[Compared]:
 
 
 def trials_table(found: Found, *, most: int = 12) -> Any:
-    """Return the trials for people: the front, then those best in the first objective."""
+    """Return a table of the trials: the front, then the best in the first objective."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +86,7 @@ def trials_table(found: Found, *, most: int = 12) -> Any:
 
 
 def comparison_table(rows: Sequence[Compared]) -> Any:
-    """Return the comparison for people."""
+    """Return a table of the comparison."""
     from rich.table import Table
     from rich.text import Text
 
@@ -99,7 +99,7 @@ def comparison_table(rows: Sequence[Compared]) -> Any:
 
 
 def save(found: Found, rows: Sequence[Compared], folder: Path) -> None:
-    """Write the configuration, the numbers, the pictures and the report into a new folder, which appears whole."""
+    """Write the configuration, numbers, pictures and report into a new folder, which is created atomically."""
     with appearing(folder) as part:
         _save(found, rows, part)
 
@@ -133,15 +133,15 @@ def report(found: Found, rows: Sequence[Compared]) -> str:
     parts = [
         f"# A configuration of {search.env_id}",
         f"Objectives: {goals}. Played by `{search.policy}`; parameters: {fixed}. {len(found.trials)} configurations by "
-        f"{search.sampler}, {search.least_episodes} to {search.episodes} episodes each, of the same seeds (seed "
+        f"{search.sampler}, {search.least_episodes} to {search.episodes} episodes each, with the same seeds (seed "
         f"{search.seed}).",
         "## The configuration",
         f"Trial {found.chosen.number}; `gym.make({search.env_id!r}, **config)` takes `{CONFIGURATION}`.",
         markdown(["parameter", "range", "original", "chosen"], changed),
         "## Compared with the original",
-        f"Over {search.held_out} pairs of episodes whose seeds no trial met, with 95 % intervals over pairs. The "
-        "difference of a parity is that of absolute values: below 0, the gap is smaller. Other differences have their "
-        "sign. The many rows are not corrected for one another; the objectives come first.",
+        f"Over {search.held_out} pairs of episodes with seeds that no trial used, with 95 % intervals over pairs. The "
+        "difference of a parity is the difference of absolute values: below 0, the gap is smaller. Other differences "
+        "have their sign. There is no correction for multiple comparisons; the objectives come first.",
         markdown(["number", "original", "chosen", "difference"], compared),
         price(rows),
         "## Trials",
@@ -149,13 +149,13 @@ def report(found: Found, rows: Sequence[Compared]) -> str:
         _finalists(found),
     ]
     if found.importances:
-        what = "By functional ANOVA: the share of what differs among trials that a parameter by itself accounts for."
+        what = "By functional ANOVA: the share of the variation among trials that a parameter explains by itself."
         parts += ["## Which parameters mattered", what, "![Importances](importances.png)"]
     return "\n\n".join(parts) + "\n"
 
 
 def price(rows: Sequence[Compared]) -> str:
-    """Return what the chosen configuration costs, in a sentence."""
+    """Return the cost of the selected configuration, as a sentence."""
     (total,) = [row for row in rows if row.name == TOTAL]
     share = total.difference.value / abs(total.original.value) if total.original.value else float("nan")
     sides = [row for row in rows if row.name.startswith("return_with")]
@@ -165,14 +165,14 @@ def price(rows: Sequence[Compared]) -> str:
 
 
 def _finalists(found: Found) -> str:
-    """Return how the best ones did when they were played longer."""
+    """Return the results of the best configurations when they were played longer."""
     goals = found.search.goals
     rows: list[list[str | Estimate]] = [
         [str(trial.number), *(goal.estimate(trial.series[goal.name]) for goal in goals)] for trial in found.finalists
     ]
     header = ["trial", *(goal.name for goal in goals)]
     count = len(next(iter(found.chosen.series.values())))
-    return f"The best ones, over {count} episodes that they were not picked by:\n\n{markdown(header, rows)}"
+    return f"The best ones, over {count} episodes not used to select them:\n\n{markdown(header, rows)}"
 
 
 def _write_trials(found: Found, path: Path) -> None:
@@ -196,7 +196,7 @@ def _write_trials(found: Found, path: Path) -> None:
 
 
 def draw_front(found: Found, path: Path) -> None:
-    """Save every configuration: the first objective against the second one, or against the order of trials."""
+    """Save a plot of all configurations: the first objective against the second, or against the order of trials."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 5), layout="constrained")
@@ -232,7 +232,7 @@ def draw_front(found: Found, path: Path) -> None:
 
 
 def draw_importances(importances: Mapping[str, Mapping[str, float]], path: Path) -> None:
-    """Save each parameter's share in what differs among trials, by objective."""
+    """Save a plot of each parameter's share in the variation among trials, by objective."""
     from matplotlib.figure import Figure
 
     names = sorted(next(iter(importances.values())))
@@ -252,11 +252,11 @@ def _axis(goal: Objective) -> str:
     return f"{goal.name} ({size}{'less' if goal.direction == 'minimize' else 'more'} is better)"
 
 
-# Words ----------------------------------------------------------------------------------------------------------------
+# Texts ----------------------------------------------------------------------------------------------------------------
 
 
 def code(text: Any) -> str:
-    """Return a text as code in a cell of a Markdown table."""
+    """Return a text formatted as code in a cell of a Markdown table."""
     return f"`{text}`".replace("|", "\\|")
 
 
@@ -268,7 +268,7 @@ def label_of(value: Any) -> str:
 
 
 def _values(found: Found, trial: Trial) -> Mapping[str, Any]:
-    """Return a trial's values of what was searched; those of the original configuration are the environment's own."""
+    """Return a trial's searched parameters; for the original configuration, the environment's own values."""
     if trial.number >= 0:
         return trial.parameters
     params = found.search.rules().params

@@ -1,4 +1,4 @@
-"""What is searched: the environment, the ranges, the objectives, and how thoroughly."""
+"""The settings of a search: the environment, the search space, the objectives, and the effort."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
 
 KEPT = "search.json"
 NEVER_IMPORTED = ("objectives",)  # settings that look like import paths, such as "demographic_parity:human_driven"
-FREE = ("trials", "price")  # settings that may change when a search is gone on with
+FREE = ("trials", "price")  # settings that may change when a search is continued
 CHECKED = (
     "sampler",
     "trials",
@@ -46,31 +46,31 @@ class Search:
     """A search for a configuration.
 
     Raises:
-        ValueError: An unknown environment, policy, objective or sampler, a range that is none, or a value outside its
-            range.
-        TypeError: An unknown parameter.
+        ValueError: The environment, policy, objective or sampler is unknown, a range is invalid, or a value is outside
+            its range.
+        TypeError: A parameter is unknown.
     """
 
     env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, wherever no range says otherwise
-    ranges: Mapping[str, Any]  # of its parameters, see `fair_envs.search.ranges.range_of`
-    objectives: Sequence[str] = ()  # the first decides; none: parity and the total return
-    policy: str = "random"  # who plays, see `fair_envs.players.policy_named`
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # fixed parameters of the environment
+    ranges: Mapping[str, Any]  # search space of its parameters, see `fair_envs.search.ranges.range_of`
+    objectives: Sequence[str] = ()  # the first one decides; empty: parity and the total return
+    policy: str = "random"  # see `fair_envs.players.policy_named`
     sampler: SamplerName = "tpe"  # what proposes configurations
     trials: PositiveInt = 50  # configurations
     batch: PositiveInt = 8  # configurations that are proposed at once
-    episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 64  # of a configuration, at most
-    least_episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 16  # and at least
-    precision: NonNegative = 0.15  # standard errors that suffice, in the original configuration's standard deviations
-    hopeless: bool = True  # whether what is surely worse than another configuration gets no more episodes
-    finalists: PositiveInt = 5  # best ones in the first objective, played four times as long in the end
-    price: UnitInterval | None = None  # of the original's total return that the chosen one may cost at most; None: any
+    episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 64  # maximum for a configuration
+    least_episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 16  # minimum for a configuration
+    precision: NonNegative = 0.15  # sufficient standard errors, in standard deviations of the original configuration
+    hopeless: bool = True  # whether to stop configurations that are surely worse than another one
+    finalists: PositiveInt = 5  # best ones in the first objective, played four times as long at the end
+    price: UnitInterval | None = None  # largest share of the original's total return that may be lost; None: any
     held_out: Annotated[int, Range(2, SEARCH_EACH)] = 256  # episodes of the comparison with the original configuration
     flip: Flip = "carriers"  # who loses the attribute in counterfactual worlds, see `fair_envs.systems.play_system`
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
 
     def __post_init__(self) -> None:
-        """Check everything before anything is played."""
+        """Check all settings before anything is played."""
         _check_kinds(vars(self))
         kinds = get_type_hints(type(self), include_extras=True)
         for name in CHECKED:
@@ -110,7 +110,7 @@ class Search:
         return tuple(Objective(name=name) for name in self.objectives)
 
     def losses(self, series: Mapping[str, Any]) -> tuple[float, ...]:
-        """Return the objectives' values from the numbers of some episodes, so that less is better in each."""
+        """Return the objectives' values from the numbers of some episodes, with signs such that smaller is better."""
         signs = [1.0 if goal.direction == "minimize" else -1.0 for goal in self.goals]
         return tuple(sign * goal.value(series[goal.name]) for sign, goal in zip(signs, self.goals, strict=True))
 
@@ -121,7 +121,7 @@ class Search:
 
     @property
     def rounds(self) -> int:
-        """How often a configuration is looked at, at most."""
+        """Largest number of rounds in which a configuration is evaluated."""
         looks, until = 1, self.least_episodes
         while until < self.episodes:
             looks, until = looks + 1, 2 * until
@@ -129,29 +129,29 @@ class Search:
 
     @property
     def first_seed(self) -> int:
-        """Of the episodes that every configuration meets."""
+        """First seed of the episodes that every configuration plays."""
         return SEARCH_SEEDS + self.seed * SEARCH_EACH
 
     @property
     def first_held_out(self) -> int:
-        """Of the episodes of the comparison."""
+        """First seed of the episodes of the comparison."""
         return HELD_OUT_SEEDS + self.seed * SEARCH_EACH
 
     def rules(self, **changes: Any) -> Rules:
         """Return the rules of a configuration.
 
         Raises:
-            ValueError: There is no such world.
+            ValueError: The configuration is invalid.
         """
         return make_rules(self.env_id, **{**self.parameters, **changes})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data for JSON."""
+        """Return all settings as plain data for JSON."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         return own | {"objectives": list(self.objectives), "contents": contents(self.policy), "sources": sources()}
 
     def save(self, folder: Path) -> None:
-        """Write everything into a folder."""
+        """Write all settings into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / KEPT, self.as_dict())
 
@@ -160,7 +160,7 @@ class Search:
         """Return the search of a folder.
 
         Raises:
-            ValueError: There is none, or who played then is another one now.
+            ValueError: The folder has no search, or the policy has changed since.
         """
         told = cls.kept(folder)
         before, by = told.pop("contents"), told.pop("sources")
@@ -174,10 +174,10 @@ class Search:
 
     @classmethod
     def kept(cls, folder: Path) -> dict[str, Any]:
-        """Return what `save` has written into a folder, as it stands there.
+        """Return the unchanged content of the file that `save` has written into a folder.
 
         Raises:
-            ValueError: There is nothing, or it is damaged.
+            ValueError: The file does not exist, or is damaged.
         """
         path = folder / KEPT
         if not path.is_file():
@@ -189,7 +189,7 @@ class Search:
         return replace(self, **changes)
 
     def _kind(self, name: str, rules: Rules) -> Any:
-        """Return what a parameter may be."""
+        """Return the type of a parameter."""
         kinds = get_type_hints(rules.Params, include_extras=True)
         if name not in kinds:
             raise TypeError(f"range must be of one of {', '.join(sorted(kinds))}; {name} is unknown")
@@ -199,11 +199,11 @@ class Search:
 
 
 def check_same(kept: Mapping[str, Any], search: Search, *, where: str) -> None:
-    """Raise ValueError if the settings that are kept somewhere are not those of a search that goes on there."""
+    """Raise ValueError unless stored settings are those of the search that continues there."""
     now = json.loads(json.dumps(search.as_dict()))
     same = dict(kept)
     if now["contents"] and same.get("contents") == now["contents"]:
-        same["policy"] = now["policy"]  # in another folder of another machine
+        same["policy"] = now["policy"]  # another machine has it in another folder
     for name, value in now.items():
         if name not in FREE and same.get(name) != value:
             raise ValueError(
@@ -213,10 +213,10 @@ def check_same(kept: Mapping[str, Any], search: Search, *, where: str) -> None:
 
 
 def read_record(path: Path, *, names: Sequence[str]) -> dict[str, Any]:
-    """Return what a JSON file holds under these names.
+    """Return the content of a JSON file with these names.
 
     Raises:
-        ValueError: It is damaged, or has other names.
+        ValueError: The file is damaged, or has other names.
     """
     told = read_json(path, dict)
     if others := set(told) ^ set(names):
@@ -225,10 +225,10 @@ def read_record(path: Path, *, names: Sequence[str]) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return a search's settings in a TOML file, under the names of `Search`.
+    """Return a search's settings from a TOML file, under the names of `Search`.
 
     Raises:
-        ValueError: No such file, no TOML, or a setting that there is not or that is of the wrong kind.
+        ValueError: The file does not exist or is not TOML, or a setting is unknown or has the wrong type.
     """
     if sys.version_info >= (3, 11):
         import tomllib
@@ -248,7 +248,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _check_kinds(told: Mapping[str, Any], *, where: str = "") -> None:
-    """Raise ValueError if a text, a table or a list of texts among the settings is none."""
+    """Raise ValueError if a setting that must be a text, a table or a list of texts is not."""
     for name in ("env_id", "policy"):
         if name in told:
             checked(f"{where}{name}", told[name], str)

@@ -1,7 +1,7 @@
-"""The database of a search: which configurations were tried, what they gave, and which ones come next.
+"""The database of a search: which configurations were tried, their results, and which ones come next.
 
-Configurations are proposed in batches. A sampler that is made anew for each, seeded by the search's seed and the batch,
-sees the trials of earlier batches and nothing else. So the same trials come whatever the number of workers or machines,
+Configurations are proposed in batches. For each batch a new sampler is created, seeded by the search's seed and the
+batch. It only uses the trials of earlier batches. So the trials are the same for any number of workers or machines,
 after an interruption, and if a search is made longer.
 """
 
@@ -23,21 +23,21 @@ from fair_envs.search.settings import Search, check_same
 
 SETTINGS, ORIGINAL = "fair-envs search", "original"  # user attributes of the study
 SERIES, STOPPED, CLAIM = "series", "stopped", "claim"  # and of its trials
-STALE = 300.0  # seconds after which another machine takes over what one has not finished a round of
-LOCKED = 60.0  # seconds after which another machine proposes a batch that one has begun to
-PATIENCE = 0.5  # seconds between two looks at what other machines have done
-PICKLING = ("cma-es",)  # samplers of Optuna's that keep their state as a pickle in the database
-ATTEMPTS = 4  # to open a database whose tables, or to read a search whose settings, another machine is writing
+STALE = 300.0  # seconds after which another machine takes over an unfinished round
+LOCKED = 60.0  # seconds after which another machine takes over proposing a batch
+PATIENCE = 0.5  # seconds between checks for the results of other machines
+PICKLING = ("cma-es",)  # Optuna samplers that store their state as a pickle in the database
+ATTEMPTS = 4  # to open a database, or read a search's settings, while another machine writes them
 
 
 class Trial(NamedTuple):
     """A configuration that was tried.
 
     Attributes:
-        number: Of the trial; -1: the original configuration.
-        parameters: Those that were searched.
-        series: By objective, and of the total return, one number of each episode; empty: there is no such world.
-        stopped: Why it got fewer episodes than the most; empty: it did not.
+        number: Number of the trial; -1: the original configuration.
+        parameters: The parameters that were searched.
+        series: One number for each episode, by objective and for the total return; empty: the configuration is invalid.
+        stopped: Why it got fewer episodes than the maximum; empty: it did not.
     """
 
     number: int
@@ -50,23 +50,23 @@ class Trials:
     """The trials of a search in a database.
 
     Args:
-        search: What is searched.
-        url: Of the database, as SQLAlchemy understands it.
-        name: Of the search in it.
-        me: Who works on it; None: nobody else does, and what was not finished is taken up at once.
+        search: The search.
+        url: URL of the database, in the form of SQLAlchemy.
+        name: Name of the search in it.
+        me: Identifier of this worker; None: it is the only one, and resumes unfinished trials at once.
 
     Raises:
-        ValueError: No database, or one in which another search has that name.
+        ValueError: There is no database, or another search has that name in it.
     """
 
     def __init__(self, search: Search, url: str, *, name: str, me: str | None) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._search, self._me, self._name, self._url = search, me, name, shown(url)
-        self._memory = optuna.create_study(directions=directions(search))  # what `_replayed` has proposed again
+        self._memory = optuna.create_study(directions=directions(search))  # what `_replayed` proposed again
         try:
             storage = _opened(url)
             with self._reading():
-                known = optuna.get_all_study_names(storage)  # not their trials: another machine may be making the study
+                known = optuna.get_all_study_names(storage)  # not their trials: another machine may be creating it
                 settings = _settings(storage, name) if name in known else None
             if settings is not None:
                 check_same(settings, search, where=f"storage, under the name {name!r},")
@@ -88,21 +88,21 @@ class Trials:
             return None if kept is None else Trial(-1, {}, _arrays(kept), "")
 
     def keep_original(self, series: Mapping[str, Floats]) -> None:
-        """Write what the original configuration gave."""
+        """Store the results of the original configuration."""
         self._study.set_user_attr(ORIGINAL, _lists(series))
 
     def done(self, *, below: int | None = None) -> list[Trial]:
-        """Return the trials of the search that are finished; with ``below``, those of smaller numbers alone."""
+        """Return the finished trials; with ``below``, only those with smaller numbers."""
         return [self._read(trial) for trial in self._done(self._search.trials if below is None else below)]
 
     def frozen(self) -> optuna.Study:
-        """Return the finished trials as a study of Optuna's that nobody else works on."""
+        """Return the finished trials as an independent Optuna study."""
         return self._copied(self._search.trials)
 
     # ----------------------------------------------------------------------------------------------- what comes next
 
     def propose(self, first: int, last: int) -> None:
-        """Propose the batch that begins with a number, up to another one, as far as it is not there.
+        """Propose the batch that begins with a number, up to another number, unless it exists already.
 
         The first trial of all is the original configuration, if the ranges allow it.
         """
@@ -114,7 +114,7 @@ class Trials:
                 self._study.add_trial(trial)
 
     def claimed(self, numbers: Sequence[int], *, most: int) -> list[Trial]:
-        """Return trials of those numbers that are to be played here; none: others play them, or all are done."""
+        """Return trials with these numbers to play here; empty: other machines play them, or all are done."""
         waiting = [t for t in self._of(numbers) if not t.state.is_finished()]
         if self._me is None:
             return [self._read(trial) for trial in waiting]
@@ -130,13 +130,13 @@ class Trials:
                 self._storage.set_trial_user_attr(trial._trial_id, CLAIM, [self._me, time.time()])
 
     def finished(self, numbers: Sequence[int]) -> bool:
-        """Return whether all of those numbers are done."""
+        """Return whether all of these trials are done."""
         return all(trial.state.is_finished() for trial in self._of(numbers))
 
     def tell(self, number: int, series: Mapping[str, Floats], *, stopped: str = "") -> None:
-        """Write what a trial gave; nothing: there is no such world, or a number is undefined in it."""
+        """Store a trial's results; empty: the configuration is invalid, or a number is undefined in it."""
         (trial,) = self._of([number])
-        if trial.state.is_finished():  # by another machine, which has the same numbers
+        if trial.state.is_finished():  # by another machine, with the same numbers
             return
         values = [goal.value(series[goal.name]) for goal in self._search.goals] if series else []
         for name, value in {SERIES: _lists(series), STOPPED: stopped}.items():
@@ -153,10 +153,10 @@ class Trials:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Name the database in whatever is raised because it holds something else than this class has written."""
+        """Name the database in every error raised because its content was not written by this class."""
         try:
             yield
-        except (SQLAlchemyError, StorageInternalError):  # it does not answer
+        except (SQLAlchemyError, StorageInternalError):  # no answer
             raise
         except Exception as error:
             raise ValueError(
@@ -179,13 +179,13 @@ class Trials:
         return [trial for trial in self._all()[:below] if trial.state.is_finished()]
 
     def _copied(self, below: int) -> optuna.Study:
-        """Return a study in memory with the finished trials of smaller numbers."""
+        """Return an in-memory study with the finished trials with smaller numbers."""
         copy = optuna.create_study(directions=directions(self._search))
         copy.add_trials(self._done(below))
         return copy
 
     def _proposed(self, first: int) -> list[FrozenTrial]:
-        """Return the whole batch that begins with a number, from the trials before it."""
+        """Return the complete batch that begins with a number, from the trials before it."""
         replayed = self._search.sampler in PICKLING
         study = self._replayed(first) if replayed else self._copied(first)
         return [
@@ -199,7 +199,7 @@ class Trials:
         ]
 
     def _asked(self, study: optuna.Study, first: int) -> list[FrozenTrial]:
-        """Return the batch that a sampler proposes in a study of the trials before it, or has proposed there."""
+        """Return the batch that a sampler proposes, or has proposed, in a study of the trials before it."""
         if len(study.trials) > first:
             return study.trials[first : first + self._search.batch]
         if first == 0 and (original := self._suggestions()) is not None:
@@ -210,13 +210,13 @@ class Trials:
         return [study.trials[number] for number in asked]
 
     def _replayed(self, below: int) -> optuna.Study:
-        """Return the study in memory in which earlier batches were proposed again and got the database's numbers.
+        """Return the in-memory study in which earlier batches were proposed again and got the database's numbers.
 
-        The sampler's state is made anew in this way, and never read from the database: as Optuna would keep it there,
-        it is a pickle, which runs whatever code its writer wants.
+        This recreates the sampler's state without reading it from the database. Optuna would store it there as a
+        pickle, which can run arbitrary code.
 
         Raises:
-            ValueError: The database holds other configurations than the search proposes.
+            ValueError: The database contains other configurations than the search proposes.
         """
         for first in range(0, below, self._search.batch):
             for again, kept in zip(self._asked(self._memory, first), self._all()[first:below], strict=False):
@@ -231,7 +231,7 @@ class Trials:
 
     @contextmanager
     def _lock(self, first: int) -> Iterator[None]:
-        """Keep other machines from proposing the same batch: the names of studies are unique in a database."""
+        """Prevent other machines from proposing the same batch; names of studies are unique in a database."""
         if self._me is None:
             yield
             return
@@ -267,19 +267,19 @@ class Trials:
             return Trial(trial.number, parameters, series, trial.user_attrs.get(STOPPED, ""))
 
     def _suggestions(self) -> dict[str, Any] | None:
-        """Return the original configuration as Optuna would suggest it; None if it lies outside the ranges."""
+        """Return the original configuration as suggestions of Optuna; None if it is outside the ranges."""
         params = self._search.rules().params
         found = {name: one.suggestion(getattr(params, name)) for name, one in self._search.dimensions.items()}
         return None if None in found.values() else found
 
 
 def directions(search: Search) -> list[Literal["minimize", "maximize"]]:
-    """Return which way each objective should go."""
+    """Return the direction to optimise for each objective."""
     return [goal.direction for goal in search.goals]
 
 
 def sampler(search: Search, first: int) -> optuna.samplers.BaseSampler:
-    """Return what proposes the batch that begins with a number."""
+    """Return the sampler that proposes the batch that begins with a number."""
     seed = int(np.random.SeedSequence([search.seed, first]).generate_state(1)[0])
     if search.sampler == "tpe":
         return optuna.samplers.TPESampler(seed=seed)
@@ -291,7 +291,7 @@ def sampler(search: Search, first: int) -> optuna.samplers.BaseSampler:
 
 
 def _opened(url: str) -> optuna.storages.RDBStorage:
-    """Return a database; several machines may be making its tables at once."""
+    """Return a database; several machines may be creating its tables at once."""
     for attempt in range(ATTEMPTS):
         try:
             return optuna.storages.RDBStorage(url)
@@ -303,7 +303,7 @@ def _opened(url: str) -> optuna.storages.RDBStorage:
 
 
 def _settings(storage: optuna.storages.RDBStorage, name: str) -> Mapping[str, Any]:
-    """Return the settings of the search of a name; another machine may have made it and be about to write them."""
+    """Return the settings of the search with a name; another machine may have created it without settings so far."""
     for _ in range(ATTEMPTS):
         if kept := optuna.load_study(study_name=name, storage=storage).user_attrs.get(SETTINGS):
             return dict(kept)
@@ -320,7 +320,7 @@ def shown(url: str) -> str:
 
 
 def _said(error: BaseException, url: str) -> str:
-    """Return what an error says, without the database's password."""
+    """Return an error's message without the database's password."""
     try:
         password = make_url(url).password
     except (SQLAlchemyError, ValueError):

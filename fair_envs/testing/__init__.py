@@ -1,6 +1,6 @@
-"""Tests of environments: promises checked on every step, of worlds and actions drawn at random.
+"""Tests of environments: promises that are checked on every step, with randomly drawn parameters and actions.
 
-``python -m fair_envs.testing.fuzz ID`` is the same as a command.
+The command ``python -m fair_envs.testing.fuzz ID`` does the same.
 """
 
 from fair_envs.testing.cases import Case

@@ -1,4 +1,4 @@
-"""One case of the fuzzer: everything that decides what is played, as text that replays it."""
+"""One case of the fuzzer: everything that determines what is played, as text that replays it."""
 
 import json
 import shlex
@@ -17,22 +17,22 @@ INTERFACES = (
     "sb3-lanes",
     "sb3-agents",
 )
-"""The interfaces that are played; see `fair_envs.testing.players`."""
+"""The interfaces; see `fair_envs.testing.players`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is played.
+    """A case to play.
 
     Attributes:
         env_id: The environment, as the user named it.
         interface: One of `INTERFACES`.
-        parameters: The environment's, ``variant`` among them; those left out have their defaults.
+        parameters: The environment's parameters, including ``variant``; the others have their defaults.
         wrapper: One of `fair_envs.testing.players.WRAPPERS`, or None.
-        lanes: How many lanes are played at once.
-        threads: How many threads share them.
+        lanes: Number of lanes played at once.
+        threads: Number of threads that share them.
         seed: Everything random in the case depends on it.
-        calls: How many steps each lane plays.
+        calls: Number of steps that each lane plays.
     """
 
     env_id: str
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def command(self) -> str:
-        """The command that plays this case alone."""
+        """The command that plays only this case."""
         told = asdict(self)
         env_id = told.pop("env_id")
         usual = {field.name: field.default for field in fields(self)}
@@ -55,10 +55,10 @@ class Case:
 
     @classmethod
     def of_text(cls, env_id: str, text: str) -> "Case":
-        """Return the case of a command's text.
+        """Return the case described by a command's text.
 
         Raises:
-            ValueError: It is not the text of a case.
+            ValueError: The text does not describe a case.
         """
         names = [field.name for field in fields(cls) if field.name != "env_id"]
         try:

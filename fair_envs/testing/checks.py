@@ -1,6 +1,6 @@
-"""What every interface promises, as checks of what it returns: the contract test and the fuzzer share them.
+"""What every interface promises, as checks of its return values, for the contract test and the fuzzer.
 
-A check raises AssertionError, which says what was checked, what was expected and what came.
+A check raises AssertionError with a message: what was checked, what was expected and what came.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Schema = Mapping[str, tuple[Any, tuple[int, ...]]]
 
 
 def assert_same(one: Any, other: Any, place: str = "") -> None:
-    """Fail unless two things are the same in structure, type, shape and every bit."""
+    """Fail unless two values are the same in structure, type, shape and every bit."""
     assert type(one) is type(other), f"{place}: {type(one)} and {type(other)}"
     if isinstance(one, Mapping):
         assert list(one) == list(other) or set(one) == set(other), f"{place}: {set(one) ^ set(other)}"
@@ -44,7 +44,7 @@ def _assert_same_arrays(one: NDArray[Any], other: NDArray[Any], place: str) -> N
     assert (one.dtype, one.shape) == (other.dtype, other.shape), (
         f"{place}: {one.dtype, one.shape} and {other.dtype, other.shape}"
     )
-    if one.dtype.names:  # field by field: the padding between them means nothing
+    if one.dtype.names:  # field by field: the padding between them has no meaning
         for name in one.dtype.names:
             _assert_same_arrays(one[name], other[name], f"{place}.{name}")
     elif one.tobytes() != other.tobytes():
@@ -71,8 +71,8 @@ def check_observations(observations: Any, space: gym.Space[Any]) -> None:
     """Fail unless each of several observations is finite, of the space's dtype and inside the space.
 
     Args:
-        observations: Of a Box an array, shape (n, ...); of another space a sequence.
-        space: Of one observation.
+        observations: For a Box an array, shape (n, ...); for another space a sequence.
+        space: The space of one observation.
     """
     if not isinstance(space, gym.spaces.Box):
         for observation in observations:
@@ -92,7 +92,7 @@ def check_observations(observations: Any, space: gym.Space[Any]) -> None:
 
 
 def check_finite(name: str, numbers: NDArray[Any]) -> None:
-    """Fail unless the numbers of that name are all finite."""
+    """Fail unless all numbers are finite; `name` is for the message."""
     wrong = ~np.isfinite(numbers)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())
@@ -126,13 +126,13 @@ def schema(spec: FairSpec) -> dict[str, tuple[Any, tuple[int, ...]]]:
 def check_schema(
     info: Mapping[str, Any], expected: Schema, *, lanes: tuple[int, ...] = (), others: bool = False
 ) -> None:
-    """Fail unless info has these keys, of NumPy's types and without anything undefined.
+    """Fail unless info has these keys, with NumPy types and without undefined values.
 
     Args:
-        info: What one step reported.
+        info: The info of one step.
         expected: See `schema`.
         lanes: The axis before each shape: ``(B,)`` for a batch.
-        others: Whether info may have further keys.
+        others: Whether info may have more keys.
     """
     missing, unknown = set(expected) - set(info), set(info) - set(expected)
     assert not missing, f"info must have the keys {', '.join(sorted(missing))}, got {', '.join(sorted(info))}"
@@ -148,12 +148,12 @@ def check_schema(
 
 
 def check_facts(spec: FairSpec, info: Mapping[str, NDArray[Any]], *, decided: bool) -> None:
-    """Fail unless what a step or a reset reported fits the static facts.
+    """Fail unless the record of a step or a reset fits the environment's spec.
 
     Args:
-        spec: The static facts.
+        spec: The environment's spec.
         info: The record, with or without an axis for lanes.
-        decided: Whether it comes from a step, which decides on a person, or from a reset.
+        decided: Whether it comes from a step, which decides about a person, or from a reset.
     """
     _check_range("fair_decided", info["fair_decided"], int(decided), int(decided))
     if not decided:
@@ -164,7 +164,7 @@ def check_facts(spec: FairSpec, info: Mapping[str, NDArray[Any]], *, decided: bo
                 _check_range(f"{name} of a reset", info[name], MISSING, MISSING)
             return
     nobody = np.asarray(info["fair_individual"]) == MISSING
-    least = np.where(nobody, MISSING, 0)  # of a code: rows without an individual need none
+    least = np.where(nobody, MISSING, 0)  # smallest code: rows without an individual need none
     for kind in ("sensitive", "legitimate"):
         for column, (attribute, names) in enumerate(getattr(spec, kind).items()):
             _check_range(f"fair_{kind} {attribute!r}", info[f"fair_{kind}"][..., column], least, len(names) - 1)
@@ -172,7 +172,7 @@ def check_facts(spec: FairSpec, info: Mapping[str, NDArray[Any]], *, decided: bo
     _check_range("fair_action where fair_individual is -1", np.asarray(info["fair_action"])[nobody], MISSING, MISSING)
     if spec.actions:
         _check_range("fair_action", info["fair_action"], MISSING, spec.actions - 1)
-        most = LARGEST if spec.amounts else spec.actions - 1  # more can be needed than is given
+        most = LARGEST if spec.amounts else spec.actions - 1  # more can be needed than any decision gives
         _check_range("fair_feedback", info["fair_feedback"], MISSING, most)
     _check_range("fair_late_count", info["fair_late_count"], 0, spec.late_rows)
     if not spec.one_person:
@@ -189,7 +189,7 @@ def _check_range(name: str, values: Any, low: Any, high: int) -> None:
 
 
 def _check_different(individuals: Ints) -> None:
-    """Fail where two people of one step have the same number; -1 stands for no one."""
+    """Fail if two people of one step have the same number; -1 means no person."""
     ordered = np.sort(individuals, axis=-1)
     twice = (ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)
     assert not twice.any(), f"fair_individual must be different people, got {ordered[..., 1:][twice][:1]} twice"

@@ -36,9 +36,9 @@ def fuzz(
         str | None, typer.Option(metavar="JSON", help="Play the one case that a problem was reported with.")
     ] = None,
 ) -> None:
-    """Play environments at random through every interface and check all that comes back.
+    """Play environments at random through every interface and check all return values.
 
-    The exit status is 1 if a promise is not kept; each problem is printed with the command that replays it.
+    The exit status is 1 if a promise is broken; each problem is printed with the command that replays it.
     """
     try:
         if case is not None:
@@ -54,7 +54,7 @@ def fuzz(
 
 
 def fuzzed(env_id: str, *, steps: int, seed: int, layouts: int, problems: int) -> Fuzzed:
-    """Return what was played of an environment; print the problems when it is done."""
+    """Return the results for an environment; print the problems at the end."""
     with progress(env_id, total=steps) as advance:
         result = fuzz_environment(env_id, steps=steps, seed=seed, layouts=layouts, most_problems=problems, each=advance)
     for problem in result.problems:
@@ -63,7 +63,7 @@ def fuzzed(env_id: str, *, steps: int, seed: int, layouts: int, problems: int) -
 
 
 def replayed(case: Case) -> Fuzzed:
-    """Return what was played of one case; print its problem."""
+    """Return the results for one case; print its problem."""
     result = Fuzzed(case.env_id, cases=1, layouts=1)
     run, problem = play(case)
     if run is not None:
@@ -76,7 +76,7 @@ def replayed(case: Case) -> Fuzzed:
 
 @contextlib.contextmanager
 def progress(what: str, *, total: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how many steps are done and the time left; yield a function that adds steps."""
+    """Show progress and remaining time on a terminal; yield a function that adds steps."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
@@ -87,7 +87,7 @@ def progress(what: str, *, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def summary(found: list[Fuzzed]) -> Table:
-    """Return the table of what was played."""
+    """Return a table of the results."""
     table = Table("id", "cases", "layouts", "interfaces", "steps", "problems", "seconds")
     for one in found:
         cases = f"{one.cases}" + (f" ({one.cut} cut short)" if one.cut else "")

@@ -1,4 +1,4 @@
-"""Draws cases of an environment until enough steps are played, and reports every promise that is not kept."""
+"""Draws cases of an environment until enough steps are played, and reports every broken promise."""
 
 import time
 import traceback
@@ -19,18 +19,18 @@ from fair_envs.testing.runs import Run
 
 LANES = (1, 2, 3, 5, 8, 17, 64, 64, 256, 256, 256)
 FEWEST, MOST = 12, 150  # calls of a case
-SLOWEST = 20.0  # seconds of processor time after which a case ends early: a world can be valid and slow
+SLOWEST = 20.0  # seconds of processor time after which a case ends early: a valid environment can be slow
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A promise that was not kept.
+    """A promise that was broken.
 
     Attributes:
-        case: What was played.
-        call: In which call of ``step``; 0: in the first, or before it.
+        case: The case.
+        call: Number of the call of ``step``; 0: in the first call, or before it.
         message: What was checked, what was expected and what came.
-        trace: Where an unexpected exception came from, or nothing.
+        trace: Traceback of an unexpected exception, or empty.
     """
 
     case: Case
@@ -39,7 +39,7 @@ class Problem:
     trace: str = ""
 
     def __str__(self) -> str:
-        """Return all that reproduces it."""
+        """Return everything needed to reproduce it."""
         case, own = self.case, dict(self.case.parameters)
         lines = [
             f"{case.env_id}, variant {own.pop('variant', None)}, interface {case.interface}, step {self.call}:",
@@ -53,17 +53,17 @@ class Problem:
 
 @dataclass
 class Fuzzed:
-    """What was played of one environment, and the problems found.
+    """The results for one environment, with the problems found.
 
     Attributes:
         env_id: The environment.
-        cases: How many cases were played.
-        cut: How many of them ended early because they were slow.
-        layouts: How many layouts of lanes were played.
-        steps: How many steps of lanes were played.
-        interfaces: Steps by interface.
-        problems: What was found; none is what is promised.
-        seconds: How long it took, compilation included.
+        cases: Number of cases played.
+        cut: Number of cases that ended early because they were slow.
+        layouts: Number of layouts of lanes played.
+        steps: Number of lane steps played.
+        interfaces: Number of steps by interface.
+        problems: The problems found; there should be none.
+        seconds: Duration, including compilation.
     """
 
     env_id: str
@@ -76,11 +76,11 @@ class Fuzzed:
 
     @property
     def steps(self) -> int:
-        """How many steps of lanes were played."""
+        """Number of lane steps played."""
         return self.interfaces.total()
 
     def check(self) -> None:
-        """Raise AssertionError, which names the problems, if there are any."""
+        """Raise AssertionError that lists the problems, if there are any."""
         assert not self.problems, "\n".join(map(str, self.problems))
 
 
@@ -93,20 +93,20 @@ def fuzz_environment(
     most_problems: int = 3,
     each: Callable[[int], Any] = lambda steps: None,
 ) -> Fuzzed:
-    """Play an environment at random through every interface and check all that comes back.
+    """Play an environment at random through every interface and check all return values.
 
     Args:
-        env_id: A registered environment, of this package's rules or any Gymnasium environment whose ``info`` holds the
-            record; ``"module:Id"`` imports the module first.
-        steps: How many steps of lanes to play, at least.
+        env_id: A registered environment, made of this package's rules, or any Gymnasium environment whose ``info``
+            contains the record; ``"module:Id"`` imports the module first.
+        steps: Smallest number of lane steps to play.
         seed: Everything random depends on it.
-        layouts: How many layouts of lanes to play, at most: each takes 3 to 10 seconds to compile. The parameters that
-            leave the layout as it is vary from case to case.
-        most_problems: After so many problems no further case is played.
+        layouts: Largest number of layouts of lanes to play; each takes 3 to 10 seconds to compile. Parameters that do
+            not change the layout vary from case to case.
+        most_problems: Number of problems after which no further case is played.
         each: Called after each case with its number of steps.
 
     Raises:
-        ValueError: There is no such environment, or it has no record; a number out of its range.
+        ValueError: There is no such environment, it has no record, or a number is out of its range.
     """
     for name, value, kind in (
         ("steps", steps, PositiveInt),
@@ -130,7 +130,7 @@ def fuzz_environment(
 
 
 def play(case: Case, *, seconds: float | None = None) -> tuple[Run | None, Problem | None]:
-    """Play one case; return what was played and the promise that was not kept, if any."""
+    """Play one case; return the run and the broken promise, if there is one."""
     run = None
     try:
         run = Run(case)
@@ -145,13 +145,13 @@ def play(case: Case, *, seconds: float | None = None) -> tuple[Run | None, Probl
 
 
 class Cases:
-    """Draws the cases of one environment; each is a function of the seed, its number and how much was played.
+    """Draws the cases of one environment; each depends on the seed, its number and the share of steps played.
 
     Args:
         env_id: The environment.
-        steps: How many steps will be played.
+        steps: Number of steps that will be played.
         seed: Everything random depends on it.
-        layouts: How many layouts of lanes may be played.
+        layouts: Number of layouts of lanes that may be played.
     """
 
     def __init__(self, env_id: str, *, steps: int, seed: int, layouts: int) -> None:
@@ -162,19 +162,19 @@ class Cases:
         self._interfaces = interfaces(ruled=rules is not None)
         self._bases: list[Given] = []
         self._layouts = max(layouts, len(variants)) if rules is not None else 1
-        self._budget = steps // (2 * self._layouts * len(self._interfaces))  # of a case
+        self._budget = steps // (2 * self._layouts * len(self._interfaces))  # steps of a case
         if rules is None:
-            World(Case(env_id=env_id, interface="gym"))  # refuses what has no record
+            World(Case(env_id=env_id, interface="gym"))  # raises an error if there is no record
 
     @property
     def layouts(self) -> int:
-        """How many layouts have been drawn."""
+        """Number of layouts drawn so far."""
         return max(1, len(self._bases))
 
     def draw(self, number: int, played: float) -> Case:
-        """Return the case of a number, when a share of the steps has been played.
+        """Return a case by its number, after a share of the steps has been played.
 
-        Where parameters in their ranges are not taken as they should be, it is the case that shows this.
+        If parameters within their ranges are not accepted correctly, the case shows this.
         """
         rng = np.random.default_rng([self._seed, number])
         interface = self._interfaces[number % len(self._interfaces)]
@@ -199,7 +199,7 @@ class Cases:
         return case if wanted is None else wrapped(case, wanted)
 
     def _parameters(self, played: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters of the layout whose turn it is: each has the same share of the steps."""
+        """Return parameters of the layout that is next; each layout gets the same share of the steps."""
         turn = min(int(played * self._layouts), self._layouts - 1)
         for new in range(len(self._bases), turn + 1):
             drawer = self._drawers[new % len(self._drawers)]
@@ -209,13 +209,13 @@ class Cases:
 
 
 def wrapped(case: Case, name: str) -> Case:
-    """Return the case with that wrapper around the environment, or without where it is not for such an environment."""
+    """Return the case with that wrapper around the environment, or without it if the wrapper does not apply."""
     ruled = case.env_id.rpartition(":")[2] in TABLE
     if not (case.interface == "gym" or (ruled and case.interface.startswith("vector"))):
         return case
     other = replace(case, wrapper=name)
     try:
         World(other)
-    except (TypeError, ValueError):  # it says what the environment lacks
+    except (TypeError, ValueError):  # the error names what the environment lacks
         return case
     return other

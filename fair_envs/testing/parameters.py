@@ -1,4 +1,4 @@
-"""Random valid parameters of an environment, drawn from the ranges that its fields declare."""
+"""Random valid parameters of an environment, drawn from the ranges of its fields."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -11,18 +11,18 @@ from fair_envs.interactions import facts_dtype
 from fair_envs.parameters import Range
 
 MOST = 1e6
-"""What is drawn where a range has no end, at most; ten times the default where that is more."""
+"""Largest value drawn for a range without an end, or ten times the default if that is more."""
 
 LARGEST = 2**16
-"""Bytes of one lane with its record and observations, at most, or twice the default: larger worlds play too slowly."""
+"""Largest size in bytes of a lane with its record and observations, or twice the default; larger is too slow."""
 
-SHORT = 60  # steps: of most horizons, so that episodes end
+SHORT = 60  # steps of most horizons, so that episodes end
 
 Given = Mapping[str, Any]
 
 
 class DrawError(Exception):
-    """Raised where parameters inside their ranges raise anything but a ValueError that names one of them."""
+    """Raised if parameters within their ranges raise anything but a ValueError that names one of them."""
 
     def __init__(self, given: Given, error: Exception) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -33,7 +33,7 @@ class Drawer:
     """Draws parameters of an environment's rules, or of a variant of them.
 
     Args:
-        rules: The class that the faces name.
+        rules: The class of rules that the interfaces use.
         variant: One of its variants, or None.
     """
 
@@ -50,15 +50,15 @@ class Drawer:
         return self._changed(self.base, rng, lambda rules: True)
 
     def alike(self, base: Given, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters whose lanes have the layout of some others, so that nothing is compiled again."""
+        """Return parameters whose lanes have the same layout as `base`, so that nothing is compiled again."""
         known = layout(variant_of(self._rules, base))
         return self._changed(base, rng, lambda rules: layout(rules) == known)
 
     def rules(self, given: Given) -> Rules | None:
-        """Return the rules with these parameters, or None where they do not go together or make large lanes.
+        """Return the rules with these parameters, or None if they are incompatible or the lanes are too large.
 
         Raises:
-            DrawError: They raise anything but a ValueError that names a parameter.
+            DrawError: The parameters raise anything but a ValueError that names one of them.
         """
         try:
             rules = variant_of(self._rules, given)
@@ -69,7 +69,7 @@ class Drawer:
             raise DrawError(given, error) from error
 
     def _changed(self, base: Given, rng: np.random.Generator, fits: Callable[[Rules], bool]) -> dict[str, Any]:
-        """Return the parameters with a random part of them changed, as far as they fit."""
+        """Return the parameters with a random subset of them changed, as far as the rules accept it."""
         share = rng.choice([0.0, 0.1, 0.3, 1.0])
         names = [name for name in self.fields if rng.random() < (0.8 if name == "horizon" else share)]
         changes = {name: self._value(name, rng) for name in rng.permutation(names).tolist()}
@@ -99,7 +99,7 @@ def most_of(base: dict[str, Any], changes: Given, accepted: Callable[[Given], bo
 
 
 def draw(kind: Any, default: Any, rng: np.random.Generator) -> Any:
-    """Return a value of a field's type; a text, of which no range is declared, stays its default."""
+    """Return a random value of a field's type; a text, which has no declared range, keeps its default."""
     origin = get_origin(kind)
     if origin is Literal:
         return str(rng.choice(get_args(kind)))
@@ -116,7 +116,7 @@ def draw(kind: Any, default: Any, rng: np.random.Generator) -> Any:
 
 
 def _number(bounds: Range, default: float, rng: np.random.Generator) -> float:
-    """Return an end of the range, a number near the default, or one from anywhere in it, small ones as often."""
+    """Return an end of the range, a number near the default, or one from anywhere in the range, often a small one."""
     most = max(MOST, 10 * abs(default))
     low, high = max(bounds.low, -most), min(bounds.high, most)
     how = rng.random()
@@ -132,14 +132,14 @@ def _number(bounds: Range, default: float, rng: np.random.Generator) -> float:
 
 
 def size(rules: Rules) -> int:
-    """Return the bytes of one lane, of its record and of what its agents see."""
+    """Return the size in bytes of one lane, its record and its agents' observations."""
     space = rules.observation_space(rules.params)
     seen = rules.agents(rules.params) * int(np.prod(space.shape or ())) * (space.dtype or np.dtype(float)).itemsize
     return rules.dtype.itemsize + facts_dtype(rules.spec).itemsize + seen
 
 
 def layout(rules: Rules) -> Any:
-    """Return what compiled loops are compiled for: rules of equal layouts share machine code."""
+    """Return the key of compiled loops: rules of equal layouts share machine code."""
     spec = rules.spec
     spaces = (rules.observation_space(rules.params), rules.action_space(rules.params))
     seen = [(space.dtype, len(space.shape or ())) for space in spaces]

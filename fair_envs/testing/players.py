@@ -1,7 +1,7 @@
-"""Plays each interface and reads what it returns as events of its lanes, as `gym.make` reports them.
+"""Plays each interface and converts its return values to events of its lanes, as `gym.make` reports them.
 
-Every interface is a view of the same lanes, so that one comparison serves all: an event of lane i is what the single
-environment of the lane's seed returns for the same actions.
+Every interface is a view of the same lanes, so one comparison works for all: an event of lane i equals what the single
+environment with the lane's seed returns for the same actions.
 """
 
 import copy
@@ -33,31 +33,31 @@ WRAPPERS: Mapping[str, Callable[[Any], Any]] = {
     "HideSensitive": HideSensitive,
     "SocialReward": partial(SocialReward, envy=0.5, guilt=0.05, smoothing=0.5),
 }
-"""The wrappers that are tried, with settings; an environment may refuse them."""
+"""The wrappers that are tried, with settings; an environment may reject them."""
 
 
 class Event(NamedTuple):
-    """What some lanes report: a step, or the beginning of an episode. Arrays have the lanes first; see `lanes`."""
+    """The report of some lanes: a step, or the start of an episode. The first axis of arrays is lanes; see `lanes`."""
 
-    lanes: Flags  # (B,) those that it is about
-    observations: Any  # (B, ...), a list where the space is no Box
-    info: Info | None  # (B, ...); None: it is not reported
+    lanes: Flags  # (B,) lanes that the event is about
+    observations: Any  # (B, ...), a list if the space is not a Box
+    info: Info | None  # (B, ...); None: not reported
     reward: NDArray[Any] | None = None  # (B,)
     agent_reward: NDArray[Any] | None = None  # (B, agents)
     terminated: Flags | None = None  # (B,); None: an episode begins
     truncated: Flags | None = None  # (B,)
-    living: Flags | None = None  # (agents,) those that the info speaks of; None: all
+    living: Flags | None = None  # (agents,) agents in the info; None: all
 
 
 class World:
-    """What a case's environment is, whatever the interface.
+    """The environment of a case, independent of the interface.
 
     Args:
         case: The case.
 
     Attributes:
         rules: The rules, or None for a Gymnasium environment that has none.
-        spec: The static facts, as the case's wrapper changes them.
+        spec: The environment's spec, as changed by the case's wrapper.
         space: The observation space of the single environment.
     """
 
@@ -75,11 +75,11 @@ class World:
         env.close()
 
     def made_rules(self) -> Rules:
-        """Return the rules anew."""
+        """Return new rules."""
         return make_rules(self.case.env_id.rpartition(":")[2], **self.case.parameters)
 
     def single(self, **keywords: Any) -> Any:
-        """Return the single environment, wrapped as the case says."""
+        """Return the single environment in the case's wrapper."""
         return self.wrapped(gym.make(self.case.env_id, disable_env_checker=True, **self.case.parameters, **keywords))
 
     def wrapped(self, env: Any) -> Any:
@@ -88,7 +88,7 @@ class World:
 
 
 def rules_of(env_id: str) -> type[Rules] | None:
-    """Return the class of an environment's rules, or None if it has none; import its module first if it is named.
+    """Return the class of an environment's rules, or None if it has none; first import its module if it names one.
 
     Raises:
         ValueError: There is no such environment.
@@ -105,10 +105,10 @@ def rules_of(env_id: str) -> type[Rules] | None:
 
 
 def fair_spec_of(env: Any) -> FairSpec:
-    """Return the static facts of a Gymnasium environment.
+    """Return the spec of a Gymnasium environment.
 
     Raises:
-        ValueError: It has none.
+        ValueError: The environment has none.
     """
     own = getattr(env.unwrapped, "fair_spec", None)
     spec = env.get_wrapper_attr("fair_spec") if own is None and env.has_wrapper_attr("fair_spec") else own
@@ -118,20 +118,20 @@ def fair_spec_of(env: Any) -> FairSpec:
 
 
 def known_actions(space: gym.Space[Any]) -> gym.Space[Any]:
-    """Return the space, or raise ValueError where its actions cannot be drawn."""
+    """Return the space, or raise ValueError if its actions cannot be drawn."""
     if not isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.Box):
         raise ValueError(f"action_space must be a Discrete, a MultiDiscrete or a Box, got {space}")
     return space
 
 
 class Player:
-    """Plays one interface; subclasses say how.
+    """Plays one interface; subclasses define how.
 
     Attributes:
         env: The environment.
         reports: Whether a policy's probabilities can be reported.
         resets: Whether lanes can be reset by a mask.
-        restores: Whether an environment can go back to a state; else it can be copied.
+        restores: Whether an environment can return to a state; otherwise it can be copied.
     """
 
     reports: ClassVar[bool] = True
@@ -141,7 +141,7 @@ class Player:
 
     def __init__(self, world: World) -> None:
         self.world, self.lanes = world, world.case.lanes
-        self.over = np.zeros(self.lanes, bool)  # lanes whose episode has ended
+        self.over = np.zeros(self.lanes, bool)  # lanes that are done
         self.everyone = np.ones(self.lanes, bool)
         self.env = self.make()
 
@@ -150,15 +150,15 @@ class Player:
         raise NotImplementedError
 
     def reset(self, seed: Any = None, mask: Flags | None = None) -> tuple[Any, list[Event]]:
-        """Begin episodes; return all that was returned, and what it says."""
+        """Begin episodes; return the interface's return value, and its events."""
         raise NotImplementedError
 
     def step(self, actions: NDArray[Any]) -> tuple[Any, list[Event]]:
-        """Play one step with actions of shape (B, agents, ...); return all that was returned, and what it says."""
+        """Play one step with actions of shape (B, agents, ...); return the interface's return value, and its events."""
         raise NotImplementedError
 
     def played(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Return the actions that all agents took in the last step, given those that were drawn."""
+        """Return the actions that all agents took in the last step, given the drawn ones."""
         return actions
 
     def report(self, probs: Floats32) -> None:
@@ -167,12 +167,12 @@ class Player:
         self.env.unwrapped.report_action_probs(probs)
 
     def remember(self, history: History, returned: Any) -> bool:
-        """Add what was returned to a history; return whether that was possible."""
+        """Add a return value to a history; return whether that was possible."""
         history.add(returned[-1])
         return True
 
     def another(self) -> "Player | None":
-        """Return a player whose environment is restored from a snapshot of this one; None: it has no state to save."""
+        """Return a player restored from a snapshot of this one; None: the environment has no state to save."""
         if self.world.rules is None:
             return None
         if self.world.case.wrapper is not None or not self.restores:
@@ -219,10 +219,10 @@ class Single(Player):
 
 
 class Focal(Single):
-    """`gymnasium.make` with ``control="focal"``: one agent is played, the others by a policy."""
+    """`gymnasium.make` with ``control="focal"``: one agent is played, the others follow a policy."""
 
     def make(self) -> Any:
-        """Return the environment, whose partners' actions are kept."""
+        """Return the environment; it records the other agents' actions."""
         rules = self.world.rules
         assert rules is not None
         self.focal = self.world.case.seed % self.world.agents
@@ -235,7 +235,7 @@ class Focal(Single):
         return super().step(actions[:, self.focal])
 
     def played(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Return the partners' actions with the focal agent's own among them."""
+        """Return the other agents' actions combined with the focal agent's action."""
         assert self.focal is not None
         joint = np.array(self.partners.actions[np.newaxis])
         joint[0, self.focal] = actions[0, self.focal]
@@ -243,7 +243,7 @@ class Focal(Single):
 
 
 class Partners:
-    """Random partners whose last actions are kept."""
+    """Random policy of the other agents that stores its last actions."""
 
     def __init__(self, rules: Rules) -> None:
         self._random = RandomPartners(rules)
@@ -270,7 +270,7 @@ class Batch(Player):
         return self.world.wrapped(gym.make_vec(case.env_id, num_envs=case.lanes, **wanted, **case.parameters))
 
     def reset(self, seed: Any = None, mask: Flags | None = None) -> tuple[Any, list[Event]]:
-        """Begin episodes in the masked lanes, in all by default."""
+        """Begin episodes in the masked lanes, by default in all."""
         options = None if mask is None else {"reset_mask": mask.copy()}
         observations, info = returned = self.env.reset(seed=seed, options=options)
         began = self.everyone if mask is None else mask
@@ -278,7 +278,7 @@ class Batch(Player):
         return returned, [Event(began, self._lanes(observations), info)]
 
     def step(self, actions: NDArray[Any]) -> tuple[Any, list[Event]]:
-        """Play one step; lanes that were over begin anew."""
+        """Play one step; lanes that were done begin a new episode."""
         observations, reward, terminated, truncated, info = returned = self._step(actions)
         restarted = self.over
         self.over = terminated | truncated
@@ -303,7 +303,7 @@ class SameStep(Batch):
     mode = AutoresetMode.SAME_STEP
 
     def step(self, actions: NDArray[Any]) -> tuple[Any, list[Event]]:
-        """Play one step; lanes that end begin anew in it."""
+        """Play one step; lanes that end begin a new episode in the same step."""
         observations, reward, terminated, truncated, info = returned = self._step(actions)
         over, first = terminated | truncated, self._lanes(observations)
         last, told = first, info
@@ -350,7 +350,7 @@ class Parallel(Player):
         return returned, [self._event(observations, infos, rewards, terminations, truncations)]
 
     def remember(self, history: History, returned: Any) -> bool:
-        """Add the agents' infos to a history, which needs those of all agents."""
+        """Add the agents' infos to a history, which needs the infos of all agents."""
         told = len(returned[-1]) == self.world.agents
         if told:
             history.add(returned[-1])
@@ -363,7 +363,7 @@ class Parallel(Player):
     def _event(
         self, observations: Info, infos: Info, rewards: Info | None = None, terminations: Any = None, cuts: Any = None
     ) -> Event:
-        """Return the agents' reports as an event of the lane; agents that have left see and earn 0."""
+        """Return the agents' reports as an event of the lane; agents that have left observe and earn 0."""
         names = self.env.possible_agents
         living = np.array([name in infos for name in names])
         self._check_spaces(observations)
@@ -403,10 +403,10 @@ class Parallel(Player):
 
 
 class Turns(Parallel):
-    """PettingZoo's environment whose agents act one after another."""
+    """PettingZoo's environment whose agents act in turn."""
 
     face = "env"
-    restores = False  # the turn-based view keeps whose turn it is for itself
+    restores = False  # the turn-based view does not expose whose turn it is
 
     def reset(self, seed: Any = None, mask: Flags | None = None) -> tuple[Any, list[Event]]:
         """Begin an episode."""
@@ -417,7 +417,7 @@ class Turns(Parallel):
         return (observations, infos), [self._event(observations, infos)]
 
     def step(self, actions: NDArray[Any]) -> tuple[Any, list[Event]]:
-        """Let all living agents act once."""
+        """Let all active agents act once."""
         env = self.env
         given, names = self._of_living(actions), list(env.agents)
         for _ in names:
@@ -444,7 +444,7 @@ class Rows(Player):
     def make(self) -> Any:
         """Return the environment."""
         case = self.world.case
-        if "rows" in case.parameters:  # a parameter that cannot be given by this name
+        if "rows" in case.parameters:  # a parameter that cannot be passed under this name
             from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 
             kind = AgentsVecEnv if self.rows == "agents" else LanesVecEnv
@@ -462,7 +462,7 @@ class Rows(Player):
         return returned, [Event(self.everyone, self._lanes(observation), self._info())]
 
     def step(self, actions: NDArray[Any]) -> tuple[Any, list[Event]]:
-        """Play one step; lanes that end begin anew in it."""
+        """Play one step; lanes that end begin a new episode in the same step."""
         env = self.env
         observation, reward, done, infos = env.step(actions.reshape(env.num_envs, *(env.action_space.shape or ())))
         assert reward.dtype == np.float32, f"reward must be float32, got {reward.dtype}"
@@ -507,14 +507,14 @@ KINDS = (Single, Focal, Batch, SameStep, Disabled, Parallel, Turns, Rows, AgentR
 PLAYERS: Mapping[str, type[Player]] = dict(zip(INTERFACES, KINDS, strict=True))
 
 OF_LANES = tuple(name for name in PLAYERS if name.startswith(("vector", "sb3")))
-"""Those that play several lanes."""
+"""The interfaces that play several lanes."""
 
 OF_GYMNASIUM = tuple(name for name in PLAYERS if name == "gym" or name.startswith("vector"))
-"""Those of a Gymnasium environment that is not made of rules."""
+"""The interfaces of a Gymnasium environment that is not made of rules."""
 
 
 def interfaces(*, ruled: bool) -> list[str]:
-    """Return the interfaces that can be played here, of an environment that is made of rules or of any other."""
+    """Return the interfaces that work here, for an environment that is made of rules or for any other."""
     if not ruled:
         return list(OF_GYMNASIUM)
     installed = find_spec("stable_baselines3") is not None
@@ -522,7 +522,7 @@ def interfaces(*, ruled: bool) -> list[str]:
 
 
 def lifted(info: Info) -> dict[str, Any]:
-    """Return one lane's info with an axis for lanes; what is not of NumPy's types stays as it is, to be refused."""
+    """Return one lane's info with an axis for lanes; values that are not NumPy types stay unchanged, to be rejected."""
     return {
         name: np.asarray(value)[np.newaxis] if isinstance(value, (np.ndarray, np.generic)) else value
         for name, value in info.items()
@@ -535,7 +535,7 @@ def one(observation: Any) -> Any:
 
 
 def where(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
-    """Return a column that is one in some lanes and another in the rest."""
+    """Return a column with one value in some lanes and another in the rest."""
     mixed = np.array(otherwise)
     mixed[rows] = np.asarray(then)[rows]
     return mixed

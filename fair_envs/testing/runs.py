@@ -25,20 +25,20 @@ from fair_envs.testing.checks import (
 )
 from fair_envs.testing.players import PLAYERS, Event, Player, World
 
-REMEMBERED = 3  # calls after which an earlier call's arrays are looked at again
-SNAPSHOTS = 2  # of a case, on average
-TOGETHER = 8  # calls in which what was restored from a snapshot is compared
+REMEMBERED = 3  # calls after which an earlier call's arrays are checked again
+SNAPSHOTS = 2  # per case, on average
+TOGETHER = 8  # calls for which an environment restored from a snapshot is compared
 
 
 class Run:
-    """One case.
+    """One run of a case.
 
     Args:
-        case: What is played.
+        case: The case.
 
     Attributes:
-        call: How many calls of ``step`` have been made.
-        steps: How many steps of lanes they were.
+        call: Number of calls of ``step`` so far.
+        steps: Number of lane steps so far.
     """
 
     def __init__(self, case: Case) -> None:
@@ -50,16 +50,16 @@ class Run:
         self._actions = Actions(self._world, case.lanes, self._rng)
         self._memory = Freshness(spoils=self._world.rules is not None and self._rng.random() < 0.3)
         self._record = Record(self._world, self._player, self._rng)
-        self._early = self._rng.choice([0.0, 0.05])  # chance of a reset before an episode's end
+        self._early = self._rng.choice([0.0, 0.05])  # probability of a reset before an episode's end
         self._reports = self._player.reports and self._world.spec.actions > 0 and self._world.rules is not None
         self._reports = bool(self._reports and self._rng.random() < 0.5)
-        self._restored: tuple[Player, int] | None = None  # and how many calls it is compared for
+        self._restored: tuple[Player, int] | None = None  # with the number of calls to compare
 
     def play(self, *, seconds: float | None = None) -> bool:
-        """Play the case; return whether it came to its end in so many seconds of processor time.
+        """Play the case; return whether it finished within that many seconds of processor time.
 
         Raises:
-            AssertionError: A promise is not kept.
+            AssertionError: A promise is broken.
         """
         self._reset(self.case.seed)
         began = time.process_time()
@@ -67,7 +67,7 @@ class Run:
             self._turn()
             self.call += 1
             if self.call == 2:
-                began = time.process_time()  # all is compiled
+                began = time.process_time()  # everything is compiled now
             if seconds is not None and time.process_time() - began > seconds:
                 break
         self._memory.finish()
@@ -81,7 +81,7 @@ class Run:
     # ------------------------------------------------------------------------------------------------- one call
 
     def _turn(self) -> None:
-        """Reset what has to be or, at times, what need not be; play one step."""
+        """Reset lanes that need it, and sometimes others; play one step."""
         if self._player.resets and (self._player.over.any() or self._rng.random() < self._early):
             self._reset_some()
         elif (self.case.lanes == 1 and self._stands()) or self._rng.random() < self._early:
@@ -91,7 +91,7 @@ class Run:
         self._step()
 
     def _stands(self) -> bool:
-        """Return whether the episode is over and no step begins the next."""
+        """Return whether the episode has ended and no step begins the next."""
         return self.case.interface in ("gym", "gym-focal", "parallel", "aec") and bool(self._player.over.any())
 
     def _seed_or_none(self) -> int | None:
@@ -105,7 +105,7 @@ class Run:
         self._check(returned, events, seeds=seeds)
 
     def _reset_some(self) -> None:
-        """Begin episodes in the lanes that are over and in some others, with seeds for some of them."""
+        """Begin episodes in the lanes that are done and in some others, with seeds for some of them."""
         lanes = self.case.lanes
         mask = self._player.over | (self._rng.random(lanes) < self._rng.choice([0.0, 0.3]))
         mask[self._rng.integers(lanes)] |= not mask.any()
@@ -136,14 +136,14 @@ class Run:
         return self._rng.dirichlet(np.ones(spec.actions), shape).astype(np.float32)
 
     def _restore(self) -> None:
-        """Restore a snapshot in an environment of its own, which is to go on as this one."""
+        """Restore a snapshot in a second environment, which must then continue like this one."""
         other = self._player.another()
         self._restored = None if other is None else (other, TOGETHER)
 
     def _compare(self, ours: Any, others: Any) -> None:
         assert self._restored is not None
         other, left = self._restored
-        with saying("an environment restored from a snapshot must go on as the first"):
+        with saying("an environment restored from a snapshot must continue like the first"):
             assert_same(ours, others, "returned")
         self._restored = None if left == 1 or self._stands() else (other, left - 1)
 
@@ -152,7 +152,7 @@ class Run:
     def _check(
         self, returned: Any, events: list[Event], *, seeds: Any = None, actions: Any = None, probs: Any = None
     ) -> None:
-        """Fail unless what was returned keeps the promises."""
+        """Fail unless the return values keep the promises."""
         for event in events:
             if event.lanes.any():
                 self._record.check(event)
@@ -164,7 +164,7 @@ class Run:
         self._memory.keep(returned)
 
     def _follow(self, twin: "Twin", event: Event, seeds: Any, actions: Any, probs: Any) -> None:
-        """Let the single environment do what the lane did, and compare."""
+        """Repeat the lane's calls in the single environment, and compare."""
         b = twin.lane
         if event.terminated is None:
             twin.reset(None if seeds is None else seeds[b])
@@ -176,7 +176,7 @@ class Run:
 
 @contextlib.contextmanager
 def saying(what: str) -> Iterator[None]:
-    """Put what a comparison shows in front of what it finds."""
+    """Put a description of a comparison in front of its error message."""
     try:
         yield
     except AssertionError as error:
@@ -184,7 +184,7 @@ def saying(what: str) -> Iterator[None]:
 
 
 class Twin:
-    """The single environment that a lane has to equal, bit for bit."""
+    """The single environment that a lane must equal, bit for bit."""
 
     def __init__(self, world: World, lane: int) -> None:
         self.lane = lane
@@ -203,7 +203,7 @@ class Twin:
         self._now = self._env.step(actions.reshape(self._env.action_space.shape or ())[()])
 
     def check(self, event: Event, player: Player) -> None:
-        """Fail unless an event of the lane says what this environment returned."""
+        """Fail unless an event of the lane equals what this environment returned."""
         b, focal, (observation, *earned, info) = self.lane, player.focal, self._now
         if focal is not None:
             observation = observation.reshape(self._world.agents, *player.env.observation_space.shape)[focal]
@@ -211,7 +211,7 @@ class Twin:
         if event.info is not None:
             for name in event.info.keys() & info.keys():
                 if not isinstance(event.info[name], np.ndarray):
-                    continue  # further keys of an environment that is not made of rules
+                    continue  # additional keys of an environment that is not made of rules
                 wanted = np.asarray(info[name])
                 if event.living is not None and name in PERSONAL and self._world.multi_agent:
                     wanted = wanted[event.living]
@@ -231,7 +231,7 @@ class Twin:
 
 
 class Record:
-    """Checks what each call reports by itself, and that a history can be made of it."""
+    """Checks the report of each call on its own, and that a history can be made from it."""
 
     def __init__(self, world: World, player: Player, rng: np.random.Generator) -> None:
         self._world, self._player = world, player
@@ -241,10 +241,10 @@ class Record:
         if world.spec.actions > 1:
             self._memory = memory(rng)
             self._history = History(self._memory, world.spec, lanes=world.case.lanes)
-        self._counted = np.zeros(world.case.lanes, np.int64)  # decisions that were added to the history
+        self._counted = np.zeros(world.case.lanes, np.int64)  # number of decisions added to the history
 
     def check(self, event: Event) -> None:
-        """Fail unless observations, rewards and record are what they are declared to be."""
+        """Fail unless observations, rewards and record match their declarations."""
         lanes = event.lanes
         shown = event.observations
         shown = shown[lanes] if isinstance(shown, np.ndarray) else [shown[b] for b in np.flatnonzero(lanes)]
@@ -259,7 +259,7 @@ class Record:
             check_facts(self._world.spec, rows, decided=event.terminated is not None)
 
     def remember(self, returned: Any, events: list[Event]) -> None:
-        """Add to the history; fail if it refuses the record or does not hold as many decisions."""
+        """Add to the history; fail if it rejects the record or does not hold the same number of decisions."""
         if self._history is None:
             return
         try:
@@ -299,17 +299,17 @@ class Record:
 
 
 def memory(rng: np.random.Generator) -> Memory:
-    """Return how long a history remembers."""
+    """Return a random memory for a history."""
     memories = (SlidingWindow(int(rng.integers(1, 200))), Discounted(0.9), Full())
     return memories[rng.choice(3, p=[0.7, 0.2, 0.1])]
 
 
 class Freshness:
-    """Checks that what a call returned is memory of its own.
+    """Checks that the arrays of a return value are new memory.
 
     Args:
-        spoils: Write into what was returned: what comes later must not change, which the comparison shows. Else what
-            was returned must not change.
+        spoils: If True, write into returned arrays: later return values must not change, which the comparison shows.
+            Otherwise, returned arrays must not change later.
     """
 
     def __init__(self, *, spoils: bool) -> None:
@@ -317,7 +317,7 @@ class Freshness:
         self._kept: deque[tuple[list[NDArray[Any]], list[bytes]]] = deque()
 
     def keep(self, returned: Any) -> None:
-        """Keep what was returned, and look at what was returned some calls ago."""
+        """Store a return value, and check the one from some calls ago."""
         arrays = arrays_in(returned)
         if self._spoils:
             for array in arrays:
@@ -328,7 +328,7 @@ class Freshness:
             self._look(*self._kept.popleft())
 
     def finish(self) -> None:
-        """Look at what is left."""
+        """Check the remaining ones."""
         for kept in self._kept:
             self._look(*kept)
 
@@ -336,18 +336,18 @@ class Freshness:
         for array, was in zip(arrays, before, strict=True):
             assert array.tobytes() == was, (
                 f"an array that was returned must stay as it is, got {array.dtype} of shape {array.shape} changed by a "
-                "later call: its memory is not fresh"
+                "later call: it shares memory"
             )
 
 
 class Actions:
-    """Draws the actions of all lanes and agents: at random, the same ones for long, or the ends of their ranges."""
+    """Draws the actions of all lanes and agents: random, unchanged for a long time, or at the ends of ranges."""
 
     def __init__(self, world: World, lanes: int, rng: np.random.Generator) -> None:
         self._space, self._rng = world.agent_space, rng
         self._shape = (lanes, world.agents, *(self._space.shape or ()))
-        self._changes = rng.choice([1.0, 0.1])  # chance that an action is another than the last
-        self._ends = rng.choice([0.0, 0.5])  # chance that a number is an end of its range
+        self._changes = rng.choice([1.0, 0.1])  # probability that an action differs from the last
+        self._ends = rng.choice([0.0, 0.5])  # probability that a number is an end of its range
         self._last = self._drawn()
 
     def __call__(self) -> NDArray[Any]:

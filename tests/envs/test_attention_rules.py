@@ -184,7 +184,7 @@ def test_units_and_incidents_are_amounts_which_group_notions_refuse() -> None:
             ValueError, match=f"{name} needs decisions of which 1 .* amounts from 0 to 6. Use .*ShareDeviation"
         ):
             FairnessObjectives(env, [name], memory)
-    with pytest.raises(ValueError, match="amounts must be False where feedback is on one decision alone, got True"):
+    with pytest.raises(ValueError, match="amounts must be False if feedback is only on one decision, got True"):
         DelayedFeedback(env, delay=1, only="accepted")
 
 

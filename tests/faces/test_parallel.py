@@ -148,7 +148,7 @@ def test_an_agent_that_is_over_takes_no_action_and_the_others_go_on() -> None:
     env.reset(seed=0)
     for _ in NAMES:
         env.step(STAY)
-    with pytest.raises(ValueError, match="action must be None for agent_0, whose episode is over, got 3"):
+    with pytest.raises(ValueError, match="action must be None for agent_0, which is done, got 3"):
         env.step(3)
     for _ in NAMES:
         env.step(None)
@@ -158,7 +158,7 @@ def test_an_agent_that_is_over_takes_no_action_and_the_others_go_on() -> None:
 def test_probabilities_of_uneven_length_are_refused_by_name() -> None:
     env = agents()
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"action_probs must hold numbers in shape \(40, 8\)"):
+    with pytest.raises(ValueError, match=r"action_probs must be numbers of shape \(40, 8\)"):
         env.report_action_probs({name: [1.0] * (1 + (name == "agent_3")) for name in NAMES})
 
 

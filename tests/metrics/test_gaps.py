@@ -127,7 +127,7 @@ def test_a_further_notion_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("notion", [GroupNotion, Crowded])
 def test_the_class_of_a_notion_is_no_notion(notion: Any) -> None:
-    with pytest.raises(ValueError, match=rf"notions must be made, such as {notion.__name__}\(...\), got the class"):
+    with pytest.raises(ValueError, match=rf"notions must be instances, such as {notion.__name__}\(...\), got"):
         gaps([notion], History(Full(), SPEC))
 
 

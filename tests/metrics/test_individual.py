@@ -771,14 +771,14 @@ def test_the_people_of_a_step_must_have_room_in_the_history(kind: Any, memory: M
         (lambda: IndividualFairness(lipschitz=-1), "lipschitz must be at least 0, got -1"),
         (lambda: IndividualFairness(undefined=ODD), "undefined must be one of"),
         (lambda: IndividualFairness(distance=ODD), "distance must be a Distance or a function of two people"),
-        (lambda: IndividualFairness(distance=HEOM), r"distance must be made, such as HEOM\(\), got the class"),
+        (lambda: IndividualFairness(distance=HEOM), r"distance must be an instance, such as HEOM\(\), got the class"),
         (
             lambda: hellinger([[0.5, 0.5]] * 2, [[0.2, 0.8]] * 3),
             r"q must have the shape of p, \(2, 2\), or one that fits it, got \(3, 2\)",
         ),
         (lambda: hellinger([0.5, 0.5], [0.2, 0.3, 0.5]), "q must have as many actions as p, 2, got 3"),
         (lambda: total_variation([0.5, 0.5], [[1.0]] * 4), "q must have as many actions as p, 2, got 1"),
-        (lambda: IndividualFairness(exclude="x0"), "exclude must be several names or None, got 'x0'"),
+        (lambda: IndividualFairness(exclude="x0"), "exclude must be a list of names or None, got 'x0'"),
         (lambda: Minkowski(0.5), "p must be at least 1, got 0.5"),
         (lambda: HEOM(scaling=ODD), "scaling must be one of"),
         (lambda: HEOM(rate=0), "rate must be at least 1e-12, got 0"),
@@ -788,7 +788,7 @@ def test_the_people_of_a_step_must_have_room_in_the_history(kind: Any, memory: M
         (lambda: Discounted(delay=-1), "delay must be at least 0, got -1"),
         (
             lambda: fairness(exclude=("age",)).check(spec_of(2)),
-            r"exclude must be of the features \(x0, x1\), got 'age'",
+            r"exclude must be one of the features \(x0, x1\), got 'age'",
         ),
         (
             lambda: fairness(exclude=("x0",)).check(spec_of(1)),

@@ -186,7 +186,7 @@ def test_bad_input_names_the_argument_and_what_came() -> None:
         paired_difference([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=r"clusters must have shape \(2,\), got \(3,\)"):
         cluster_means([1.0, 2.0], clusters=[0, 0, 1])
-    with pytest.raises(ValueError, match=r"samples must hold at least one sample, got none"):
+    with pytest.raises(ValueError, match=r"samples must contain at least one sample, got none"):
         bootstrap_interval([], np.mean)
-    with pytest.raises(ValueError, match=r"samples must be equally long to be paired, got \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"paired samples must have the same length, got \[2, 3\]"):
         bootstrap_interval([[1.0, 2.0], [1.0, 2.0, 3.0]], np.mean, paired=True)

@@ -106,7 +106,7 @@ def test_wrong_points_are_named() -> None:
     with pytest.raises(ValueError, match=r"reference must be defined in all objectives, got \[0.0, nan\]"):
         pareto.hypervolume(LINE, reference=(0, np.nan))
     for within_ranks in (False, True):
-        with pytest.raises(ValueError, match=r"points must be finite to be crowded, got \[2.0, -inf\]"):
+        with pytest.raises(ValueError, match=r"points must be finite for the crowding distance, got \[2.0, -inf\]"):
             pareto.crowding_distance([*LINE, (2, -np.inf)], within_ranks=within_ranks)
     with pytest.raises(ValueError, match=r"known must have shape \(1 or more, 2\), got \(1, 3\)"):
         pareto.igd(LINE, known=[(1, 2, 3)])

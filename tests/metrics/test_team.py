@@ -499,7 +499,7 @@ def test_success_has_wilson_s_interval() -> None:
 def test_bad_captures_name_what_came(measure: Any) -> None:
     with pytest.raises(ValueError, match=r"captures must have shape \(episodes, agents\), got \(3,\)"):
         measure([0, 1, 0])
-    with pytest.raises(ValueError, match=r"captures must hold at least 1 agent, got 0"):
+    with pytest.raises(ValueError, match=r"captures must have at least 1 agent, got 0"):
         measure(np.zeros((3, 0)))
     with pytest.raises(ValueError, match=r"captures must be real numbers, got \[\['1', '0'\]\]"):
         measure([["1", "0"]])

@@ -96,7 +96,7 @@ def test_a_range_is_what_it_says(given: Any, kind: Any, expected: Any) -> None:
         ("0:1:inf", UnitInterval, "step of name must be a finite number, got inf"),
         ([math.nan, 0.5], UnitInterval, "name must be a finite number between 0 and 1, got nan"),
         ({"low": 4, "high": 8, "log": 1}, Period, "log of name must be True or False, got 1"),
-        ({"low": 4, "high": 8, 2: 3}, Period, "range of name must have low and high, perhaps step or log, got .*2"),
+        ({"low": 4, "high": 8, 2: 3}, Period, "must have low and high, and optionally step or log, got .*2"),
         ("0:1:0.14285714285714285", UnitInterval, "ends and a step of fewer digits, got 0:1:0.14285714285714285"),
         ("0:1:1e-30", UnitInterval, "ends and a step of fewer digits, got 0:1:1e-30"),
         ("-1e308:1e308", float, r"must have ends whose difference is finite, got -1e\+308:1e\+308"),
@@ -105,9 +105,9 @@ def test_a_range_is_what_it_says(given: Any, kind: Any, expected: Any) -> None:
         ([0.0, -0.0], float, "range of name must name each option once"),
         ([["a,b"], ["a", "b"]], Sequence[str], "range of name must name each option once"),
         (["a,b", ("a", "b")], Sequence[str], "name must be several values, got 'a,b'"),
-        ([["a,b"], []], Sequence[str], "range of name must have options that can be told apart as texts, got a,b"),
-        ([[""], ["a"]], Sequence[str], "range of name must have options that can be told apart as texts"),
-        (["a|b"], str, "range of name must have options that can be told apart as texts"),
+        ([["a,b"], []], Sequence[str], "range of name must have options whose texts differ, got a,b"),
+        ([[""], ["a"]], Sequence[str], "range of name must have options whose texts differ"),
+        (["a|b"], str, "range of name must have options whose texts differ"),
     ],
 )
 def test_what_is_no_range_is_refused(given: Any, kind: Any, said: str) -> None:

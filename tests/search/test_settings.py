@@ -96,7 +96,7 @@ def test_a_setting_of_the_wrong_kind_is_named(name: str, value: Any, said: str) 
         ("{ low = 0.0, high = 1.0, step = nan }", "step of toll must be a finite number, got nan"),
         ("[0.1, nan]", "toll must be a finite number at least 0, got nan"),
         ("{ low = 1979-05-27, high = 1.0 }", "toll must be a finite number at least 0, got datetime"),
-        ("{}", "range of toll must have low and high, perhaps step or log, got nothing"),
+        ("{}", "range of toll must have low and high, and optionally step or log, got nothing"),
         ("3", "range of toll must be LOW:HIGH, options or a table with low and high, got 3"),
     ],
 )

@@ -173,7 +173,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "reward": ({"rules": UnpaidRules}, "reward must be finite, got nan"),
     "observation": ({"rules": FarRules}, "must be between 0.0 and 10000.0, its space, got 10001.0"),
     "key": ({"single": SilentEnv}, "info must have the keys fair_outcome, got agent_reward, fair_action, "),
-    "memory": ({"single": StaleEnv}, "its memory is not fresh"),
+    "memory": ({"single": StaleEnv}, "it shares memory"),
     "feedback": ({"rules": WiseRules}, "fair_feedback must be between -1 and 1, got 7"),
     "attribute": ({"rules": UnknownRules}, "fair_sensitive 'marked' must be between 0 and 1, got 2"),
     "history": ({"rules": LateRules}, "the record must be one that History takes; late feedback must be for somebody"),
@@ -181,7 +181,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
         {"batch": OtherBatch},
         "must be what the single environment of its seed returns (the second); info['fair_outcome']: ",
     ),
-    "snapshot": ({"single": ForgetfulEnv}, "an environment restored from a snapshot must go on as the first; "),
+    "snapshot": ({"single": ForgetfulEnv}, "an environment restored from a snapshot must continue like the first;  "),
     "parameters": ({"rules": BrokenRules}, "no exception must be raised, got ZeroDivisionError: "),
 }
 
