@@ -15,8 +15,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.core import Rules, check_count, check_seeds
+from fair_envs.core.interactions import FairSpec
 from fair_envs.evaluation import LanesWorld, Stochastic, begun, rollout
-from fair_envs.interactions import FairSpec
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.twin import Twins
 

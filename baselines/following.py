@@ -10,8 +10,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.aliases import Flags
 from fair_envs.baselines.ppo import lanes_of
+from fair_envs.core.interactions import PREFIX, columns
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
-from fair_envs.interactions import PREFIX, columns
 from fair_envs.metrics.long_term import Measure
 
 MeasureOf = Callable[[int], Measure]
@@ -23,7 +23,7 @@ class FollowMeasures(VecEnvWrapper):
 
     The facts of a step are taken in before an episode that it ended gives way to the next; `measures` tell of that
     episode until the next step begins. The environment is one of this package, or any other whose infos hold
-    `fair_envs.interactions.record`.
+    `fair_envs.core.interactions.record`.
 
     Args:
         venv: The environment. Its rows are lanes, or the agents of lanes.
@@ -84,7 +84,7 @@ class FollowMeasures(VecEnvWrapper):
             return columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
         names = [name for name in infos[0] if name.startswith(PREFIX)]
         if not names:
-            raise ValueError("env must tell fair_envs.interactions.record in its infos, got none of its columns")
+            raise ValueError("env must tell fair_envs.core.interactions.record in its infos, got none of its columns")
         return {name: np.stack([info[name] for info in infos]) for name in names}
 
 

@@ -142,7 +142,7 @@ class Regularised(PPO):
 
     Args:
         args: As for `stable_baselines3.PPO`. The environment is `fair_envs.make_sb3`, or any other whose infos hold
-            `fair_envs.interactions.record`.
+            `fair_envs.core.interactions.record`.
         short: Makes the measure of short-term fairness; it must be given.
         long: Makes that of long-term fairness, or None.
         massager: Alters unsure actions while experience is collected; None: none are. Needs rows of lanes.

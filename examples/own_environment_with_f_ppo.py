@@ -1,6 +1,7 @@
 """F-PPO on an environment of one's own: a nurse for two villages.
 
-What it takes: the environment tells in ``info`` what a step did to whom (`fair_envs.interactions.record`), a short-term
+What it takes: the environment reports in ``info`` what a step did to whom
+(`fair_envs.core.interactions.record`), a short-term
 measure and a long-term distance follow it, and a massager says which unsure decisions to turn. Run it with
 ``python examples/own_environment_with_f_ppo.py``; it takes some seconds.
 """
@@ -15,7 +16,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines import FPPO, MassagingSchedule, Measure, PolicyOutput
 from fair_envs.baselines.long_term_evaluation import play_long_term
-from fair_envs.interactions import FairSpec, record
+from fair_envs.core.interactions import FairSpec, record
 
 NAMES = ("upper", "lower")
 SPEC = FairSpec(

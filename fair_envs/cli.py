@@ -587,7 +587,7 @@ def evaluate_system(
 ) -> None:
     """Let each policy play the same episodes of an environment, and measure."""
     from fair_envs import systems
-    from fair_envs.engines import check_engine
+    from fair_envs.experiments.executors import check_engine
     from fair_envs.registration import make_rules
 
     check_engine(engine, jobs)
@@ -634,8 +634,8 @@ def play_systems(
     """Return the episodes of each policy."""
     from tempfile import TemporaryDirectory
 
-    from fair_envs.engines import opened, run_cells
-    from fair_envs.system_cells import joined, system_cells
+    from fair_envs.experiments.executors import opened, run_cells
+    from fair_envs.experiments.systems import joined, system_cells
 
     given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
     each = {name: system_cells(env_id, parameters, name, **given) for name in policies}
@@ -885,7 +885,7 @@ def bench(
     progress: ShowProgress = True,
 ) -> None:
     """Measure how fast the package is, beside the speeds it promises."""
-    from fair_envs import benchmark
+    from fair_envs.benchmark import rows as benchmark
 
     path = new_path(out, stem="bench", suffix=".json")
     rows = [benchmark.find_row(name) for name in row] if row else benchmark.ROWS

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints, Lane, Record, Records
-from fair_envs.compilation import copyto, kernel, readable, rule
-from fair_envs.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
+from fair_envs.core.compilation import copyto, kernel, readable, rule
+from fair_envs.core.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
 
 NEGATIVE, POSITIVE, UNKNOWN = range(3)
@@ -316,7 +316,7 @@ class History:
         """Take in the columns of a batch's ``info``, for a caller who knows their shapes and which lanes they speak of.
 
         Args:
-            columns: See `fair_envs.interactions.columns`.
+            columns: See `fair_envs.core.interactions.columns`.
             decided: Lanes that decided, shape (B,).
             first: Lanes that begin an episode, shape (B,).
 
@@ -341,7 +341,7 @@ class History:
         never sees an episode end.
 
         Args:
-            facts: See `fair_envs.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
+            facts: See `fair_envs.core.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
             action_probs: What the policy reported, shape (B, M, A), or None.
             over: Lanes that begin an episode after these decisions, shape (B,) of True and False; none by default.
 

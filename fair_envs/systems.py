@@ -24,10 +24,10 @@ from pettingzoo import ParallelEnv
 
 from fair_envs.aliases import Floats, OnProgress
 from fair_envs.core import Rules, check_count, check_seeds
+from fair_envs.core.interactions import FairSpec
 from fair_envs.evaluation import ParallelWorld, Policy, as_policy, rollout, rules_of
 from fair_envs.evaluation.policy import Act
 from fair_envs.history import Full
-from fair_envs.interactions import FairSpec
 from fair_envs.metrics import report as returns_report
 from fair_envs.metrics.group import DEFINITIONS, GroupNotion
 from fair_envs.metrics.intervals import Estimate, check_choice, mean_interval

@@ -165,7 +165,7 @@ def softmax(logits: Any) -> Any:
 
 def systems(folder: Path) -> Iterator[Parts]:
     """Yield the episodes of every id with somebody who plays at random."""
-    from fair_envs.system_cells import SystemCell
+    from fair_envs.experiments.systems import SystemCell
 
     for env_id in fair_envs.TABLE:
         parameters = {} if env_id == "FairCollege-v0" else {"horizon": 30}

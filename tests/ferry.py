@@ -5,13 +5,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from fair_envs.chance import uniform
 from fair_envs.core import Rules, rule
+from fair_envs.core.chance import uniform
+from fair_envs.core.feedback import Kind, fields, reveal
+from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
-from fair_envs.feedback import Kind, fields, reveal
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import Range
 from tests.toys import TextRenderer
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fair_envs.cells import Job
-from fair_envs.engines import Here, run_cells
+from fair_envs.experiments.executors import Here, run_cells
+from fair_envs.experiments.jobs import Job
 
 
 def run_here(cells: Sequence[Job], folder: Path, **_: Any) -> dict[str, Path]:

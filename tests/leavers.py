@@ -6,10 +6,10 @@ import gymnasium as gym
 import numpy as np
 
 from fair_envs.core import Rules, rule
+from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
-from fair_envs.interactions import FairSpec
 from tests.toys import LongParams, TextRenderer
 
 AGENTS = 3

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs import benchmark, loads, make_rules
-from fair_envs.benchmark import QUICK, ROWS, Result, Row, Sample, find_row
+from fair_envs import make_rules
+from fair_envs.benchmark import loads
+from fair_envs.benchmark import rows as benchmark
+from fair_envs.benchmark.loads import Load
+from fair_envs.benchmark.rows import QUICK, ROWS, Result, Row, Sample, find_row
 from fair_envs.core import Lanes
-from fair_envs.loads import Load
 from tests.helpers import LITTLE
 
 

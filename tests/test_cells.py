@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fair_envs import cells
-from fair_envs.cells import merge, read_returns, returns_arrays, run_cell, sources
+from fair_envs.experiments import jobs as cells
+from fair_envs.experiments.jobs import merge, read_returns, returns_arrays, run_cell, sources
 from fair_envs.files import appearing
 from fair_envs.metrics.returns import Returns
 from tests.jobs import Failing, Square
@@ -39,9 +39,10 @@ def test_the_code_that_counts_is_all_but_what_shows_results(monkeypatch: pytest.
     monkeypatch.setattr(Path, "read_bytes", note)
     sources.__wrapped__()
     names = {path.rpartition("fair_envs/")[2] for path in read}
-    assert {"envs/harvest/rules.py", "core.py", "chance.py", "wrappers/twin.py", "baselines/fair_modes.py"} <= names
-    assert {"cells.py", "system_cells.py", "systems.py", "players.py", "reproduction/experiment.py"} <= names
-    shown = {"cli.py", "engines.py", "tables.py", "benchmark.py", "loads.py", "reproduction/figures.py"}
+    assert {"envs/harvest/rules.py", "core/lanes.py", "core/chance.py", "wrappers/twin.py", "baselines/fair_modes.py"} <= names
+    assert {"experiments/jobs.py", "experiments/systems.py", "systems.py", "players.py", "reproduction/experiment.py"} <= names
+    shown = {"cli.py", "experiments/executors.py", "experiments/tables.py", "benchmark/rows.py", "reports.py"}
+    shown |= {"benchmark/loads.py", "reproduction/figures.py"}
     assert not {*shown, "reproduction/papers/lamalfa2025.py", "search/design.py", "search/report.py"} & names
 
 
@@ -105,3 +106,10 @@ def test_returns_are_read_as_they_were_kept() -> None:
     assert found is not None and np.array_equal(found.values, returns.values)
     assert {name: codes.tolist() for name, codes in found.attributes.items()} == {"old": [[0, 1]]}
     assert read_returns("nowhere", arrays) is None
+
+
+def test_the_modules_that_results_do_not_depend_on_exist() -> None:
+    """A module that was moved would be counted among those that change results."""
+    root = Path(cells.__file__).parents[1]
+    assert [name for name in cells.SHOWING if not (root / name).with_suffix(".py").is_file()] == []
+    assert all((root / folder).is_dir() for folder in cells.SHOWING_FOLDERS)

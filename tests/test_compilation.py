@@ -18,8 +18,8 @@ import pytest
 from numba import njit
 
 import fair_envs
-from fair_envs import compilation
-from fair_envs.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
+from fair_envs.core import compilation
+from fair_envs.core.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
 from tests.forks import Forks, forks
 
 PACKAGE = Path(fair_envs.__file__).parent
@@ -45,9 +45,9 @@ import numpy as np
 import numba
 from numba import njit
 
-from fair_envs.chance import integer
+from fair_envs.core.chance import integer
 from fair_envs.core import Lanes, Rules, rule
-from fair_envs.interactions import FairSpec
+from fair_envs.core.interactions import FairSpec
 
 from constants import STRIDE
 from elsewhere.deep import bonus
@@ -196,7 +196,7 @@ def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("fair_envs/chance.py", "0x9E3779B9", "0x9E3779BB"),
+        ("fair_envs/core/chance.py", "0x9E3779B9", "0x9E3779BB"),
         ("walk.py", "1 + action[0]", "2 + action[0]"),
         ("constants.py", "STRIDE = 3", "STRIDE = 4"),
         ("elsewhere/deep.py", "return 4", "return 6"),
@@ -238,7 +238,7 @@ print(*(play(faster(factor)()) for factor in map(int, sys.argv[1:])))
 SAYS = """
 import sys
 import numpy as np
-from fair_envs.compilation import kernel, rule
+from fair_envs.core.compilation import kernel, rule
 
 @rule
 def says(x):

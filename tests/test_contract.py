@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.compilation import COMPILED
+from fair_envs.core.compilation import COMPILED
 from fair_envs.faces.common import RENDER_MODES
 from fair_envs.history import History, SlidingWindow
 from fair_envs.metrics.gaps import BY_NAME

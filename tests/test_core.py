@@ -13,10 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs import chance
 from fair_envs.aliases import Ints
-from fair_envs.compilation import COMPILED
-from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, variant_of
+from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, chance, check_seeds, draws, variant_of
+from fair_envs.core.compilation import COMPILED
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.parameters import Range
 from tests.choices import Boxed

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fair_envs.cells import Job, run_cell
-from fair_envs.engines import Engine, FailedCellsError, Here, OnRay, check_engine, opened, run_cells
+from fair_envs.experiments.executors import Engine, FailedCellsError, Here, OnRay, check_engine, opened, run_cells
+from fair_envs.experiments.jobs import Job, run_cell
 from tests.jobs import Deadly, Failing, Raising, Slow, Square
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
@@ -133,7 +133,7 @@ PARENT = """
 import faulthandler
 import signal
 from pathlib import Path
-from fair_envs.engines import run_cells
+from fair_envs.experiments.executors import run_cells
 from tests.jobs import Slow
 
 if __name__ == "__main__":
@@ -207,7 +207,7 @@ def test_workers_compute_on_one_thread_and_this_process_is_left_alone(
 @needs_ray
 @pytest.mark.slow
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
-    from fair_envs.engines import files_of
+    from fair_envs.experiments.executors import files_of
 
     with pytest.raises(RuntimeError, match="every worker must have the same version of fair-envs"):
         files_of(SQUARES[0], "another key")
@@ -271,6 +271,6 @@ def test_what_is_no_engine_is_refused(engine: str, jobs: int, said: str, tmp_pat
 
 
 def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fair_envs.engines.find_spec", lambda _: None)
+    monkeypatch.setattr("fair_envs.experiments.executors.find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"pip install 'fair-envs\[ray\]'"):
         check_engine("ray", 1)

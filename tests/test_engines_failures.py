@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from fair_envs.cells import Job
-from fair_envs.engines import (
+from fair_envs.experiments.executors import (
     THREAD_COUNTS,
     FailedCellsError,
     answering_address,
@@ -21,6 +20,7 @@ from fair_envs.engines import (
     files_or_error,
     run_cells,
 )
+from fair_envs.experiments.jobs import Job
 from fair_envs.imports import Permissions
 from tests.jobs import Failing, Square
 

@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.interactions import PERSONAL, FairSpec, blank_facts, columns, facts_dtype, personal_rows, record, rows
+from fair_envs.core.interactions import (
+    PERSONAL,
+    FairSpec,
+    blank_facts,
+    columns,
+    facts_dtype,
+    personal_rows,
+    record,
+    rows,
+)
 
 AGENTS = FairSpec(
     individuals=3,

@@ -15,41 +15,37 @@ PACKAGE = "fair_envs"
 # What each layer stands on directly; it may import those, what they stand on in turn, and itself.
 STANDS_ON: dict[str, tuple[str, ...]] = {
     "aliases": (),
-    "chance": ("compilation",),
-    "compilation": ("aliases",),
     "parameters": ("aliases",),
     "imports": (),
     "progress": (),
     "seeds": (),
     "files": (),
     "stopping": (),
-    "interactions": ("parameters",),
-    "core": ("chance", "compilation", "interactions", "parameters"),
+    "core.compilation": ("aliases",),
+    "core.weights": ("aliases",),
+    "core.interactions": ("parameters",),
+    "core.chance": ("core.compilation",),
+    "core.feedback": ("core.compilation",),
+    "core": ("core.chance", "core.feedback", "core.interactions", "core.weights"),
     "faces": ("core", "imports"),
     "evaluation": ("faces",),
-    "feedback": ("compilation",),
-    "weights": ("aliases",),
-    "envs": ("evaluation", "feedback", "weights"),
+    "envs": ("evaluation",),
     "registration": ("envs",),
     "fair_envs": ("registration",),  # the package's own __init__.py
-    "history": ("compilation", "interactions", "parameters"),
+    "history": ("core.compilation", "core.interactions", "core.weights"),
     "metrics": ("history",),
     "wrappers": ("evaluation", "metrics"),
-    "baselines": ("files", "progress", "seeds", "stopping", "systems"),
+    "reports": ("fair_envs", "metrics"),
     "systems": ("reports", "wrappers"),
     "testing": ("fair_envs", "wrappers"),
-    "cells": ("fair_envs", "files", "metrics"),
-    "engines": ("cells", "imports", "progress", "stopping"),
+    "baselines": ("files", "progress", "seeds", "stopping", "systems"),
     "players": ("baselines",),
-    "system_cells": ("cells", "players", "systems"),
-    "tables": ("metrics",),
-    "reports": ("fair_envs", "metrics"),
-    "search": ("engines", "files", "seeds", "system_cells", "tables"),
-    "reproduction": ("baselines", "engines", "tables"),
+    "experiments": ("players",),
+    "search": ("experiments",),
+    "reproduction": ("experiments",),
     "pages": ("fair_envs", "metrics"),
     "playing": ("evaluation",),
-    "loads": ("baselines", "search"),
-    "benchmark": ("engines", "loads"),
+    "benchmark": ("search",),
     "cli": ("benchmark", "pages", "playing", "reproduction", "search"),
 }
 
@@ -102,7 +98,8 @@ def is_for_types(node: ast.AST) -> TypeGuard[ast.If]:
 def layer(name: str) -> str:
     """Return the layer of a module or of a name in it; a name of the package itself is of layer ``fair_envs``."""
     parts = name.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] in STANDS_ON else PACKAGE
+    inside = [".".join(parts[1:end]) for end in range(len(parts), 1, -1)]
+    return next((part for part in inside if part in STANDS_ON), PACKAGE)
 
 
 def below(name: str) -> set[str]:
@@ -148,7 +145,7 @@ def test_imports_point_down(module: str) -> None:
         ("fair_envs.metrics.returns", "import fair_envs.envs.harvest"),
         ("fair_envs.metrics.returns", "from fair_envs.core import Lanes"),
         ("fair_envs.core", "from . import faces"),
-        ("fair_envs.chance", "def draw():\n    from fair_envs.core import Lanes"),
+        ("fair_envs.core.chance", "def draw():\n    from fair_envs.core import Lanes"),
         ("fair_envs.wrappers.penalty", "from fair_envs.baselines.ppo import PPO"),
         ("fair_envs.wrappers.twin", "from fair_envs.envs.harvest import rules"),
         ("fair_envs.baselines.ppo", "from fair_envs import cli"),
@@ -166,7 +163,7 @@ def test_an_arrow_that_points_up_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("fair_envs.envs.harvest.rules", "from fair_envs.chance import uniform\nimport numpy"),
+        ("fair_envs.envs.harvest.rules", "from fair_envs.core.chance import uniform\nimport numpy"),
         ("fair_envs.envs.harvest.rules", "from .params import Params"),
         ("fair_envs.metrics.returns", "from fair_envs.metrics import welfare\nfrom fair_envs.history import History"),
         ("fair_envs.baselines.fair_ppo", "import torch\nfrom fair_envs.wrappers import penalty\nimport fair_envs"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fair_envs.weights import cumulative, shares_of
+from fair_envs.core.weights import cumulative, shares_of
 
 
 def test_weights_are_divided_by_their_sum() -> None:

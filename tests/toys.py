@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
+from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import Range
 
 AGENTS = 2

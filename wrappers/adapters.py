@@ -21,9 +21,9 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from fair_envs.aliases import Columns, Flags
 from fair_envs.core import Lanes, Worlds
+from fair_envs.core.interactions import PERSONAL, FairSpec, columns
 from fair_envs.faces.common import NotReset, joint_space
 from fair_envs.history import History
-from fair_envs.interactions import PERSONAL, FairSpec, columns
 from fair_envs.wrappers.others import leaves_observations
 from fair_envs.wrappers.own import OwnFace, stacked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
@@ -76,9 +76,9 @@ def wrapper(transform: Callable[P, Transform], *, name: str) -> Wrapper[P]:
 def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> Any:
     """Return the environment with the transform applied, by the adapter of its face.
 
-    A Gymnasium environment of one's own will do if its ``info`` holds the record (`fair_envs.interactions.record`) and
-    it, or one of its wrappers, has the `FairSpec` as attribute ``fair_spec``. It is one decision-maker in one lane;
-    transforms that look into the rules refuse it.
+    A Gymnasium environment of one's own will do if its ``info`` holds the record
+    (`fair_envs.core.interactions.record`) and it, or one of its wrappers, has the `FairSpec` as attribute
+    ``fair_spec``. It is one decision-maker in one lane; transforms that look into the rules refuse it.
 
     Args:
         env: An environment of this package, of any face, wrapped or not; or one's own.

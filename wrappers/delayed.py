@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from fair_envs.aliases import Flags, Ints
-from fair_envs.compilation import kernel
-from fair_envs.interactions import MISSING, FairSpec
+from fair_envs.core.compilation import kernel
+from fair_envs.core.interactions import MISSING, FairSpec
 from fair_envs.parameters import PositiveInt, checked
 from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium import Space
 from numpy.typing import NDArray
 
+from fair_envs.core.interactions import PREFIX, FairSpec, record
 from fair_envs.faces.common import Reported
-from fair_envs.interactions import PREFIX, FairSpec, record
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,9 @@ class OwnFace:
         for name, shape in self._shapes.items():
             given = np.shape(info[name]) if name in info else None
             if given != shape:
-                raise ValueError(f"info must hold fair_envs.interactions.record: {name}, shape {shape}, got {given}")
+                raise ValueError(
+                    f"info must hold fair_envs.core.interactions.record: {name}, shape {shape}, got {given}"
+                )
         if info[PREFIX + "decided"] != decided:
             when = "step, which decides on somebody" if decided else "reset, which decides on nobody"
             raise ValueError(f"fair_decided must be {decided:d} after a {when}, got {info[PREFIX + 'decided']}")

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Columns, Flags, Floats, Floats32
+from fair_envs.core.interactions import COLUMNS, columns, with_columns
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
-from fair_envs.interactions import COLUMNS, columns, with_columns
 from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick, rewards_anew
 from fair_envs.wrappers.transform import Batch, Transform
 

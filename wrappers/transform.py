@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints
 from fair_envs.core import Lanes, Rules, Worlds
+from fair_envs.core.interactions import FairSpec
 from fair_envs.history import History
-from fair_envs.interactions import FairSpec
 
 
 class Batch(NamedTuple):

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Step, check_count, check_seeds, fresh_seeds
+from fair_envs.core.interactions import columns
 from fair_envs.evaluation import (
     FromProbabilities,
     FromSB3,
@@ -28,7 +29,6 @@ from fair_envs.evaluation import (
     rules_of,
 )
 from fair_envs.evaluation.policy import Act
-from fair_envs.interactions import columns
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.sensitive import Flip
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices, need_agents

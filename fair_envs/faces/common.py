@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats32
 from fair_envs.core import Lanes, Rules, Worlds
-from fair_envs.interactions import FairSpec
+from fair_envs.core.interactions import FairSpec
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
 FEW = 16  # up to this many numbers, Python compares faster than NumPy

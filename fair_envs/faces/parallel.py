@@ -12,6 +12,7 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from fair_envs.core import Lanes, Rules, Step, check_count, check_seed, variant_of
+from fair_envs.core.interactions import columns, personal_rows, rows
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -23,7 +24,6 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
-from fair_envs.interactions import columns, personal_rows, rows
 
 
 class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):

@@ -33,7 +33,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         render_mode: ``"rgb_array"`` or None.
 
     Attributes:
-        interactions: The record of the last step, shape (B,); see `fair_envs.interactions.facts_dtype`.
+        interactions: The record of the last step, shape (B,); see `fair_envs.core.interactions.facts_dtype`.
         action_probs: The action probabilities reported for that step, shape (B, M, A); None if there are none.
         agent_reward: The agents' rewards in the last step, shape (B, agents).
         active: Which agents act in the next step, shape (B, agents). The others have left before the end of the

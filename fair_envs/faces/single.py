@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, Rules, Step, check_seed, draws, variant_of
+from fair_envs.core.interactions import columns
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -21,7 +22,6 @@ from fair_envs.faces.common import (
     joint_space,
 )
 from fair_envs.imports import imported
-from fair_envs.interactions import columns
 
 Others = Callable[[NDArray[Any], Floats], NDArray[Any]]
 """Policy of the other agents: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""

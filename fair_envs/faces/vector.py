@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Lanes, Rules, Step, check_batch, check_count, check_seeds, fresh_seeds, variant_of
+from fair_envs.core.interactions import columns
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -22,7 +23,6 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
-from fair_envs.interactions import columns
 
 
 class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats, Floats32, Ints, Record, Records
-from fair_envs.compilation import copyto, kernel, readable, rule
+from fair_envs.core.compilation import copyto, kernel, readable, rule
 from fair_envs.history import Discounted, History, fade
 from fair_envs.metrics.distances import (
     GIVEN,

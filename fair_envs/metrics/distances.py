@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats
-from fair_envs.compilation import copyto, kernel, rule
+from fair_envs.core.compilation import copyto, kernel, rule
 from fair_envs.history import TOLERANCE
 from fair_envs.parameters import Positive, Range, checked
 

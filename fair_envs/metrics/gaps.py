@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from fair_envs.aliases import Floats
+from fair_envs.core.interactions import FairSpec
 from fair_envs.history import History, Memory
-from fair_envs.interactions import FairSpec
 from fair_envs.metrics import individual
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion, Groups, group_members
 from fair_envs.metrics.individual import INDIVIDUAL

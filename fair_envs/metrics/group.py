@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.compilation import kernel, rule
+from fair_envs.core.compilation import kernel, rule
+from fair_envs.core.interactions import FairSpec
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked, meant
 
 Criteria = Mapping[str, str | int]

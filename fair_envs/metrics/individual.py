@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from fair_envs.aliases import Floats, Ints
+from fair_envs.core.interactions import FairSpec
 from fair_envs.history import Discounted, History, Memory
-from fair_envs.interactions import FairSpec
 from fair_envs.metrics.comparisons import PAPER, VIOLATION, Comparisons
 from fair_envs.metrics.distances import (
     HELLINGER,

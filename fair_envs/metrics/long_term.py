@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints
-from fair_envs.compilation import copyto, kernel, rule
-from fair_envs.interactions import PREFIX
+from fair_envs.core.compilation import copyto, kernel, rule
+from fair_envs.core.interactions import PREFIX
 from fair_envs.metrics.populations import (
     EUCLIDEAN,
     RELATIVE,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Floats, Ints
-from fair_envs.compilation import kernel, rule
+from fair_envs.core.compilation import kernel, rule
 from fair_envs.parameters import NonNegative, checked
 
 Undefined = Literal["nan", "zero"]

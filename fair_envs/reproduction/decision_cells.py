@@ -16,10 +16,10 @@ from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.rollouts import Random, collect
 from fair_envs.baselines.single import Algorithm, Learnt, SingleTraining, train_single
-from fair_envs.cells import Job
 from fair_envs.core import Rules
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold
+from fair_envs.experiments.jobs import Job
 from fair_envs.history import Memory, SlidingWindow
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness

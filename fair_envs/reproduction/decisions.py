@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from fair_envs.aliases import Floats, Ints
-from fair_envs.cells import read_cell
+from fair_envs.experiments.jobs import read_cell
 from fair_envs.metrics import Estimate, mean_interval
 
 REWARD = "R"

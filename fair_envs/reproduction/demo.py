@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 import fair_envs
-from fair_envs import tables
 from fair_envs.aliases import Pixels
 from fair_envs.baselines.evaluation import Player
 from fair_envs.baselines.training import Training
 from fair_envs.core import Rules
-from fair_envs.engines import run_cells
 from fair_envs.evaluation import Policy, scenes
+from fair_envs.experiments import tables
+from fair_envs.experiments.executors import run_cells
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import Cell, read_policy, read_result

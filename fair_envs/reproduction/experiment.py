@@ -14,7 +14,7 @@ from fair_envs.aliases import Floats, Ints
 from fair_envs.baselines.evaluation import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import LearningCurve, Training, make_model, own_chance, train
-from fair_envs.cells import Job, read_cell, read_returns, returns_arrays
+from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
 from fair_envs.seeds import TEST_SEEDS
 

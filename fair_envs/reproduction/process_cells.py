@@ -14,12 +14,12 @@ from fair_envs.baselines.long_term_training import DisparityCurve, LongTermTrain
 from fair_envs.baselines.rollouts import Random
 from fair_envs.baselines.tasks import study_of
 from fair_envs.baselines.training import own_chance
-from fair_envs.cells import Job, read_cell
 from fair_envs.envs.attention import policies as attention
 from fair_envs.envs.epidemic import policies as epidemic
 from fair_envs.envs.lending import policies as lending
 from fair_envs.evaluation import Policy, VectorEnv
 from fair_envs.evaluation.deciders import Always
+from fair_envs.experiments.jobs import Job, read_cell
 from fair_envs.reproduction.closing import ClosingLender
 from fair_envs.reproduction.processes import Learned, World, watch
 from fair_envs.seeds import TEST_EACH, TEST_SEEDS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
 
-from fair_envs.cells import Job, merge
-from fair_envs.engines import check_engine, run_cells
+from fair_envs.experiments.executors import check_engine, run_cells
+from fair_envs.experiments.jobs import Job, merge
 from fair_envs.reproduction.claims import Claim
 
 ScaleName = Literal["smoke", "small", "full"]
@@ -116,7 +116,7 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
                 protocol).
             out: A new folder, where the cells are kept and the report is written.
             jobs: How many cells at once.
-            engine: Where they run, see `fair_envs.engines`.
+            engine: Where they run, see `fair_envs.experiments.executors`.
             seeds: Training seeds of each cell, if not the scale's.
             resume: Go on in a folder that exists: its cells are not run again.
             merge_from: Folders of the same study, run on other machines, whose cells are taken over.

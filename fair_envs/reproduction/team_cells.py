@@ -14,9 +14,9 @@ from fair_envs.baselines.team_evaluation import Plays, play_levels
 from fair_envs.baselines.team_play import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team_training import TeamRows, TeamTraining, following, train_team
 from fair_envs.baselines.training import own_chance
-from fair_envs.cells import Job, read_cell
 from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles
 from fair_envs.evaluation import Policy
+from fair_envs.experiments.jobs import Job, read_cell
 from fair_envs.registration import make_rules
 from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 

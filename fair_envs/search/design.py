@@ -18,13 +18,13 @@ import numpy as np
 import optuna
 
 from fair_envs.aliases import Floats, OnProgress
-from fair_envs.engines import Engine, check_engine, opened, run_cells
+from fair_envs.experiments.executors import Engine, check_engine, opened, run_cells
+from fair_envs.experiments.systems import SystemCell, joined, plain, system_cells
 from fair_envs.files import write_json, writing
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.search.objectives import numbers
 from fair_envs.search.settings import KEPT, Search, check_same, read_record
 from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
-from fair_envs.system_cells import SystemCell, joined, plain, system_cells
 from fair_envs.systems import TOTAL, Episodes
 
 DATABASE = "trials.db"
@@ -102,7 +102,7 @@ def design(
         storage: URL of a database instead of a file in ``out``. Several machines may work on the same search there,
             each with its own folder.
         name: Name of the search in that database; the environment's id by default.
-        engine: Where configurations are played, see `fair_envs.engines`.
+        engine: Where configurations are played, see `fair_envs.experiments.executors`.
         jobs: Number of batches to play at once.
         choose: The number of the trial to select instead of the best one in the first objective.
         each: Called after each trial that is done, after the finalists, and after the comparison.

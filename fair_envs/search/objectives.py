@@ -8,7 +8,7 @@ import numpy as np
 
 from fair_envs.aliases import Floats
 from fair_envs.core import Rules
-from fair_envs.interactions import FairSpec
+from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics.intervals import Estimate, mean_interval, paired_difference
 from fair_envs.systems import (
     DECISIONS,

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
-from fair_envs.cells import sources
 from fair_envs.core import Rules
+from fair_envs.experiments.jobs import sources
+from fair_envs.experiments.systems import full_name, plain
 from fair_envs.files import damaged, read_json, write_json
 from fair_envs.imports import refuse_stored_paths
 from fair_envs.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked
@@ -18,7 +19,6 @@ from fair_envs.registration import find, make_rules
 from fair_envs.search.objectives import Objective, default_objectives, objective_named
 from fair_envs.search.ranges import Between, Dimension, check_drawable, range_of
 from fair_envs.seeds import HELD_OUT_SEEDS, SEARCH_EACH, SEARCH_SEEDS
-from fair_envs.system_cells import full_name, plain
 from fair_envs.systems import Flip
 
 SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]

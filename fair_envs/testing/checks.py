@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Ints
-from fair_envs.interactions import MISSING, FairSpec
+from fair_envs.core.interactions import MISSING, FairSpec
 
 LARGEST = np.iinfo(np.int64).max
 

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 
 from fair_envs.core import Rules, variant_of
-from fair_envs.interactions import facts_dtype
+from fair_envs.core.interactions import facts_dtype
 from fair_envs.parameters import Range
 
 MOST = 1e6

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Floats32
+from fair_envs.core.interactions import PERSONAL
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
-from fair_envs.interactions import PERSONAL
 from fair_envs.testing.cases import Case
 from fair_envs.testing.checks import (
     arrays_in,

@@ -395,7 +395,7 @@ def test_bad_arguments_are_refused(kind: Any, given: Any, message: str) -> None:
 
 @pytest.mark.parametrize("env", [lambda: make_vec_env("CartPole-v1"), lambda: make_vec_env(lambda: Loans(tells=False))])
 def test_an_environment_that_tells_nothing_is_refused(env: Any) -> None:
-    with pytest.raises(ValueError, match=r"env must tell fair_envs.interactions.record in its infos, got none"):
+    with pytest.raises(ValueError, match=r"env must tell fair_envs.core.interactions.record in its infos, got none"):
         collect(learner(env=env()))
 
 

@@ -12,8 +12,8 @@ from fair_envs.baselines.massaging import PolicyOutput
 from fair_envs.baselines.regularised import FPPO, Changes
 from fair_envs.baselines.tasks import STUDIES, study_of
 from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
+from fair_envs.core.interactions import columns
 from fair_envs.faces.sb3 import LanesVecEnv
-from fair_envs.interactions import columns
 from fair_envs.metrics import wasserstein
 
 LENDING, ATTENTION, EPIDEMIC = "FairLending-v0", "FairAttention-v0", "FairEpidemic-v0"

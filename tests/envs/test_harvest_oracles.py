@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs import chance
 from fair_envs.aliases import Floats
-from fair_envs.core import Lanes
+from fair_envs.core import Lanes, chance
 from fair_envs.envs.harvest.rules import (
     BLUE,
     DOWN,

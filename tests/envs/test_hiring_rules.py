@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.aliases import Floats
-from fair_envs.compilation import readable
 from fair_envs.core import Lanes
+from fair_envs.core.compilation import readable
 from fair_envs.envs.hiring import parallel_env
 from fair_envs.envs.hiring.bias import tabulated
 from fair_envs.envs.hiring.population import AGE, FEATURES, GENDER, NATIONALITY

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs import chance
 from fair_envs.aliases import Flags, Floats
-from fair_envs.core import Lanes
+from fair_envs.core import Lanes, chance
 from fair_envs.envs.hiring.population import GENDER, MAN
 from fair_envs.envs.hiring.rules import Hiring
 from fair_envs.history import Full, History, SlidingWindow

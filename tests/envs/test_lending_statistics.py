@@ -14,9 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fair_envs import chance
 from fair_envs.aliases import Floats
-from fair_envs.core import Lanes
+from fair_envs.core import Lanes, chance
 from fair_envs.envs.lending.policies import equal_opportunity, profitable
 from fair_envs.envs.lending.rules import Lending
 

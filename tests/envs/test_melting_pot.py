@@ -10,8 +10,8 @@ import pytest
 
 import fair_envs
 from fair_envs.aliases import Floats32
-from fair_envs.compilation import COMPILED
 from fair_envs.core import Lanes, Step
+from fair_envs.core.compilation import COMPILED
 from fair_envs.envs.harvest.melting_pot import (
     BACKWARD,
     BLUE,

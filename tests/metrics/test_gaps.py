@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fair_envs.aliases import Floats
+from fair_envs.core.interactions import FairSpec
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec
 from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
 from fair_envs.metrics.gaps import BY_NAME, decision_notion
 from fair_envs.metrics.group import DEFINITIONS

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from fair_envs.core.interactions import FairSpec, blank_facts
 from fair_envs.history import POSITIVE, Discounted, Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec, blank_facts
 from fair_envs.metrics.gaps import Gaps
 from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupNotion, group_members
 from tests.helpers import uncompiled

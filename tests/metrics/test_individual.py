@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from fair_envs.core.interactions import FairSpec, columns, facts_dtype
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec, columns, facts_dtype
 from fair_envs.metrics.distances import RAW, Distance
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.individual import (

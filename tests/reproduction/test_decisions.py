@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from fair_envs.cells import run_cell
+from fair_envs.experiments.jobs import run_cell
 from fair_envs.reproduction.decision_cells import DESIGNED, DesignedCell, SingleCell, TradeOffCell, chosen
 from fair_envs.reproduction.decisions import Policies, over_seeds, rank_correlation, read_found, read_policies
 from fair_envs.reproduction.farel import MEASURES, Setting

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.baselines.training import Training
-from fair_envs.cells import run_cell
-from fair_envs.engines import FailedCellsError, run_cells
+from fair_envs.experiments.executors import FailedCellsError, run_cells
+from fair_envs.experiments.jobs import run_cell
 from fair_envs.reproduction.experiment import Cell, read_result
 from tests.helpers import LITTLE
 from tests.jobs import run_here

@@ -11,8 +11,8 @@ import pytest
 from fair_envs import make_rules
 from fair_envs.baselines.team_play import TeamPlay, play_team
 from fair_envs.baselines.team_training import TeamTraining, team_settings
-from fair_envs.engines import run_cells
 from fair_envs.envs.pursuit.policies import Greedy
+from fair_envs.experiments.executors import run_cells
 from fair_envs.reproduction.papers import grupen2022
 from fair_envs.reproduction.papers.grupen2022 import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
 from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, read_team

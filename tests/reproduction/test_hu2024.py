@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fair_envs.baselines.long_term_training import LongTermTraining
-from fair_envs.cells import run_cell
+from fair_envs.experiments.jobs import run_cell
 from fair_envs.reproduction.hu import PLOTTED
 from fair_envs.reproduction.papers import hu2024
 from fair_envs.reproduction.papers.hu2024 import SCALES, SHIELDED, SUMMARIES, WORLDS, Arm, Report, cells, summarised

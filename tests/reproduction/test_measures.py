@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs import tables
 from fair_envs.aliases import Floats
+from fair_envs.experiments import tables
 from fair_envs.metrics import Returns
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm, largest_absolute, series

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
-from fair_envs.cells import Job
+from fair_envs.experiments.jobs import Job
 from fair_envs.reproduction.study import Study
 from tests.jobs import Square
 

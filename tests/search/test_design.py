@@ -17,7 +17,7 @@ pytest.importorskip("optuna")
 
 import optuna
 
-from fair_envs.engines import FailedCellsError
+from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.files import writing
 from fair_envs.players import policy_named
 from fair_envs.search import design as module

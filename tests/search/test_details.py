@@ -10,6 +10,7 @@ pytest.importorskip("optuna")
 
 import optuna
 
+from fair_envs.experiments.systems import full_name, plain, system_cells
 from fair_envs.metrics import Estimate
 from fair_envs.search import design as module
 from fair_envs.search.design import _Run, _Running, cost, design, distinct, front
@@ -17,7 +18,6 @@ from fair_envs.search.objectives import Objective
 from fair_envs.search.report import Compared, compare, price, save, trials_table
 from fair_envs.search.settings import Search
 from fair_envs.search.trials import Trial, Trials, sampler
-from fair_envs.system_cells import full_name, plain, system_cells
 from tests.search.test_design import search_for
 
 PARITY, TOTAL = "demographic_parity:human_driven", "total_return"

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from fair_envs.interactions import FairSpec, record
+from fair_envs.core.interactions import FairSpec, record
 
 GENDER = ("man", "woman")
 SPEC = FairSpec(

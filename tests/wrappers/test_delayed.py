@@ -8,9 +8,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from fair_envs.core import Lanes
+from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.history import Full, History
-from fair_envs.interactions import FairSpec
 from fair_envs.wrappers import (
     Batch,
     DelayedFeedback,

@@ -18,9 +18,9 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 import fair_envs
 from fair_envs.core import Lanes
+from fair_envs.core.interactions import columns
 from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.history import SlidingWindow
-from fair_envs.interactions import columns
 from fair_envs.wrappers import (
     Batch,
     FairnessPenalty,

@@ -12,8 +12,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from numpy.typing import NDArray
 
+from fair_envs.core.interactions import FairSpec, record
 from fair_envs.history import Discounted, Full, SlidingWindow
-from fair_envs.interactions import FairSpec, record
 from fair_envs.metrics import GroupNotion, IndividualFairness
 from fair_envs.wrappers import (
     DelayedFeedback,
@@ -181,7 +181,7 @@ def test_probabilities_in_the_record_are_kept() -> None:
 @pytest.mark.parametrize(
     ("desk", "message"),
     [
-        ({"start": {}}, r"info must hold fair_envs.interactions.record: fair_\w+, shape \(2,\), got None"),
+        ({"start": {}}, r"info must hold fair_envs.core.interactions.record: fair_\w+, shape \(2,\), got None"),
         (
             {"start": record(SPEC, action=[1, 0])},
             "fair_decided must be 0 after a reset, which decides on nobody, got 1",

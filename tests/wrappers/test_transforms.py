@@ -8,9 +8,9 @@ import pytest
 
 from fair_envs.aliases import Ints
 from fair_envs.core import Lanes
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.history import Full
-from fair_envs.interactions import FairSpec
 from fair_envs.wrappers import (
     Batch,
     DisparityTracker,

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
-from fair_envs.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
-from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
+from fair_envs.core.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
+from fair_envs.core.compilation import record_of
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.attention.params import (
     ALL,
     AUTHORS,
@@ -24,7 +25,6 @@ from fair_envs.envs.attention.params import (
     RATES,
     AttentionParams,
 )
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode, shown
 
 # Random streams

@@ -7,7 +7,7 @@ the experiment on it in that paper, as its code runs. Values without a mark are 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.feedback import AtOnce
+from fair_envs.core.feedback import AtOnce
 from fair_envs.parameters import NonNegative, Positive, Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules number them.

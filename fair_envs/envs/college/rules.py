@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
-from fair_envs.chance import normal_of, share, uniform, words
-from fair_envs.compilation import kernel, readable
 from fair_envs.core import Rules, rule
+from fair_envs.core.chance import normal_of, share, uniform, words
+from fair_envs.core.compilation import kernel, readable
+from fair_envs.core.feedback import reveal_at_once
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.college.params import (
     ALL_NOISY,
     BETA,
@@ -23,8 +25,6 @@ from fair_envs.envs.college.params import (
     THRESHOLD_EPSILON,
     CollegeParams,
 )
-from fair_envs.feedback import reveal_at_once
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
 
 REJECT, ADMIT = range(2)

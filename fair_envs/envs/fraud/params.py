@@ -7,7 +7,7 @@ al., 2017), the simulator that F modified. Values without a mark are this packag
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.feedback import Kind
+from fair_envs.core.feedback import Kind
 from fair_envs.parameters import Range, UnitInterval
 
 Population = Annotated[int, Range(1, 10_000)]

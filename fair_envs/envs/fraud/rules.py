@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
-from fair_envs.chance import share, words
-from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
+from fair_envs.core.chance import share, words
+from fair_envs.core.compilation import record_of
+from fair_envs.core.feedback import fields, reveal
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.fraud.params import (
     ALWAYS,
     BY_AMOUNT,
@@ -57,8 +59,6 @@ from fair_envs.envs.fraud.tables import (
     load,
     offset,
 )
-from fair_envs.feedback import fields, reveal
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
 
 IGNORE, AUTHENTICATE = range(2)

@@ -7,8 +7,9 @@ import gymnasium as gym
 import numpy as np
 
 from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Record
-from fair_envs.chance import integer, shuffle, uniform
 from fair_envs.core import Rules, rule
+from fair_envs.core.chance import integer, shuffle, uniform
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.harvest.params import (
     BY_AGENTS,
     BY_TIMER,
@@ -26,7 +27,6 @@ from fair_envs.envs.harvest.params import (
     HarvestParams,
     largest_population,
 )
-from fair_envs.interactions import FairSpec
 
 # Actions
 STAY, UP, DOWN, LEFT, RIGHT, USE, RECOLOUR, OBSTRUCT, RIPEN = range(9)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Floats
-from fair_envs.compilation import rule
+from fair_envs.core.compilation import rule
+from fair_envs.core.weights import cumulative, shares_of
 from fair_envs.parameters import meant, shown
-from fair_envs.weights import cumulative, shares_of
 
 FEATURES = (
     *("age", "gender", "degree", "extra_degree", "nationality", "married", "experience"),

@@ -9,11 +9,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs import feedback
 from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
-from fair_envs.chance import normal, uniform
-from fair_envs.compilation import kernel, readable
-from fair_envs.core import Rules, rule
+from fair_envs.core import Rules, feedback, rule
+from fair_envs.core.chance import normal, uniform
+from fair_envs.core.compilation import kernel, readable
+from fair_envs.core.interactions import FairSpec
+from fair_envs.core.weights import cumulative
 from fair_envs.envs.hiring.bias import BIASES, find_bias, tabulated
 from fair_envs.envs.hiring.params import DECIDED, DIFFERENCE, DOUBLE, NEXT_APPLICANT, PROFILES, TERMINATE, HiringParams
 from fair_envs.envs.hiring.population import (
@@ -40,9 +41,7 @@ from fair_envs.envs.hiring.population import (
     most_experience,
     people,
 )
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
-from fair_envs.weights import cumulative
 
 REJECT, HIRE = range(2)
 ACTION_NAMES = ("reject", "hire")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.aliases import Floats
-from fair_envs.feedback import Kind
+from fair_envs.core.feedback import Kind
+from fair_envs.core.weights import shares_of
 from fair_envs.parameters import NonNegative, Positive, Range, UnitInterval, shown
-from fair_envs.weights import shares_of
 
 # The options of each choice, in the order in which compiled rules number them.
 TRUNCATE, TERMINATE = range(2)

@@ -7,11 +7,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs import feedback
 from fair_envs.aliases import Facts, Flags, Floats, Floats32, Lane, Record
-from fair_envs.chance import share, words
-from fair_envs.compilation import record_of
-from fair_envs.core import Rules, rule
+from fair_envs.core import Rules, feedback, rule
+from fair_envs.core.chance import share, words
+from fair_envs.core.compilation import record_of
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.lending.params import (
     AUTHORS,
     DISTRIBUTIONS,
@@ -27,7 +27,6 @@ from fair_envs.envs.lending.params import (
     checked_repayment,
     is_known,
 )
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
 
 REJECT, ACCEPT = range(2)

@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 from fair_envs.aliases import Facts, Flags, Floats, Ints, Lane, Record, Records
-from fair_envs.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
-from fair_envs.compilation import Kernel, copyto, kernel, kernels_of, rule
+from fair_envs.core.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
+from fair_envs.core.compilation import Kernel, copyto, kernel, kernels_of, rule
 from fair_envs.envs.pursuit.rules import apart, squared_distance
 
 # Random streams of teams

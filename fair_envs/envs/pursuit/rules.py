@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
-from fair_envs.chance import normal, uniform
-from fair_envs.compilation import record_of
 from fair_envs.core import ObservedTeammates, Rules, TeamOutcome, inlined, rule
+from fair_envs.core.chance import normal, uniform
+from fair_envs.core.compilation import record_of
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.pursuit.params import (
     AUTHORS,
     CYCLIC,
@@ -27,7 +28,6 @@ from fair_envs.envs.pursuit.params import (
     PursuitParams,
     Speed,
 )
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import checked, encode
 
 # Random streams

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
-from fair_envs.chance import integer, share, uniform, words
-from fair_envs.compilation import record_of
 from fair_envs.core import Rules, rule
+from fair_envs.core.chance import integer, share, uniform, words
+from fair_envs.core.compilation import record_of
+from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.traffic.city import LEFT, TURNS, City, crossing
 from fair_envs.envs.traffic.params import (
     ALL,
@@ -24,7 +25,6 @@ from fair_envs.envs.traffic.params import (
     STATIC,
     TrafficParams,
 )
-from fair_envs.interactions import FairSpec
 from fair_envs.parameters import encode
 
 # Random streams

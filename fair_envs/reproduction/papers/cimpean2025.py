@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs import tables
 from fair_envs.baselines.single import Algorithm
-from fair_envs.cells import Job
+from fair_envs.experiments import tables
+from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict
@@ -52,7 +53,6 @@ from fair_envs.reproduction.farel import (
 from fair_envs.reproduction.farel import tables as settings_of_tables
 from fair_envs.reproduction.figures import TradeOffs
 from fair_envs.reproduction.representatives import Kind, mixed_colours, representative_subset
-from fair_envs.tables import listed
 
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 KINDS: Mapping[str, Kind] = {

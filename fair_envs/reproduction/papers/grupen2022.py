@@ -11,17 +11,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fair_envs import tables
 from fair_envs.aliases import Floats
 from fair_envs.baselines.team_play import TeamPlay
 from fair_envs.baselines.team_training import Preset, TeamTraining, team_settings
-from fair_envs.cells import Job
+from fair_envs.experiments import tables
+from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval, paired_difference, team_fairness
 from fair_envs.registration import make_rules
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict, within
 from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, TeamResult, read_team
-from fair_envs.tables import listed
 
 Label = str
 Measure = Literal["success", "corrected", "steps"]

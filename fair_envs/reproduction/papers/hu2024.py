@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs import tables
 from fair_envs.aliases import Floats
 from fair_envs.baselines.long_term_training import LongTermTraining, long_term_settings
-from fair_envs.cells import Job
+from fair_envs.experiments import tables
+from fair_envs.experiments.jobs import Job
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, below, verdict

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
-from fair_envs import tables
 from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import ModeName
 from fair_envs.baselines.training import Training
+from fair_envs.experiments import tables
+from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval, paired_difference, price_of_fairness
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, within
 from fair_envs.reproduction.experiment import Cell, Result, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
-from fair_envs.tables import listed
 
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
 Point = tuple[Notion, Variant, float, float]  # penalty, variant, alpha, beta

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from fair_envs.aliases import Facts, Lane
-from fair_envs.compilation import rule
+from fair_envs.core.compilation import rule
 
 Kind = Literal["none", "full", "accepted", "delayed"]
 """Never; immediately; immediately, but only for people with the favourable decision; ``delay`` steps later."""

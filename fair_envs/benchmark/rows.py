@@ -28,11 +28,11 @@ import numpy as np
 from rich.table import Table
 
 import fair_envs
-from fair_envs import loads
 from fair_envs.aliases import Ints, OnProgress
+from fair_envs.benchmark import loads
+from fair_envs.benchmark.loads import Load
 from fair_envs.core import Lanes
-from fair_envs.engines import THREAD_COUNTS
-from fair_envs.loads import Load
+from fair_envs.experiments.executors import THREAD_COUNTS
 
 ENV_ID = "FairHarvest-v0"
 DECISIONS = {"hiring": "FairHiring-v0", "fraud": "FairFraud-v0"}

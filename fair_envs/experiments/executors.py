@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from fair_envs.aliases import OnProgress
-from fair_envs.cells import Job, is_done, run_cell
+from fair_envs.experiments.jobs import Job, is_done, run_cell
 from fair_envs.files import appearing
 from fair_envs.imports import Permissions, permissions, permit
 from fair_envs.progress import progress_bar

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.cells import Job, read_cell, read_returns, returns_arrays
+from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
 from fair_envs.players import contents, is_run, policy_named
 from fair_envs.registration import make_rules
 from fair_envs.systems import Episodes, Flip, play_system

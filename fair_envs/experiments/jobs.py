@@ -1,6 +1,7 @@
 """A cell: a unit of work whose result is named by a hash of all its inputs, computed once and stored atomically.
 
-Studies, evaluations and searches consist of cells; `fair_envs.engines` runs them in processes or on several machines.
+Studies, evaluations and searches consist of cells; `fair_envs.experiments.executors` runs them in processes or on
+several machines.
 """
 
 import functools
@@ -24,17 +25,19 @@ if TYPE_CHECKING:
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
 SHOWING = {
-    "assessment",
-    "benchmark",
+    "benchmark/__init__",
+    "benchmark/loads",
+    "benchmark/rows",
     "cli",
-    "engines",
+    "experiments/executors",
+    "experiments/tables",
     "files",
     "imports",
-    "loads",
     "pages",
     "playing",
+    "progress",
+    "reports",
     "stopping",
-    "tables",
 }
 SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "study")}
 SHOWING_FOLDERS = ("reproduction/papers/", "search/")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 import fair_envs
 from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
+from fair_envs.core.interactions import FairSpec
 from fair_envs.history import Full, History, Memory, SlidingWindow
-from fair_envs.interactions import FairSpec
 
 LANES = 64  # of vector environments
 DRAWN = 64  # sets of actions drawn beforehand and played in turn

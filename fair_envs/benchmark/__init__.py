@@ -1,0 +1,1 @@
+"""The speeds that the package promises, and what measures them."""

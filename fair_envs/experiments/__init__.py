@@ -1,0 +1,1 @@
+"""Jobs whose results are kept by their content, and what runs them."""
