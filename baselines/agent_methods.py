@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.baselines import assessment
+from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.evaluation import Player
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.team_methods import evaluate_team, is_team
@@ -43,7 +44,7 @@ def policy(model: Any, settings: Training, rules: Rules) -> Policy:
 
 SHARED: dict[str, Any] = {
     "settings": Training,
-    "train": train,
+    "train": evaluating(train, policy),
     "load": load,
     "evaluated": evaluate,
     "policy": policy,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.long_term_evaluation import LongTermPlayer, evaluate_long_term
 from fair_envs.baselines.long_term_training import (
     LongTermTraining,
@@ -71,7 +72,7 @@ METHODS = tuple(
         name=name,
         summary=summary,
         settings=LongTermTraining,
-        train=train_long_term,
+        train=evaluating(train_long_term, policy),
         load=load_long_term,
         evaluated=evaluate,
         policy=policy,

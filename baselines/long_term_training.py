@@ -25,7 +25,16 @@ from fair_envs.baselines.tasks import Signals, study_of
 from fair_envs.baselines.training import load_as, plain_parameters, plain_settings, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked, setting
+from fair_envs.parameters import (
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
 from fair_envs.registration import make_rules, make_sb3
 from fair_envs.seeds import LANES_EACH, LONG_TERM_SEEDS
 
@@ -89,6 +98,9 @@ class LongTermTraining:
     seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
     threads: PositiveInt = setting(1, COMMON["threads"])
     device: Device = setting("cpu", COMMON["device"])
+    # Evaluations in the course of the training
+    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
+    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
 
     def __post_init__(self) -> None:
         """Check the settings."""

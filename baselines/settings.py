@@ -19,6 +19,8 @@ COMMON: Mapping[str, str] = {
     "max_grad_norm": "Norm at which gradients are clipped.",
     "seed": "Seed of the networks, the environment and all random draws.",
     "threads": "Threads that PyTorch and the environment use.",
+    "eval_freq": "Steps between two evaluations that are logged beside the metrics; 0 is none.",
+    "eval_episodes": "Episodes of each of these evaluations.",
     "device": "Device of the networks; only the CPU is supported, on which networks of this size train fastest.",
 }
 """The sentences of settings that mean the same in several methods, by name."""

@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium as gym
 
 from fair_envs.baselines.curriculum import level_states
+from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.team_evaluation import play_levels, report_of
 from fair_envs.baselines.team_policy import Learned
@@ -62,7 +63,7 @@ METHODS = tuple(
         name=name,
         summary=summary,
         settings=TeamTraining,
-        train=train_team,
+        train=evaluating(train_team, policy),
         load=load_team,
         evaluated=evaluate_team,
         policy=policy,

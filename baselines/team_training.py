@@ -121,6 +121,9 @@ class TeamTraining:
     seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
     threads: PositiveInt = setting(1, COMMON["threads"])
     device: Device = setting("cpu", COMMON["device"])
+    # Evaluations in the course of the training
+    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
+    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -24,7 +24,16 @@ from fair_envs.baselines.ppo import PPO
 from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
 from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval, checked, setting
+from fair_envs.parameters import (
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
 from fair_envs.progress import Advance, progress_bar
 from fair_envs.registration import find, make_sb3
 from fair_envs.seeds import LANES_EACH, TRAINING_SEEDS
@@ -90,6 +99,9 @@ class Training:
     seed: Annotated[int, Range(0, 2**32 - 1)] = setting(0, COMMON["seed"])
     threads: PositiveInt = setting(1, COMMON["threads"])
     device: Device = setting("cpu", COMMON["device"])
+    # Evaluations in the course of the training
+    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
+    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
 
     def __post_init__(self) -> None:
         """Check the settings."""

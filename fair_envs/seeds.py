@@ -20,3 +20,6 @@ HELD_OUT_SEEDS = 2**45
 
 SEARCH_EACH = 2**20
 """Seeds of one search."""
+
+EVALUATION_SEEDS = 2**46
+"""Of evaluations in the course of a training."""

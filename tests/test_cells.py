@@ -39,8 +39,20 @@ def test_the_code_that_counts_is_all_but_what_shows_results(monkeypatch: pytest.
     monkeypatch.setattr(Path, "read_bytes", note)
     sources.__wrapped__()
     names = {path.rpartition("fair_envs/")[2] for path in read}
-    assert {"envs/harvest/rules.py", "core/lanes.py", "core/chance.py", "wrappers/twin.py", "baselines/fair_modes.py"} <= names
-    assert {"experiments/jobs.py", "experiments/systems.py", "systems.py", "players.py", "reproduction/experiment.py"} <= names
+    assert {
+        "envs/harvest/rules.py",
+        "core/lanes.py",
+        "core/chance.py",
+        "wrappers/twin.py",
+        "baselines/fair_modes.py",
+    } <= names
+    assert {
+        "experiments/jobs.py",
+        "experiments/systems.py",
+        "systems.py",
+        "players.py",
+        "reproduction/experiment.py",
+    } <= names
     shown = {"cli.py", "experiments/executors.py", "experiments/tables.py", "benchmark/rows.py", "reports.py"}
     shown |= {"benchmark/loads.py", "reproduction/figures.py"}
     assert not {*shown, "reproduction/papers/lamalfa2025.py", "search/design.py", "search/report.py"} & names

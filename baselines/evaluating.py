@@ -1,0 +1,67 @@
+"""Evaluations in the course of a training, beside its metrics."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import MaybeCallback
+
+from fair_envs.baselines.training import callbacks_of, own_chance
+from fair_envs.core import Rules, check_seeds
+from fair_envs.evaluation import LanesWorld, Policy, begun, rollout
+from fair_envs.registration import make_rules
+from fair_envs.seeds import EVALUATION_SEEDS
+
+RETURN, LENGTH = "eval/mean_reward", "eval/mean_ep_length"  # the names of Stable-Baselines3
+
+
+class Evaluations(BaseCallback):
+    """Plays episodes now and then with the present policy, and logs their mean return and length.
+
+    The episodes are the same each time, and others than those of trainings and tests. The training is not influenced:
+    with and without evaluations it ends with the same networks.
+
+    Args:
+        settings: The training's settings, with ``eval_freq``, ``eval_episodes`` and ``threads``.
+        policy: ``policy(model, settings, rules)`` returns the present policy.
+    """
+
+    def __init__(self, settings: Any, policy: Callable[[Any, Any, Rules], Policy]) -> None:
+        super().__init__()
+        self._settings, self._policy = settings, policy
+        self._rules = make_rules(settings.env_id, **settings.parameters)
+        self._before = 0
+
+    def _on_rollout_start(self) -> None:
+        self._before = self.num_timesteps
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        every = self._settings.eval_freq
+        if self.num_timesteps // every > self._before // every:
+            with own_chance(self._settings.threads):
+                self._evaluate()
+
+    def _evaluate(self) -> None:
+        policy = self._policy(self.model, self._settings, self._rules)
+        lanes = begun(self._rules, check_seeds(EVALUATION_SEEDS, self._settings.eval_episodes))
+        returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count)
+        for step in rollout(LanesWorld(lanes, append_group=policy.append_group), policy):
+            returns += step.reward
+            steps += step.active
+        self.logger.record(RETURN, float(returns.mean()))
+        self.logger.record(LENGTH, float(steps.mean()))
+
+
+def evaluating(train: Callable[..., Any], policy: Callable[[Any, Any, Rules], Policy]) -> Callable[..., Any]:
+    """Return a function that trains and, if the settings say so, evaluates in the course of the training."""
+
+    def trained(settings: Any, *, callback: MaybeCallback = None, **given: Any) -> Any:
+        if settings.eval_freq:
+            callback = [Evaluations(settings, policy), *callbacks_of(callback)]
+        return train(settings, callback=callback, **given)
+
+    return trained
