@@ -211,7 +211,7 @@ def test_a_window_opens_and_closes_after_so_many_steps() -> None:
     pytest.importorskip("pygame")
     said = Said("play", ENV_ID, *TINY_OPTIONS, "--frames", "3", "--agent", "agent_2")
     assert said.code == 0, said.text
-    assert "agent_2 is yours" in said.text
+    assert "agent_2 is controlled by you" in said.text
     assert "space: ripen/eat" in said.text
 
 
@@ -384,7 +384,7 @@ def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: p
     begun = False
     said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
     assert said.code == 130
-    assert "stopped before anything was kept" in said.flat
+    assert "stopped before anything was saved" in said.flat
     begun = True
     said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
     assert said.code == 130
@@ -584,7 +584,7 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ((*CITY, "--flip", "all"), "flip must be one of carriers, each, got 'all'"),
         (
             ("FairPursuit-v0", "--flip", "each"),
-            "flip must be left out for pursuit, whose agents have no attribute that can be taken away, got each",
+            "flip must be left out for pursuit, whose agents have no attribute that can be removed, got each",
         ),
     ],
 )
