@@ -521,8 +521,8 @@ def test_an_environment_is_evaluated_policy_by_policy() -> None:
 
 def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:
     said, found = report_of(ENV_ID, *TINY_OPTIONS, "--form", "sum", "--flip", "each")
-    assert "Positive: those with the attribute are better off" in said and "without the attribute are" not in said
-    assert "each agent alone" in said
+    assert "Positive: agents with the attribute are better off" in said and "without the attribute are" not in said
+    assert "one agent at a time" in said
     rules = make_rules(ENV_ID, **LITTLE)
     played = play_system(rules, RandomPolicy(rules), episodes=3, seed=5, flip="each")
     for one in gaps(played, form="sum"):
@@ -540,7 +540,7 @@ def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -
 
 def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
     said, found = report_of(*HIRING)
-    assert "How far groups are apart in what is decided about them" in said and "Positive" not in said
+    assert "Gaps are differences between groups in the decisions about them" in said and "Positive" not in said
     assert ("random", "statistical_parity", "gender", "") in found
     for option, value in {"form": "sum", "flip": "each"}.items():
         expected = f"{option} must be left out for a decision-maker, got {value}"
