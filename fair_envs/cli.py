@@ -1,6 +1,6 @@
 """The command line ``fair-envs``.
 
-Heavy libraries are imported by the commands that need them: ``list`` and ``show`` work after a plain installation.
+Each command imports the heavy libraries it needs, so ``list`` and ``show`` work after a plain installation.
 """
 
 import inspect
@@ -36,34 +36,34 @@ EXTRAS: Mapping[str, str] = {
     "tensorboard": "baselines",
     "torch": "baselines",
 }
-"""The extra that brings each library that a plain installation lacks."""
+"""The extra that installs each library missing from a plain installation."""
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
-INTERRUPTED = 130  # the exit code of what Ctrl-C ends
+INTERRUPTED = 130  # exit code after Ctrl-C
 RUNS = Path("runs")
-ANYWHERE = ("--debug", "--trust")  # general options that may stand behind a command too
+ANYWHERE = ("--debug", "--trust")  # general options that are also allowed after a command
 
 
 # --------------------------------------------------------------------------------------------------- errors
 
 
 class Commands(TyperGroup):
-    """The commands; what a caller did wrong is told in a line on standard error."""
+    """The commands; invalid input is reported in one line on standard error."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the commands in the order in which they are used."""
+        """Return the commands, the most used ones first."""
         first = ("list", "show", "play", "train", "evaluate")
         return [*first, *(name for name in super().list_commands(ctx) if name not in first)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments: general options may stand anywhere, and import paths that were typed may be imported."""
+        """Parse the arguments; general options may be anywhere, and import paths given here may be imported."""
         anywhere = [argument for argument in args if argument in ANYWHERE]
         with suppress(FileNotFoundError):  # the current folder has been removed
             permit(Permissions(typed=typed_in(args), folder=os.getcwd()))
         return super().parse_args(ctx, [*anywhere, *(argument for argument in args if argument not in ANYWHERE)])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; exit with 2 after wrong input and with 1 after a failure, without a traceback."""
+        """Run a command; exit with 2 on invalid input and with 1 on other failures, without a traceback."""
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
@@ -76,7 +76,7 @@ class Commands(TyperGroup):
 
 
 def spelled_out(error: BaseException) -> str:
-    """Return what an error says, with the install command if a library is missing."""
+    """Return an error's message, or the install command if a library is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name and "pip install" not in str(error):
         library = error.name.partition(".")[0]
         if library in EXTRAS:
@@ -94,41 +94,41 @@ def main() -> None:
 
 @app.callback()
 def everything(
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     trust: Annotated[
         bool,
         typer.Option(
             "--trust",
-            help="Import the functions (module:function) that the settings of a stored run or search name. This runs "
+            help="Import the functions (module:function) named in the settings of a stored run or search. This runs "
             "their code: use it only for files whose author you trust.",
         ),
     ] = False,
 ) -> None:
-    """Environments for the study of fairness in reinforcement learning, and what measures and trains in them."""
+    """Play, measure and train in reinforcement-learning environments for fairness research."""
     if trust:
         permit(permissions()._replace(stored=True))
 
 
 # ------------------------------------------------------------------------------------------- shared arguments
 
-EnvId = Annotated[str, typer.Argument(metavar="ID", help="An environment, see `fair-envs list`.")]
+EnvId = Annotated[str, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")]
 Param = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
 ]
-Seed = Annotated[int, typer.Option(help="What follows is a function of it.", min=0)]
+Seed = Annotated[int, typer.Option(help="Random seed; equal seeds give equal results.", min=0)]
 PROCESSES = "processes"
 EngineOption = Annotated[
     str | None,
-    typer.Option(metavar="processes|ray", help="Where the work is done: on this machine, or on a Ray cluster."),
+    typer.Option(metavar="processes|ray", help="Run in processes on this machine, or on a Ray cluster."),
 ]
 
 
 def assigned(pairs: Sequence[str], *, what: str) -> dict[str, str]:
-    """Return names and values.
+    """Return a dictionary from texts ``name=value``.
 
     Raises:
-        ValueError: A text that is no ``name=value``, or a name given twice.
+        ValueError: A text has another form, or a name is given twice.
     """
     found: dict[str, str] = {}
     for pair in pairs:
@@ -144,16 +144,16 @@ def assigned(pairs: Sequence[str], *, what: str) -> dict[str, str]:
 def environment_parameters(
     env_id: str, pairs: Sequence[str] | None, *, base: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the environment's parameters as values of their fields' types.
+    """Return the environment's parameters, converted to the types of their fields.
 
     Args:
         env_id: The environment.
         pairs: Texts ``name=value``.
-        base: Parameters that hold where no text says otherwise.
+        base: Default parameters; `pairs` override them.
 
     Raises:
-        ValueError: An unknown id or variant, or a value outside its range.
-        TypeError: An unknown parameter.
+        ValueError: The id or variant is unknown, or a value is outside its range.
+        TypeError: A parameter is unknown.
     """
     from fair_envs.pages import rules_class
 
@@ -162,7 +162,7 @@ def environment_parameters(
     rules = rules_class(env_id, variant=values.get("variant"))
     fields = get_type_hints(rules.Params, include_extras=True)
     values |= {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
-    rules(**{name: value for name, value in values.items() if name != "variant"})  # refuses what does not fit
+    rules(**{name: value for name, value in values.items() if name != "variant"})  # raises an error if invalid
     return values
 
 
@@ -170,7 +170,7 @@ def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = R
     """Return a path that does not exist yet: the given one, or the next free number in a folder.
 
     Raises:
-        ValueError: The given one exists.
+        ValueError: The given path exists.
     """
     if path is None:
         numbered = (folder / f"{stem}-{k}{suffix}" for k in range(1, 1_000_000))
@@ -181,7 +181,7 @@ def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = R
 
 
 def terminal() -> Console:
-    """Return where tables are printed: as wide as the terminal, and wide where there is none."""
+    """Return the console for tables: as wide as the terminal, or 120 characters if the output is not a terminal."""
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)
 
 
@@ -200,13 +200,11 @@ def list_environments() -> None:
 def show(
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="ID|notions|methods", help="An environment, the notions of fairness, or the methods of training."
-        ),
+        typer.Argument(metavar="ID|notions|methods", help="An environment's id, or `notions` or `methods`."),
     ],
-    variant: Annotated[str | None, typer.Option(help="Which of the environment's other rules.")] = None,
+    variant: Annotated[str | None, typer.Option(help="A variant of the environment's rules.")] = None,
 ) -> None:
-    """Show an environment's page, the notions that are measured, or which method trains on which environment."""
+    """Show an environment, the fairness notions, or which method trains on which environment."""
     from fair_envs.metrics import notions_table
     from fair_envs.pages import environment_page
 
@@ -219,7 +217,7 @@ def show(
 
 
 def show_methods() -> None:
-    """Print every method with the environments that it trains on, and why it does not train on the others."""
+    """Print every method, the environments that it supports, and why it does not support the others."""
     from rich.table import Table
 
     from fair_envs.baselines import methods
@@ -245,14 +243,14 @@ def play(
     param: Param = None,
     policy: Annotated[
         str,
-        typer.Option("--policy", "--run", metavar="NAME", help="Who plays: random, a run, or as in `evaluate`."),
+        typer.Option("--policy", "--run", metavar="NAME", help="The policy: random, a run, or as in `evaluate`."),
     ] = "random",
-    agent: Annotated[str, typer.Option(help="The agent on the keyboard, or none: only watch.")] = "agent_0",
+    agent: Annotated[str, typer.Option(help="The agent that you control, or none to watch only.")] = "agent_0",
     seed: Seed = 0,
-    frames: Annotated[int | None, typer.Option(help="Stop after so many steps.", min=1)] = None,
-    gif: Annotated[Path | None, typer.Option(help="Save a film here instead of opening a window.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Stop after this number of steps.", min=1)] = None,
+    gif: Annotated[Path | None, typer.Option(help="Save an animation here instead of opening a window.")] = None,
 ) -> None:
-    """Play an environment in a window, with one agent on the keyboard, or save a film of it."""
+    """Play an environment in a window and control one agent, or save an animation."""
     from fair_envs import playing
 
     rules, player = world_and_policy(env_id, param, policy=policy)
@@ -260,7 +258,7 @@ def play(
         index = playing.agent_index(rules, agent)
         if index is not None:
             keys = ", ".join(f"{key}: {action}" for key, action in playing.described_keys(rules).items())
-            typer.echo(f"{agent} is yours. {keys}; escape: leave")
+            typer.echo(f"{agent} is controlled by you. {keys}; escape: quit")
         playing.play_in_window(rules, player, seed=seed, agent=index, steps=frames)
         return
     path, count = new_path(gif, stem="film"), frames or 200
@@ -271,7 +269,7 @@ def play(
 
 
 def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
-    """Return the rules and who plays: somebody by name, or a run in its own world but for the given parameters."""
+    """Return rules and policy; for a run, use its parameters, overridden by the given ones."""
     from fair_envs.players import is_run, policy_tried
     from fair_envs.registration import make_rules
 
@@ -290,16 +288,16 @@ def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -
 # ---------------------------------------------------------------------------------------------------- train
 
 
-Folder = Annotated[Path | None, typer.Option(help="Folder of the run: a new one; runs/METHOD-ID-N if left out.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")]
-ShowProgress = Annotated[bool, typer.Option(help="Whether to show the time left.")]
+Folder = Annotated[Path | None, typer.Option(help="A new folder for the run; default: runs/METHOD-ID-N.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the folder --out.")]
+ShowProgress = Annotated[bool, typer.Option(help="Show the remaining time.")]
 
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
-"""The names of options that users of other libraries try first, by the setting; its own name works too."""
+"""Alternative option names, known from other libraries, by setting; the setting's own name works too."""
 
 
 class Methods(TyperGroup):
-    """The methods as commands, each with an option for each of its settings; they are read when they are needed."""
+    """The methods as commands, with one option per setting; they are loaded when needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the methods' names."""
@@ -311,7 +309,7 @@ class Methods(TyperGroup):
         """Return the command that trains a method.
 
         Raises:
-            ValueError: There is no such method.
+            ValueError: The method is unknown.
         """
         from fair_envs.baselines import methods
 
@@ -326,11 +324,11 @@ app.add_typer(training, name="train")
 def train(ctx: typer.Context, out: Folder = None, resume: Resume = False, progress: ShowProgress = True) -> None:
     """Train a method: fair-envs train METHOD ID. Each method has its own options: fair-envs train METHOD --help.
 
-    An interrupted training goes on with: fair-envs train --out RUN --resume
+    Continue an interrupted training: fair-envs train --out RUN --resume
     """
     if ctx.invoked_subcommand is not None:
         if resume or out is not None:
-            raise ValueError("out and resume must stand behind the method, as in: fair-envs train ppo ID --out RUN")
+            raise ValueError("out and resume must be given after the method, as in: fair-envs train ppo ID --out RUN")
         return
     if not resume:
         raise ValueError("METHOD and ID must be given, as in: fair-envs train ppo FairHarvest-v0")
@@ -338,12 +336,12 @@ def train(ctx: typer.Context, out: Folder = None, resume: Resume = False, progre
 
 
 def method_app(named: Sequence[Any]) -> typer.Typer:
-    """Return the command that trains the methods of a name, with an option for each of their settings."""
+    """Return the command for the methods with one name, with an option for each of their settings."""
     about = " Or, on other environments: ".join(method.summary for method in named)
 
     def command(
         env_id: Annotated[
-            str | None, typer.Argument(metavar="ID", help="An environment, see `fair-envs list`.")
+            str | None, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")
         ] = None,
         param: Param = None,
         out: Folder = None,
@@ -368,7 +366,7 @@ def method_app(named: Sequence[Any]) -> typer.Typer:
 
 
 def setting_options(named: Sequence[Any]) -> dict[str, Any]:
-    """Return the annotation of the option for each setting of some methods, and for their presets."""
+    """Return the annotations of the options for the methods' settings and presets."""
     meant: dict[str, list[Any]] = {}
     for method in named:
         for one in method.fields():
@@ -384,24 +382,24 @@ def setting_options(named: Sequence[Any]) -> dict[str, Any]:
         if method.presets:
             first, *_ = method.presets
             told = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
-            help_ = f"What holds where nothing else is given. {told}. [{first}]"
+            help_ = f"Default settings; other options override them. {told}. [{first}]"
             metavar = "|".join(method.presets)
             options["preset"] = Annotated[str | None, typer.Option(metavar=metavar, help=help_)]
     return options
 
 
 def default_text(default: Any) -> str:
-    """Return a default as it would be typed."""
+    """Return a default as it is written on the command line."""
     if isinstance(default, bool):
         return "yes" if default else "no"
     return ",".join(map(str, default)) if isinstance(default, (list, tuple)) else str(default)
 
 
-UNASKED = ("worlds",)  # settings that the command line has no option for
+UNASKED = ("worlds",)  # settings without a command-line option
 
 
 def option(name: str, kind: Any, meaning: str, default: str) -> Any:
-    """Return the annotation of an option; its text is read by `value_of`, so that the field refuses a wrong one."""
+    """Return the annotation of an option; its text is parsed by `value_of`, so the field's type validates it."""
     from fair_envs.pages import spelled
 
     dashed = name.replace("_", "-")
@@ -425,10 +423,10 @@ def start_training(
     preset: str | None,
     texts: Mapping[str, Any],
 ) -> None:
-    """Begin a training or go on with one; what is not given for the latter is as it was.
+    """Start a training, or resume one with its stored settings unless others are given.
 
     Raises:
-        ValueError: Something is missing, wrong or does not fit the run.
+        ValueError: Something is missing, invalid or does not match the run.
     """
     from fair_envs.baselines import methods
     from fair_envs.baselines.runs import Run
@@ -440,7 +438,7 @@ def start_training(
         if out is None:
             raise ValueError("out must name the folder of the run to resume, got none")
         if preset is not None:
-            raise ValueError(f"preset must be left out where a run is resumed, it keeps its settings; got {preset!r}")
+            raise ValueError(f"preset must be left out when a run is resumed, it keeps its settings; got {preset!r}")
         method = methods.method_of(out)
         given = Run(out).settings(method.settings).as_dict() | given
     if "env_id" not in given:
@@ -459,10 +457,10 @@ def start_training(
 
 
 def read_settings(method: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that were given, as values of their types.
+    """Return the given settings, converted to their types.
 
     Raises:
-        ValueError: One that means nothing to the method.
+        ValueError: The method does not have a setting.
     """
     kinds, known = get_type_hints(method.settings, include_extras=True), {one.name for one in method.fields()}
     for name, text in texts.items():
@@ -472,7 +470,7 @@ def read_settings(method: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) -> str:
-    """Return how the command line is called where these settings are read from a file again; see `paths_in`."""
+    """Return the program to call if these settings are read from a file, with --trust if needed; see `paths_in`."""
     return "fair-envs --trust" if paths_in(settings, but=but) else "fair-envs"
 
 
@@ -481,44 +479,45 @@ def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) ->
 
 @app.command()
 def evaluate(
-    what: Annotated[str, typer.Argument(metavar="RUN|ID", help="The folder of a training, or an environment.")],
+    what: Annotated[str, typer.Argument(metavar="RUN|ID", help="The folder of a run, or the id of an environment.")],
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of an environment: who plays, see below; may be repeated."),
+        typer.Option(metavar="NAME", help="Environments only: the policy that plays, see above; may be repeated."),
     ] = None,
     attribute: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of an environment: which attributes; the sensitive ones if left out."),
+        typer.Option(metavar="NAME", help="Environments only: the attributes; default: the sensitive ones."),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Of an environment: how parities are told; a wrong name lists them. [difference]"
+            metavar="NAME", help="Environments only: the form of parities; an unknown name lists all. [difference]"
         ),
     ] = None,
     flip: Annotated[
         str | None,
         typer.Option(
             metavar="carriers|each",
-            help="Of an environment: who loses the attribute in the counterfactual world: all who have it at once, or "
-            "each alone, as the definition has it, in as many worlds as there are agents. [carriers]",
+            help="Environments only: which agents lose the attribute in the counterfactual world. carriers: all agents "
+            "that have it, at once. each: one agent at a time, as in the definition, one world per agent. [carriers]",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option(help="Test episodes.", min=1)] = 64,
-    seed: Annotated[int, typer.Option(help="Of the first test episode.", min=0)] = TEST_SEEDS,
+    episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
+    seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
     param: Param = None,
-    out: Annotated[Path | None, typer.Option(help="A new folder; RUN/evaluation-N or ID-N if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder; default: RUN/evaluation-N or runs/ID-N.")] = None,
     engine: EngineOption = None,
-    jobs: Annotated[int | None, typer.Option(help="Of an environment: how many batches at once; 1.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="Environments only: number of parallel batches. [1]", min=1)] = None,
     progress: ShowProgress = True,
 ) -> None:
-    """Play test episodes and measure notions of fairness, with 95 % intervals.
+    """Play test episodes and measure fairness, with 95 % intervals.
 
-    RUN: those of a trained policy, with every notion. ID: those of an environment, attribute by attribute: of agents,
-    demographic parity, conditional statistical parity and, where the attribute can be taken away, counterfactual
-    fairness; of a decision-maker, the group notions on what is decided about people. Who plays is random, a run,
-    module:function (observations (B, agents, ...) and uniform numbers (B, agents) to actions), or a driver of
-    FairTraffic; a wrong name lists them.
+    RUN evaluates a trained policy with every notion. ID evaluates an environment, for each attribute. If agents are
+    affected, it reports demographic parity, conditional statistical parity and, if the attribute can be removed,
+    counterfactual fairness. If one decision-maker decides about people, it reports the group notions of the decisions.
+
+    A policy is random, a run, module:function (observations (B, agents, ...) and uniform numbers (B, agents) to
+    actions), or a scripted policy of the environment; an unknown name lists them.
     """
     from fair_envs.registration import TABLE
 
@@ -537,12 +536,14 @@ def evaluate(
     folder = new_path(out, stem="evaluation", folder=run)
     report = evaluate_run(run, param, episodes=episodes, seed=seed, progress=progress)
     show_report(
-        report, folder, "Intervals are over test episodes of one training: another training seed may lie outside them."
+        report,
+        folder,
+        "Intervals are over test episodes of one training; other training seeds may lie outside them.",
     )
 
 
 def evaluate_run(run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
-    """Return the report on a run's policy."""
+    """Return the evaluation report of a run's policy."""
     from fair_envs.baselines.methods import Test, method_of
 
     method = method_of(run)
@@ -563,7 +564,7 @@ def show_report(report: Any, folder: Path, *notes: str) -> None:
 
 
 def refuse(options: Mapping[str, Any], *, of: str) -> None:
-    """Raise ValueError for an option that is given where it means nothing."""
+    """Raise ValueError for an option that does not apply."""
     for name, given in options.items():
         if given:
             told = ", ".join(given) if isinstance(given, list) else given
@@ -585,7 +586,7 @@ def evaluate_system(
     jobs: int,
     progress: bool,
 ) -> None:
-    """Let each policy play the same episodes of an environment, and measure."""
+    """Play the same episodes of an environment with each policy, and measure fairness."""
     from fair_envs import systems
     from fair_envs.experiments.executors import check_engine
     from fair_envs.registration import make_rules
@@ -605,14 +606,14 @@ def evaluate_system(
 def check_system(
     rules: Any, policies: Sequence[str], *, attributes: Sequence[str] | None, form: str | None, flip: str | None
 ) -> None:
-    """Raise ValueError for what cannot be measured of a system, before anything is played."""
+    """Raise ValueError for options that cannot be measured, before any episode is played."""
     from fair_envs import systems
     from fair_envs.players import policy_tried
 
     if not rules.multi_agent:
         refuse({"form": form, "flip": flip}, of="a decision-maker")
     elif not systems.can_flip(rules):
-        refuse({"flip": flip}, of=f"{rules.name}, whose agents have no attribute that can be taken away")
+        refuse({"flip": flip}, of=f"{rules.name}, whose agents have no attribute that can be removed")
     systems.check_measure(rules.spec, attributes=attributes, form=form or "difference", flip=flip or "carriers")
     systems.check_once("policy", policies)
     for name in policies:
@@ -652,7 +653,7 @@ def play_systems(
 @app.command()
 def design(
     env_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="An environment; a search to resume knows it.")
+        str | None, typer.Argument(metavar="ID", help="The environment's id; not needed with --resume.")
     ] = None,
     param: Param = None,
     range_: Annotated[
@@ -661,65 +662,74 @@ def design(
             "--range",
             "-r",
             metavar="NAME=LOW:HIGH",
-            help="A parameter to search; or NAME=LOW:HIGH:STEP, NAME=LOW:HIGH:log, NAME=OPTION|OPTION, where an "
-            "empty OPTION is none; repeat it.",
+            help="A parameter and its search space; or NAME=LOW:HIGH:STEP, NAME=LOW:HIGH:log, NAME=OPTION|OPTION, "
+            "where an empty OPTION is none; may be repeated.",
         ),
     ] = None,
     objective: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="What should go down or up, see above; the first one decides; repeat it."),
+        typer.Option(
+            metavar="NAME",
+            help="A number to optimise, see above; the first one decides; may be repeated.",
+        ),
     ] = None,
-    policy: Annotated[str | None, typer.Option(metavar="NAME", help="Who plays, as in `evaluate`. [random]")] = None,
+    policy: Annotated[str | None, typer.Option(metavar="NAME", help="The policy, as in `evaluate`. [random]")] = None,
     sampler: Annotated[
-        str | None, typer.Option(metavar="tpe|cma-es|nsga-ii|random", help="What proposes configurations. [tpe]")
+        str | None,
+        typer.Option(metavar="tpe|cma-es|nsga-ii|random", help="The search algorithm. [tpe]"),
     ] = None,
-    trials: Annotated[int | None, typer.Option(help="Configurations. [50]")] = None,
-    batch: Annotated[int | None, typer.Option(help="Configurations that are proposed at once. [8]")] = None,
-    episodes: Annotated[int | None, typer.Option(help="Of a configuration, at most. [64]")] = None,
-    least_episodes: Annotated[int | None, typer.Option(help="And at least. [16]")] = None,
+    trials: Annotated[int | None, typer.Option(help="Number of configurations to try. [50]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Number of configurations proposed at once. [8]")] = None,
+    episodes: Annotated[int | None, typer.Option(help="Largest number of episodes per configuration. [64]")] = None,
+    least_episodes: Annotated[int | None, typer.Option(help="Smallest number of them. [16]")] = None,
     precision: Annotated[
         float | None,
-        typer.Option(help="Standard errors that suffice, in the original's standard deviations. [0.15]"),
+        typer.Option(help="Target standard error, in standard deviations of the original configuration. [0.15]"),
     ] = None,
     hopeless: Annotated[
-        bool | None, typer.Option(help="Whether to stop what another configuration is surely better than. [True]")
+        bool | None, typer.Option(help="Prune configurations that are clearly worse than another one. [True]")
     ] = None,
     finalists: Annotated[
-        int | None, typer.Option(help="Best ones in the first objective, played four times as long in the end. [5]")
+        int | None,
+        typer.Option(help="Number of best configurations replayed with four times the episodes. [5]"),
     ] = None,
     price: Annotated[
         float | None,
-        typer.Option(help="The share of the original's total return that the chosen one may cost at most. [any]"),
+        typer.Option(help="Largest loss of total return allowed, as a share of the original's total return. [any]"),
     ] = None,
     held_out: Annotated[
-        int | None, typer.Option(help="Episodes of the comparison with the original configuration. [256]")
+        int | None, typer.Option(help="Number of episodes for the comparison with the original configuration. [256]")
     ] = None,
     flip: Annotated[
         str | None,
-        typer.Option(metavar="carriers|each", help="Who loses the attribute in counterfactual worlds. [carriers]"),
+        typer.Option(metavar="carriers|each", help="Which agents lose the attribute, as in `evaluate`. [carriers]"),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="What follows is a function of it. [0]")] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="Settings that are not given here.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed; equal seeds give equal results. [0]")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="A settings file; options override it.")
+    ] = None,
     storage: Annotated[
-        str | None, typer.Option(metavar="URL", help="A database for several machines; OUT/trials.db if left out.")
+        str | None, typer.Option(metavar="URL", help="A database shared by several machines; default: OUT/trials.db.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the search in that database; ID if left out.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the search in the database; default: ID.")] = None,
     engine: EngineOption = None,
-    jobs: Annotated[int, typer.Option(help="Batches of episodes at once.", min=1)] = 2,
-    out: Annotated[Path | None, typer.Option(help="A new folder; runs/design-ID-N if left out.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search in the folder --out.")] = False,
+    jobs: Annotated[int, typer.Option(help="Number of parallel batches of episodes.", min=1)] = 2,
+    out: Annotated[Path | None, typer.Option(help="A new folder; default: runs/design-ID-N.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the search in the folder --out.")] = False,
     choose: Annotated[
-        int | None, typer.Option(help="The trial to choose, in place of the best one in the first objective.")
+        int | None, typer.Option(help="Number of the trial to choose instead of the best one in the first objective.")
     ] = None,
     progress: ShowProgress = True,
 ) -> None:
-    """Search for a configuration in which people fare more alike, and say what it costs.
+    """Search for a fairer configuration of an environment, and report what it costs.
 
-    Objectives are the numbers that `evaluate` reports, such as demographic_parity:human_driven or, by the code of a
-    value, conditional_parity:human_driven:fast=1; total_return, return_with:ATTRIBUTE, return_without:ATTRIBUTE; of
-    agents, utilitarian, maximin, nash_welfare, gini, jain, atkinson; a wrong name lists an environment's. Without one,
-    parity and the total return are searched. Every configuration meets the same seeds. The chosen one is compared with
-    the original on other seeds.
+    Objectives are numbers that `evaluate` reports, such as demographic_parity:human_driven or, with the code of a
+    value, conditional_parity:human_driven:fast=1. Others are total_return, return_with:ATTRIBUTE and
+    return_without:ATTRIBUTE, and for agents utilitarian, maximin, nash_welfare, gini, jain and atkinson. An unknown
+    name lists all objectives of the environment. The default objectives are parity and the total return.
+
+    Every configuration is played with the same seeds. The chosen configuration is compared with the original one on
+    other seeds.
     """
     from fair_envs.search import report
     from fair_envs.search.design import begun
@@ -750,7 +760,7 @@ def design(
     report.save(found, rows, results)
     terminal().print(report.trials_table(found))
     terminal().print(report.comparison_table(rows))
-    typer.echo(f"Trial {found.chosen.number}, over {search.held_out} pairs of episodes that no trial met.")
+    typer.echo(f"Trial {found.chosen.number}, measured on {search.held_out} pairs of episodes that no trial used.")
     typer.echo(report.price(rows))
     typer.echo(
         f"saved {results}; gym.make({search.env_id!r}, **json.load(open({str(results / report.CONFIGURATION)!r})))"
@@ -764,7 +774,7 @@ def search_of(
     config: Path | None,
     given: Mapping[str, Any],
 ) -> Any:
-    """Return a new search: what is given, then what a file says."""
+    """Return a new search; given options override the settings in a file."""
     from fair_envs.players import policy_tried
     from fair_envs.search.settings import Search, read_toml
 
@@ -781,14 +791,14 @@ def search_of(
 
 
 def search_again(out: Path | None, given: Mapping[str, Any]) -> tuple[Any, Path]:
-    """Return the search in a folder; only the number of trials and the price may be others now."""
+    """Return the search in a folder; only the number of trials and the price may change."""
     from fair_envs.search.settings import FREE, Search
 
     if out is None:
         raise ValueError("out must name the folder of the search to resume, got none")
     for name, value in given.items():
         if name not in FREE:
-            raise ValueError(f"{name} must be left out where a search is resumed, it keeps its settings; got {value!r}")
+            raise ValueError(f"{name} must be left out when a search is resumed, it keeps its settings; got {value!r}")
     return Search.read(out).again(**given), out
 
 
@@ -797,22 +807,23 @@ def search_again(out: Path | None, given: Mapping[str, Any]) -> tuple[Any, Path]
 
 @app.command()
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="For example lamalfa2025.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper, for example lamalfa2025.")],
     scale: Annotated[
-        str, typer.Option(metavar="smoke|small|full", help="A minute, an hour or so, or the paper's protocol.")
+        str,
+        typer.Option(metavar="smoke|small|full", help="About a minute, about an hour, or the paper's protocol."),
     ] = "smoke",
-    out: Annotated[Path | None, typer.Option(help="Where results are kept; runs/PAPER-SCALE if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; default: runs/PAPER-SCALE.")] = None,
     engine: EngineOption = None,
-    jobs: Annotated[int, typer.Option(help="Cells that are run at once.", min=1)] = 2,
-    seeds: Annotated[int | None, typer.Option(help="Training seeds of each cell, if not the scale's.", min=1)] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")] = False,
+    jobs: Annotated[int, typer.Option(help="Number of parallel experiments.", min=1)] = 2,
+    seeds: Annotated[int | None, typer.Option(help="Number of training seeds; default: the scale's.", min=1)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue with the results in the folder.")] = False,
     merge: Annotated[
         list[Path] | None,
-        typer.Option(help="Take over this folder's cells, run elsewhere; may be repeated."),
+        typer.Option(help="Reuse the results of another run from this folder; may be repeated."),
     ] = None,
     progress: ShowProgress = True,
 ) -> None:
-    """Run a paper's experiments again and set its numbers beside ours."""
+    """Repeat a paper's experiments and compare its numbers with ours."""
     import importlib
 
     if paper not in papers():
@@ -848,25 +859,25 @@ def papers() -> list[str]:
 
 @contextmanager
 def resumable(command: str, *, begun: Path | None = None) -> Iterator[None]:
-    """Say how to go on if Ctrl-C, SIGTERM or SIGHUP ends what is done, unless nothing has been kept: no ``begun``."""
+    """Print how to continue after Ctrl-C, SIGTERM or SIGHUP, unless nothing was saved (``begun`` does not exist)."""
     try:
         with stoppable():
             yield
     except KeyboardInterrupt as stopped:
         kept = begun is None or begun.exists()
-        typer.echo(f"\nstopped; go on with: {command}" if kept else "\nstopped before anything was kept", err=True)
+        typer.echo(f"\nstopped; continue with: {command}" if kept else "\nstopped before anything was saved", err=True)
         raise typer.Exit(128 + stopped.number if isinstance(stopped, StoppedError) else INTERRUPTED) from None
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where results are kept; trainings that are there are not run again.")] = (
+    out: Annotated[Path, typer.Option(help="Folder of the results; finished trainings in it are not repeated.")] = (
         RUNS / "demo"
     ),
-    jobs: Annotated[int, typer.Option(help="Worker processes.", min=1)] = 2,
+    jobs: Annotated[int, typer.Option(help="Number of worker processes.", min=1)] = 2,
     progress: ShowProgress = True,
 ) -> None:
-    """Train PPO and fair-PPO on FairHarvest, compare them, and save plots and a film."""
+    """Train PPO and fair-PPO on FairHarvest, compare them, and save plots and an animation."""
     with resumable(f"fair-envs demo --out {out}"):
         from fair_envs.reproduction import demo as demonstration
 
@@ -879,12 +890,12 @@ def demo(
 
 @app.command()
 def bench(
-    out: Annotated[Path | None, typer.Option(help="A new JSON file; runs/bench-N.json if left out.")] = None,
-    row: Annotated[list[str] | None, typer.Option(help="Only this row of the table; may be repeated.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure briefly: a look, no result.")] = False,
+    out: Annotated[Path | None, typer.Option(help="A new JSON file; default: runs/bench-N.json.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="Measure only this row of the table; may be repeated.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure briefly, for a first impression only.")] = False,
     progress: ShowProgress = True,
 ) -> None:
-    """Measure how fast the package is, beside the speeds it promises."""
+    """Measure the package's speed and compare it with its targets."""
     from fair_envs.benchmark import rows as benchmark
 
     path = new_path(out, stem="bench", suffix=".json")

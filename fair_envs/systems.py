@@ -1,17 +1,17 @@
-"""Measures any system: how much better off are those without an attribute, and how does everybody fare?
+"""Measures the fairness of any system: how much better off agents without an attribute are, and all agents' welfare.
 
-A system is an environment with somebody who plays it. `play_system` plays one of this package, `play_parallel` a
-PettingZoo environment of one's own whose agents are given attributes by a dictionary; `measure` says, attribute by
-attribute, how much better off those are who do not have it: by demographic parity, counterfactual fairness and
-conditional statistical parity, as La Malfa, Zhang, Luck and Black define them, "Using Protected Attributes to Consider
-Fairness in Multi-Agent Systems", AEQUITAS 2024, arXiv:2410.12889. Where one decision-maker acts on others, it says how
-far apart groups are in what is decided about them.
+A system is an environment together with a policy. `play_system` plays an environment of this package. `play_parallel`
+plays your own PettingZoo environment; a dictionary gives the agents their attributes. `measure` reports, for each
+attribute, how much better off the agents without it are: by demographic parity, counterfactual fairness and conditional
+statistical parity, as defined by La Malfa, Zhang, Luck and Black, "Using Protected Attributes to Consider Fairness in
+Multi-Agent Systems", AEQUITAS 2024, arXiv:2410.12889. If one decision-maker decides about other people, it reports how
+much the decisions differ between groups.
 
-Their counterfactual fairness compares each agent with itself in a world in which it alone lacks the attribute. That is
-``flip="each"``, which plays as many more worlds as there are agents. By default all who have the attribute lose it at
-once, in one more world: then the gap also holds what everybody else's change does to an agent, such as roads that are
-emptier where nobody drives slowly. That is what a system in which nobody has the attribute would give, and what
-`play_parallel` is told by an environment of that kind.
+Their counterfactual fairness compares each agent with itself in a world in which only this agent lacks the attribute.
+That is ``flip="each"``; it plays one additional world per agent. By default, all agents with the attribute lose it at
+once, in one additional world. The gap then includes the effect of the other agents' changes, such as emptier roads if
+no agent drives slowly. This is also what a system without the attribute would give, and what `play_parallel` measures
+with such an environment.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ Flip = Literal["carriers", "each"]
 FLIPS: tuple[Flip, ...] = get_args(Flip)
 
 PARITIES = ("demographic_parity", "counterfactual_fairness", "conditional_parity")
-DECISIONS = tuple(name for name in DEFINITIONS if name != "treatment_equality_raw")  # that one may be infinite
+DECISIONS = tuple(name for name in DEFINITIONS if name != "treatment_equality_raw")  # can be infinite
 WELFARE: Mapping[str, Callable[[Floats], Floats]] = {each.__name__: each for each in returns_report.WELFARE}
 TOTAL = "total_return"
 SIDES = {"return_without": "without", "return_with": "with"}
@@ -57,18 +57,18 @@ SIDES = {"return_without": "without", "return_with": "with"}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Episodes:
-    """What agents earned, and what those who have an attribute would have earned without it.
+    """The agents' returns, and the returns of agents with an attribute if they did not have it.
 
     Attributes:
-        returns: Of every agent in every episode, with its attributes.
-        without: By attribute, the same episodes with the same luck, but that nobody who had the attribute has it, or
-            that each agent is in the world in which its own is another one (see `play_system`, ``flip``). None of an
-            attribute that nobody can be imagined without.
+        returns: The return of every agent in every episode, with the agents' attributes.
+        without: By attribute, the same episodes with the same random numbers but without the attribute: all agents lose
+            it, or the value of each agent is from the world in which only its attribute is flipped (see `play_system`,
+            ``flip``). Attributes that cannot be removed have no entry.
         sensitive: The attributes that should make no difference.
-        legitimate: Those that may.
-        decided: Of a decision-maker, by notion and attribute: the gap between groups of people over each episode.
-        values: By attribute, the names of its codes 0, 1, ...; of those left out, the codes that occur say whether
-            there are more than two.
+        legitimate: The attributes that may make a difference.
+        decided: For a decision-maker, by notion and attribute: the gap between groups of people in each episode.
+        values: By attribute, the names of its codes 0, 1, ... For attributes without an entry, the codes that occur
+            determine whether there are more than two.
     """
 
     returns: Returns
@@ -80,12 +80,12 @@ class Episodes:
 
     @property
     def of_agents(self) -> bool:
-        """Whether agents are the affected, with attributes of their own; else a decision-maker acts on others."""
+        """Whether the agents are affected and have attributes; otherwise a decision-maker decides about other people."""
         return bool(self.returns.attributes)
 
     @classmethod
     def joined(cls, parts: Sequence["Episodes"]) -> "Episodes":
-        """Return the episodes of all parts, one after another."""
+        """Return the episodes of all parts, concatenated."""
         first = parts[0]
         return cls(
             returns=Returns.concat(part.returns for part in parts),
@@ -98,13 +98,14 @@ class Episodes:
 
 
 class Series(NamedTuple):
-    """One number of every episode.
+    """One number per episode.
 
     Attributes:
-        notion: Which.
-        attribute: Whose carriers are compared; with several values, ``"name=value"``; nothing where it is everybody.
-        within: Of conditional parity, the factor and its code, such as ``"fast=1"``; else nothing.
-        values: Shape (episodes,); of parities in the unit of their form, see `MEANINGS`; NaN where it is undefined.
+        notion: Name of the notion.
+        attribute: The attribute whose groups are compared; with several values, ``"name=value"``; empty if the number
+            is about all agents.
+        within: For conditional parity, the factor and its code, such as ``"fast=1"``; otherwise empty.
+        values: Shape (episodes,). Parities are in the unit of their form, see `MEANINGS`; NaN if undefined.
     """
 
     notion: str
@@ -114,19 +115,19 @@ class Series(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called on the command line, such as ``conditional_parity:human_driven:fast=1``."""
+        """Its name on the command line, such as ``conditional_parity:human_driven:fast=1``."""
         return ":".join(filter(None, (self.notion, self.attribute, self.within)))
 
 
 class Measured(NamedTuple):
-    """One notion of one attribute.
+    """One notion for one attribute, averaged over episodes.
 
     Attributes:
-        notion: Which.
+        notion: Name of the notion.
         attribute: See `Series`.
         within: See `Series`.
-        gap: Of parities, who is better off, by how much and in what unit: the form says, see `MEANINGS`; of decisions,
-            how far groups are apart. 0 is parity. ``n`` counts the episodes in which it is defined.
+        gap: 0 is parity. For parities, the form defines the sign and the unit, see `MEANINGS`; for decisions, the gap
+            is the difference between groups. ``n`` counts the episodes in which it is defined.
     """
 
     notion: str
@@ -151,28 +152,30 @@ def play_system(
     threads: int = 1,
     each: OnProgress = lambda: None,
 ) -> Episodes:
-    """Play episodes of an environment of this package, and again with the first sensitive attribute taken away.
+    """Play episodes of an environment of this package, and again without the first sensitive attribute.
 
-    Where one decision-maker acts on others, what is decided about them is compared instead, by every group notion that
-    the environment tells enough for.
+    If one decision-maker decides about other people, the decisions are compared instead, by every group notion that
+    the environment's record allows.
 
     Args:
-        env: Its rules, or an environment of any face.
-        policy: Observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...).
-        episodes: How many.
-        seed: Of the first; the next one has the next seed.
-        lanes: How many are played at once; the results do not depend on it.
-        append_group: Whether observations end with the agent's group; None: as the policy says.
-        counterfactual: Whether to play them again, if the environment's agents have an attribute that can be flipped.
-        flip: Who loses it: ``"carriers"``, all who have it, at once, in one more world; or ``"each"``, each agent alone
-            in a world of its own, as the definition has it, which costs as many more worlds as there are agents.
-        threads: How many threads share the lanes.
-        each: Called after each batch of so many lanes.
+        env: The rules, or an environment with any interface.
+        policy: A function from observations (B, agents, ...) and uniform random numbers (B, agents) to actions
+            (B, agents, ...), or a `Policy`.
+        episodes: Number of episodes.
+        seed: Seed of the first episode; each further episode uses the next seed.
+        lanes: Number of episodes played in parallel; the results do not depend on it.
+        append_group: Whether observations end with the agent's group; None: the policy decides.
+        counterfactual: Whether to also play counterfactual episodes, if the agents have an attribute that can be
+            flipped.
+        flip: Which agents lose the attribute. ``"carriers"``: all agents that have it, at once, in one additional
+            world. ``"each"``: one agent at a time, as in the definition, in one additional world per agent.
+        threads: Number of threads that share the lanes.
+        each: Called after each batch of ``lanes`` episodes.
 
     Raises:
-        ValueError: No episode, a seed out of range, another way to flip, actions outside their space, or groups shown
-            to a decision-maker.
-        TypeError: Not an environment of this package.
+        ValueError: There is no episode, the seed is out of range, ``flip`` is unknown, actions are outside their space,
+            or ``append_group`` is True for a decision-maker.
+        TypeError: This is not an environment of this package.
     """
     check_count("episodes", episodes)
     check_choice(flip, "flip", FLIPS)
@@ -181,7 +184,7 @@ def play_system(
     append_group = policy.append_group if append_group is None else append_group
     if not rules.multi_agent:
         if append_group:
-            raise ValueError("append_group must be False for a decision-maker, who belongs to no group, got True")
+            raise ValueError("append_group must be False for a decision-maker, which belongs to no group, got True")
         return _decided(rules, policy, seeds=seeds, lanes=lanes, each=each)
     options: dict[str, Any] = {"lanes": lanes, "append_group": append_group, "threads": threads}
     plays = (Twins if counterfactual and can_flip(rules) else Plays)(rules, **options)
@@ -199,7 +202,7 @@ def play_system(
 
 
 def _decided(rules: Rules, policy: Policy, *, seeds: NDArray[np.uint64], lanes: int, each: OnProgress) -> Episodes:
-    """Play a decision-maker's episodes and compare what is decided about groups of people in each."""
+    """Play a decision-maker's episodes and compare the decisions about groups of people in each."""
     spec, about, found = rules.spec, _of_spec(rules.spec), []
     keys = [(name, attribute) for attribute in spec.sensitive for name in DECISIONS if can_tell(spec, name, attribute)]
     notions = [GroupNotion(name=name, groups=attribute) for name, attribute in keys]
@@ -212,14 +215,14 @@ def _decided(rules: Rules, policy: Policy, *, seeds: NDArray[np.uint64], lanes: 
 
 
 def _of_spec(spec: FairSpec) -> dict[str, Any]:
-    """Return what an environment says of its attributes, as `Episodes` takes it."""
+    """Return an environment's attributes as keyword arguments of `Episodes`."""
     values = {**spec.sensitive, **spec.legitimate}
     return {"sensitive": tuple(spec.sensitive), "legitimate": tuple(spec.legitimate), "values": values}
 
 
 def can_tell(spec: FairSpec, name: str, attribute: str) -> bool:
-    """Return whether an environment tells enough for a notion on what is decided about groups of people."""
-    if spec.actions != 2:  # not for or against somebody
+    """Return whether an environment's record is sufficient for a notion on decisions about groups of people."""
+    if spec.actions != 2:  # there is no favourable and unfavourable decision
         return False
     notion = GroupNotion(name=name, groups=attribute)
     try:
@@ -231,8 +234,8 @@ def can_tell(spec: FairSpec, name: str, attribute: str) -> bool:
 
 
 def can_flip(rules: Any) -> bool:
-    """Return whether the agents have an attribute that can be taken away."""
-    if not rules.multi_agent:  # a decision-maker's `flip` changes the people it decides on
+    """Return whether the agents have an attribute that can be removed."""
+    if not rules.multi_agent:  # a decision-maker's `flip` changes the people it decides about
         return False
     agents = rules.agents(rules.params)
     try:
@@ -242,7 +245,7 @@ def can_flip(rules: Any) -> bool:
     return True
 
 
-# Systems of one's own -------------------------------------------------------------------------------------------------
+# Your own systems -----------------------------------------------------------------------------------------------------
 
 
 def play_parallel(
@@ -256,28 +259,28 @@ def play_parallel(
     without: Mapping[str, Any] | None = None,
     each: OnProgress = lambda: None,
 ) -> Episodes:
-    """Play episodes of a PettingZoo environment of one's own.
+    """Play episodes of your own PettingZoo environment.
 
-    Agents may leave early or come late; one that never comes earns 0.
+    Agents may leave early or join late; an agent that never joins earns 0.
 
     Args:
         env: A `pettingzoo.ParallelEnv`.
-        attributes: The codes of each attribute of each possible agent: ``{"car_0": {"human": 1, "fast": 0}, ...}``; all
-            agents have the same attributes, codes are whole numbers of at least 0.
-        policy: ``policy(agent, observation, uniform)`` returns the agent's action; the number in [0, 1) is a function
-            of the seed, the step and the agent alone, so that equal luck can be met in both worlds.
+        attributes: The attribute codes of each possible agent: ``{"car_0": {"human": 1, "fast": 0}, ...}``. All agents
+            have the same attributes; codes are integers of at least 0.
+        policy: ``policy(agent, observation, uniform)`` returns the agent's action. The number in [0, 1) depends only on
+            the seed, the step and the agent, so both worlds use common random numbers.
         sensitive: The attributes that should make no difference; all others are legitimate factors.
-        episodes: How many.
-        seed: Of the first; the next one has the next seed.
-        without: By attribute with codes 0 and 1, the environment in which nobody has it, for counterfactual fairness.
-            It must draw its chance from the seed alone, or what differs is noise too.
+        episodes: Number of episodes.
+        seed: Seed of the first episode; each further episode uses the next seed.
+        without: For counterfactual fairness: by attribute with codes 0 and 1, an environment in which no agent has it.
+            All its randomness must come from the seed; otherwise the difference also contains noise.
         each: Called after each episode.
 
     Raises:
-        ValueError: No agents, attributes of other agents than the environment's, of different names or with codes that
-            are no whole numbers of at least 0, sensitive ones that are none of them, or a world without an attribute
-            that has other agents, or whose attribute has more than two codes.
-        TypeError: Not a parallel environment, or no dictionary of dictionaries.
+        ValueError: There are no agents; attributes belong to other agents, differ in their names, or have codes that
+            are not integers of at least 0; a sensitive attribute is unknown; or an environment in ``without`` has other
+            agents or an attribute with more than two codes.
+        TypeError: This is not a parallel environment, or ``attributes`` is not a dictionary of dictionaries.
 
     Example:
         >>> from fair_envs.envs.traffic import parallel_env
@@ -311,7 +314,7 @@ def play_parallel(
 
 
 def _play_episode(env: Any, agents: Sequence[str], policy: Callable[[str, Any, float], Any], *, seed: int) -> Floats:
-    """Return what each agent earns in the first episode of a seed."""
+    """Return each agent's return in the first episode with a seed."""
     earned = np.zeros(len(agents))
     for step in rollout(ParallelWorld(env, seed=seed), OfEachAgent(env, agents, policy)):
         earned += step.reward[0]
@@ -319,7 +322,7 @@ def _play_episode(env: Any, agents: Sequence[str], policy: Callable[[str, Any, f
 
 
 class OfEachAgent(Policy):
-    """Asks a function for the action of each agent that is there: ``function(agent, observation, uniform)``."""
+    """Calls a function for the action of each present agent: ``function(agent, observation, uniform)``."""
 
     def __init__(self, env: Any, agents: Sequence[str], function: Callable[[str, Any, float], Any]) -> None:
         self._env, self._function = env, function
@@ -366,7 +369,7 @@ def _checked_attributes(agents: Sequence[str], attributes: Mapping[str, Mapping[
 
 
 def _check_sensitive(sensitive: Sequence[str], names: Sequence[str]) -> None:
-    """Raise ValueError unless some of the attributes are named, each once."""
+    """Raise ValueError unless ``sensitive`` lists known attributes, at least one and each only once."""
     if isinstance(sensitive, str) or not sensitive:
         raise ValueError(f"sensitive must list names of attributes, got {sensitive!r}")
     for name in sensitive:
@@ -385,7 +388,7 @@ def check_once(argument: str, names: Sequence[str]) -> None:
 def _check_without(
     worlds: Mapping[str, Any], env: Any, attributes: Mapping[str, Mapping[str, int]], sensitive: Sequence[str]
 ) -> None:
-    """Raise an error unless each world is one of the same agents, in which nobody has an attribute that can be had."""
+    """Raise an error unless each world has the same agents and removes a sensitive attribute with codes 0 and 1."""
     for name, world in worlds.items():
         if name not in sensitive:
             raise ValueError(f"without must name sensitive attributes, {', '.join(sensitive)}, got {name!r}")
@@ -403,18 +406,18 @@ def _check_without(
 def measure(
     episodes: Episodes, *, attributes: Sequence[str] | None = None, form: Form = "difference", level: float = 0.95
 ) -> list[Measured]:
-    """Return every notion of every attribute, with its interval over episodes.
+    """Return every notion for every attribute, with its interval over episodes.
 
     Args:
-        episodes: What was played.
-        attributes: Which are looked at; None: the sensitive ones. Each in its turn is *the* attribute, and conditional
-            parity looks within each value of each legitimate factor but itself.
-        form: See `MEANINGS`; in all but ``"sum"``, the definition, positive means that those without the attribute are
-            better off.
-        level: Share of such intervals that cover.
+        episodes: The played episodes.
+        attributes: The attributes to measure, one after another; None: the sensitive ones. Conditional parity compares
+            groups within each value of each legitimate factor, except the attribute itself.
+        form: See `MEANINGS`. Positive means that agents without the attribute are better off, except for ``"sum"``,
+            the definition.
+        level: Coverage of the intervals.
 
     Raises:
-        ValueError: An unknown attribute or form.
+        ValueError: An attribute or the form is unknown.
     """
     return [
         Measured(one.notion, one.attribute, one.within, mean_interval(one.values, undefined="omit", level=level))
@@ -423,7 +426,7 @@ def measure(
 
 
 def gaps(episodes: Episodes, *, attributes: Sequence[str] | None = None, form: Form = "difference") -> list[Series]:
-    """Return every notion of every attribute, episode by episode, see `measure`."""
+    """Return every notion for every attribute as a series over episodes, see `measure`."""
     chosen = _chosen(episodes, attributes)
     found = [
         Series(notion, attribute, "", values)
@@ -442,7 +445,7 @@ def _chosen(episodes: Episodes, attributes: Sequence[str] | None) -> Sequence[st
 
 
 def fortunes(episodes: Episodes) -> list[Series]:
-    """Return how people fare, episode by episode: all together, each group's mean, and welfare over agents."""
+    """Return series over episodes of the total return, each group's mean return, and welfare over agents."""
     found = [Series(TOTAL, "", "", episodes.returns.values.sum(axis=1))]
     if not episodes.of_agents:
         return found
@@ -456,7 +459,7 @@ def fortunes(episodes: Episodes) -> list[Series]:
 def check_measure(
     spec: FairSpec, *, attributes: Sequence[str] | None, form: str = "difference", flip: str = "carriers"
 ) -> None:
-    """Raise ValueError for what `play_system` or `measure` would refuse later, and for an attribute named twice."""
+    """Raise ValueError for options that `play_system` or `measure` would reject later, and for repeated attributes."""
     known = [*spec.sensitive, *spec.legitimate]
     for name in attributes or ():
         if name not in known:
@@ -467,7 +470,7 @@ def check_measure(
 
 
 def groups_of(episodes: Episodes, attribute: str) -> Iterator[tuple[str, Group]]:
-    """Yield who has an attribute: those of code 1, or those of each code that occurs where there are more than two."""
+    """Yield labels and groups for an attribute: code 1, or each code that occurs if there are more than two."""
     codes = np.unique(episodes.returns.attribute(attribute))
     if len(episodes.values.get(attribute, ())) <= 2 and codes.dtype.kind != "U" and set(codes.tolist()) <= {0, 1}:
         yield attribute, attribute
@@ -477,14 +480,14 @@ def groups_of(episodes: Episodes, attribute: str) -> Iterator[tuple[str, Group]]
 
 
 def named(label: str, values: Mapping[str, Sequence[str]]) -> str:
-    """Return a label for people: ``"fast=1"`` with the name of its code, where that has one."""
+    """Return a readable label: ``"fast=1"`` with the name of its code, if the code has a name."""
     attribute, _, code = label.partition("=")
     names = values.get(attribute, ())
     return f"{attribute}={names[int(code)]}" if code.isdigit() and int(code) < len(names) else label
 
 
 def _of_group(episodes: Episodes, name: str, group: Group, form: Form) -> Iterator[tuple[str, str, Floats]]:
-    """Yield each notion of a group with one number for each episode."""
+    """Yield each notion of a group, with one number per episode."""
     returns = episodes.returns
     yield "demographic_parity", "", demographic_parity(returns, sensitive=group, form=form)
     if name in episodes.without and group == name:
@@ -498,13 +501,13 @@ def _of_group(episodes: Episodes, name: str, group: Group, form: Form) -> Iterat
 
 
 def negative_totals(episodes: Episodes, *, attributes: Sequence[str] | None = None) -> bool:
-    """Return whether a group that is compared earns less than 0 together in some episode: ratios mean little there."""
+    """Return whether a compared group has a total return below 0 in some episode; ratios then mean little."""
     names = _chosen(episodes, attributes) if episodes.of_agents else ()
     return any((totals < 0).any() for name in names for totals in _totals(episodes, name))
 
 
 def _totals(episodes: Episodes, name: str) -> Iterator[Floats]:
-    """Yield what those with and those without an attribute earn together, everywhere and in each stratum."""
+    """Yield the total returns of agents with and without an attribute, over all agents and in each stratum."""
     returns = episodes.returns
     codes = [returns.attribute(factor) for factor in episodes.legitimate if factor != name]
     strata = [np.ones(returns.values.shape, bool), *(own == code for own in codes for code in np.unique(own))]
@@ -517,25 +520,25 @@ def _totals(episodes: Episodes, name: str) -> Iterator[Floats]:
 
 
 def total_return(episodes: Episodes, *, level: float = 0.95) -> Estimate:
-    """Return what all agents together earn in an episode."""
+    """Return the total return of all agents per episode."""
     return mean_interval(fortunes(episodes)[0].values, level=level)
 
 
 # Reports --------------------------------------------------------------------------------------------------------------
 
 MEANINGS: Mapping[Form, str] = {
-    "sum": "Positive: those with the attribute are better off; in units of return, summed over pairs of agents.",
-    "difference": "Positive: those without the attribute are better off; in units of return, per agent.",
-    "total": "Positive: those without the attribute are better off; in units of return, of a whole group.",
-    "ratio": "Positive: those without the attribute are better off; as a share of what both groups earn.",
-    "mean_ratio": "Positive: those without the attribute are better off; as a share, as if groups were equally large.",
+    "sum": "Positive: agents with the attribute are better off; in units of return, summed over pairs of agents.",
+    "difference": "Positive: agents without the attribute are better off; in units of return, per agent.",
+    "total": "Positive: agents without the attribute are better off; in units of return, per group.",
+    "ratio": "Positive: agents without the attribute are better off; as a share of the return of both groups.",
+    "mean_ratio": "Positive: agents without the attribute are better off; as a share, as if groups had equal size.",
 }
-"""What a parity's sign and unit are in each form."""
+"""The sign and unit of a parity, by form."""
 
 FLIPPED: Mapping[Flip, str] = {
-    "carriers": "Counterfactual fairness: all who have the attribute lose it at once, so the gap holds what everybody "
-    "else's change does too; --flip each changes one agent at a time.",
-    "each": "Counterfactual fairness: each agent alone loses the attribute, in a world of its own.",
+    "carriers": "Counterfactual fairness: all agents with the attribute lose it at once, so the gap includes the effect "
+    "of the other agents' changes; --flip each changes one agent at a time.",
+    "each": "Counterfactual fairness: one agent at a time loses the attribute, each in a separate world.",
 }
 
 
@@ -547,30 +550,30 @@ def notes(
     flip: Flip = "carriers",
     attributes: Sequence[str] | None = None,
 ) -> Iterator[str]:
-    """Yield what a reader of the table must know, a line each; arguments by policy, and as they were measured with."""
+    """Yield the notes below a table, one line each; arguments are by policy, and as they were given to `measure`."""
     of_agents = all(episodes.of_agents for episodes in found.values())
     rows = [(one, found[policy].returns.episodes) for policy, own in measured.items() for one in own]
     if of_agents:
         yield MEANINGS[form]
     elif rows:
-        yield "How far groups are apart in what is decided about them."
+        yield "Gaps are differences between groups in the decisions about them."
     else:
-        yield "Nothing is decided for or against anybody: there are no groups to compare."
+        yield "No decision is for or against a person: there are no groups to compare."
     if any(one.notion == "counterfactual_fairness" for one, _ in rows):
         yield FLIPPED[flip]
     if any(one.gap.n < episodes for one, episodes in rows):
         why = (
-            "nobody, or everybody, who is compared has the attribute"
+            "all compared agents, or none of them, have the attribute"
             if of_agents
-            else "there is nobody to compare in one of the groups"
+            else "one of the groups has no people to compare"
         )
-        more = ", or nobody has a like without it" if form == "sum" and of_agents else ""
+        more = ", or no agent with it has an otherwise equal agent without it" if form == "sum" and of_agents else ""
         yield f"A gap is undefined in episodes in which {why}{more}; (7): it is defined in 7 episodes."
     if any(one.gap.n == 1 for one, _ in rows):
         yield "An interval needs two episodes."
     short = [name for name, episodes in found.items() if negative_totals(episodes, attributes=attributes)]
     if "ratio" in form and short:
-        told = "groups earn less than 0 together in some episodes"
+        told = "groups have a total return below 0 in some episodes"
         yield f"A ratio means little here, use --form difference: {told} of {', '.join(short)}."
     yield "Intervals are over test episodes."
 
@@ -583,14 +586,14 @@ def report(
     flip: Flip = "carriers",
     about: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Return every notion of every attribute for each policy, and what all agents together earn in an episode.
+    """Return a report of every notion for every attribute and policy, and of the total return of all agents.
 
     Args:
-        found: The episodes of each policy.
+        found: The episodes, by policy.
         attributes: See `measure`.
         form: See `MEANINGS`.
-        flip: How they were played, see `play_system`.
-        about: What the report says about the episodes.
+        flip: The way the attribute was flipped, see `play_system`.
+        about: Further metadata of the report.
     """
     measured = {name: measure(episodes, attributes=attributes, form=form) for name, episodes in found.items()}
     values = next(iter(found.values())).values

@@ -211,7 +211,7 @@ def test_a_window_opens_and_closes_after_so_many_steps() -> None:
     pytest.importorskip("pygame")
     said = Said("play", ENV_ID, *TINY_OPTIONS, "--frames", "3", "--agent", "agent_2")
     assert said.code == 0, said.text
-    assert "agent_2 is yours" in said.text
+    assert "agent_2 is controlled by you" in said.text
     assert "space: ripen/eat" in said.text
 
 
@@ -384,7 +384,7 @@ def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: p
     begun = False
     said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
     assert said.code == 130
-    assert "stopped before anything was kept" in said.flat
+    assert "stopped before anything was saved" in said.flat
     begun = True
     said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *SMALL)
     assert said.code == 130
@@ -521,8 +521,8 @@ def test_an_environment_is_evaluated_policy_by_policy() -> None:
 
 def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:
     said, found = report_of(ENV_ID, *TINY_OPTIONS, "--form", "sum", "--flip", "each")
-    assert "Positive: those with the attribute are better off" in said and "without the attribute are" not in said
-    assert "each agent alone" in said
+    assert "Positive: agents with the attribute are better off" in said and "without the attribute are" not in said
+    assert "one agent at a time" in said
     rules = make_rules(ENV_ID, **LITTLE)
     played = play_system(rules, RandomPolicy(rules), episodes=3, seed=5, flip="each")
     for one in gaps(played, form="sum"):
@@ -540,7 +540,7 @@ def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -
 
 def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
     said, found = report_of(*HIRING)
-    assert "How far groups are apart in what is decided about them" in said and "Positive" not in said
+    assert "Gaps are differences between groups in the decisions about them" in said and "Positive" not in said
     assert ("random", "statistical_parity", "gender", "") in found
     for option, value in {"form": "sum", "flip": "each"}.items():
         expected = f"{option} must be left out for a decision-maker, got {value}"
@@ -584,7 +584,7 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ((*CITY, "--flip", "all"), "flip must be one of carriers, each, got 'all'"),
         (
             ("FairPursuit-v0", "--flip", "each"),
-            "flip must be left out for pursuit, whose agents have no attribute that can be taken away, got each",
+            "flip must be left out for pursuit, whose agents have no attribute that can be removed, got each",
         ),
     ],
 )

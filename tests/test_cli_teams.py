@@ -128,7 +128,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_does(
         patch.setattr(DDPG, "train", pressed)
         said = Said("train", "fair-e", PURSUIT, *SMALL, "--out", "part", "--no-progress")
     assert said.code == 130
-    assert "stopped; go on with: fair-envs train --out part --resume" in said.flat
+    assert "stopped; continue with: fair-envs train --out part --resume" in said.flat
     assert not (empty_folder / "part" / "model.zip").exists()
     said = Said("train", "--out", "part", "--resume", "--no-progress")
     assert said.code == 0, said.text
@@ -141,7 +141,7 @@ def test_a_finished_run_is_resumed_by_its_folder_alone_and_with_nothing_else(run
     said = Said(*resume, "--no-progress")
     assert said.code == 0, said.text
     assert "fairness_weight must be 0.9 to resume" in mistake(*resume, "--fairness-weight", "0.5")
-    assert "preset must be left out where a run is resumed" in mistake(*resume, "--preset", "small")
+    assert "preset must be left out when a run is resumed" in mistake(*resume, "--preset", "small")
     assert "parameters must be" in mistake(*resume, "--param", "pursuers=4")
     assert "algorithm must be 'fair-er' to resume" in mistake("train", "ddpg", *resume[2:])
     assert "which exists" in mistake("train", "ddpg", PURSUIT, "--out", run)

@@ -138,7 +138,7 @@ def test_who_sends_out_guards_decides_for_and_against_nobody_but_has_a_return() 
     assert found(played) == {} and played.decided == {} and not played.of_agents
     assert np.isfinite(total_return(played).value)
     assert [one.name for one in fortunes(played)] == ["total_return"]
-    assert told(played)[1][0].startswith("Nothing is decided for or against anybody")
+    assert told(played)[1][0].startswith("No decision is for or against a person")
 
 
 def test_a_decision_maker_belongs_to_no_group() -> None:
@@ -227,7 +227,7 @@ def test_the_sentence_below_the_table_has_the_sign_and_unit_of_the_form(form: An
     played = Episodes(returns=favoured, sensitive=("old",))
     (gap, *_), (sentence, *_) = measure(played, form=form), told(played, form=form)[1]
     assert sentence.startswith(
-        f"Positive: those {'with' if gap.gap.value > 0 else 'without'} the attribute are better off"
+        f"Positive: agents {'with' if gap.gap.value > 0 else 'without'} the attribute are better off"
     )
     assert ("as a share" in sentence) == (form in ("ratio", "mean_ratio"))
     assert ("in units of return" in sentence) == (form in ("sum", "difference", "total"))
@@ -236,8 +236,8 @@ def test_the_sentence_below_the_table_has_the_sign_and_unit_of_the_form(form: An
 def test_a_number_of_fewer_episodes_says_of_how_many_and_why() -> None:
     cells, lines = told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)))
     assert cells[0].startswith("2.25 [") and cells[0].endswith("] (2)") and "(" not in cells[1]
-    assert "A gap is undefined in episodes in which nobody, or everybody, who is compared has the attribute" in lines[1]
-    assert "like without it" in told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)), form="sum")[1][1]
+    assert "undefined in episodes in which all compared agents, or none of them, have the attribute" in lines[1]
+    assert "otherwise equal agent without it" in told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)), form="sum")[1][1]
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=slice(0, 2)), sensitive=("old",)))
     assert "(" not in cells[0] and not any("undefined" in line for line in lines)
 

@@ -110,7 +110,7 @@ def test_a_method_of_ones_own_trains_resumes_and_evaluates(toy: Method, monkeypa
             )
         )
         said = Said("train", "best-constant", "FairHiring-v0", *world, "--out", "part")
-        assert said.code == 130 and "go on with: fair-envs train --out part --resume" in said.flat
+        assert said.code == 130 and "continue with: fair-envs train --out part --resume" in said.flat
     assert Said("train", "--out", "part", "--resume", "--no-progress").code == 0
     for name in ("metrics.csv", "config.json"):
         assert Path("part", name).read_text() == Path("whole", name).read_text()

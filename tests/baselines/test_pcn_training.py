@@ -233,7 +233,7 @@ def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path, plots: No
 def test_a_run_of_pcn_is_resumed_without_a_preset(tmp_path: Path) -> None:
     train_pcn(config(steps=100), out=tmp_path / "run")
     said = Said("train", "pcn", "--out", tmp_path / "run", "--resume", "--preset", "farel")
-    assert "preset must be left out where a run is resumed" in said.flat
+    assert "preset must be left out when a run is resumed" in said.flat
 
 
 def test_ctrl_c_tells_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_ctrl_c_tells_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PCN, "iterate", interrupted)
     said = Said("train", "pcn", FERRY, "--objectives", "R,SP", *OPTIONS)
     assert said.code == cli.INTERRUPTED
-    assert f"go on with: fair-envs train --out runs/pcn-{FERRY}-1 --resume" in said.flat
+    assert f"continue with: fair-envs train --out runs/pcn-{FERRY}-1 --resume" in said.flat
 
 
 def test_every_setting_is_an_option_with_its_meaning() -> None:

@@ -99,8 +99,8 @@ def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None
         (("FairTraffic-v0", "-r", "cars=1:2", "--out", "."), "out must be a new path"),
         (("--resume",), "out must name the folder of the search to resume, got none"),
         (("--resume", "--out", "nowhere"), "out must be the folder of a search, got nowhere without search.json"),
-        (("--resume", "--out", ".", "--batch", "3"), "batch must be left out where a search is resumed"),
-        (("--resume", "--out", ".", "-r", "cars=1:2"), "range must be left out where a search is resumed"),
+        (("--resume", "--out", ".", "--batch", "3"), "batch must be left out when a search is resumed"),
+        (("--resume", "--out", ".", "-r", "cars=1:2"), "range must be left out when a search is resumed"),
     ],
 )
 def test_a_search_that_cannot_be_is_told_in_a_line_and_leaves_nothing(
