@@ -299,6 +299,8 @@ class DDPG(OffPolicyAlgorithm):
         >>> env = make_sb3("FairPursuit-v0", n_envs=16)
         >>> model = DDPG("MlpPolicy", env, guide=Greedy(), seed=0).learn(1_000_000)
 
+    The constructor is long because it has the arguments of Stable-Baselines3's DDPG and checks each of them.
+
     Args:
         policy: ``"MlpPolicy"``, or ``"DeepSetsPolicy"``, which sees team-mates as a set; ``policy_kwargs`` are those of
             `TeamPolicy`, ``net_arch`` among them.

@@ -28,7 +28,6 @@ SHOWING = {
     "benchmark/__init__",
     "benchmark/loads",
     "benchmark/rows",
-    "cli",
     "experiments/executors",
     "experiments/tables",
     "files",
@@ -40,7 +39,7 @@ SHOWING = {
     "stopping",
 }
 SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "study")}
-SHOWING_FOLDERS = ("reproduction/papers/", "search/")
+SHOWING_FOLDERS = ("cli/", "reproduction/papers/", "search/")
 
 
 @functools.cache

@@ -116,6 +116,8 @@ def shooting(rules: Any) -> Kernel:
 
     ``shoot(code, plan, lanes, due, fresh, held, scratch...)`` writes the best plans found, shape (B, pieces, n), for
     lanes in which they are due. It starts from the second piece of the previous plan, unless the lane is fresh.
+
+    The loops are inside this function, which is therefore long, because they call the rules that it is given.
     """
     step = rules.step
 

@@ -1,0 +1,26 @@
+"""The command line ``fair-envs``, a module for each command.
+
+Each command imports the heavy libraries it needs, so ``list`` and ``show`` work after a plain installation.
+"""
+
+from fair_envs.cli import bench, design, evaluate, play, reproduce, show, train
+from fair_envs.cli.app import EXTRAS, INTERRUPTED, app, main, spelled_out
+from fair_envs.cli.shared import environment_parameters
+from fair_envs.cli.train import UNASKED
+
+__all__ = [
+    "EXTRAS",
+    "INTERRUPTED",
+    "UNASKED",
+    "app",
+    "bench",
+    "design",
+    "environment_parameters",
+    "evaluate",
+    "main",
+    "play",
+    "reproduce",
+    "show",
+    "spelled_out",
+    "train",
+]

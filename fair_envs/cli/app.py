@@ -1,0 +1,99 @@
+"""The application, its general options, and how errors are reported."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fair_envs.imports import Permissions, permissions, permit, typed_in
+
+EXTRAS: Mapping[str, str] = {
+    "imageio": "render",
+    "matplotlib": "baselines",
+    "cmaes": "search",
+    "moocore": "baselines",
+    "optuna": "search",
+    "pandas": "baselines",
+    "pygame": "render",
+    "ray": "ray",
+    "stable_baselines3": "baselines",
+    "tensorboard": "baselines",
+    "torch": "baselines",
+}
+
+
+"""The extra that installs each library missing from a plain installation."""
+
+
+WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
+
+
+INTERRUPTED = 130  # exit code after Ctrl-C
+
+
+ANYWHERE = ("--debug", "--trust")  # general options that are also allowed after a command
+
+
+class Commands(TyperGroup):
+    """The commands; invalid input is reported in one line on standard error."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands, the most used ones first."""
+        first = ("list", "show", "play", "train", "evaluate")
+        return [*first, *(name for name in super().list_commands(ctx) if name not in first)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; general options may be anywhere, and import paths given here may be imported."""
+        anywhere = [argument for argument in args if argument in ANYWHERE]
+        with suppress(FileNotFoundError):  # the current folder has been removed
+            permit(Permissions(typed=typed_in(args), folder=os.getcwd()))
+        return super().parse_args(ctx, [*anywhere, *(argument for argument in args if argument not in ANYWHERE)])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; exit with 2 on invalid input and with 1 on other failures, without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort):
+            raise
+        except (*WRONG_INPUT, RuntimeError) as error:
+            if ctx.params.get("debug"):
+                raise
+            typer.echo(f"fair-envs: {spelled_out(error)}", err=True)
+            raise typer.Exit(2 if isinstance(error, WRONG_INPUT) else 1) from None
+
+
+def spelled_out(error: BaseException) -> str:
+    """Return an error's message, or the install command if a library is missing."""
+    if isinstance(error, ModuleNotFoundError) and error.name and "pip install" not in str(error):
+        library = error.name.partition(".")[0]
+        if library in EXTRAS:
+            return f"this needs {library}; install it with: pip install 'fair-envs[{EXTRAS[library]}]'"
+    return str(error) or type(error).__name__
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="fair-envs")
+
+
+@app.callback()
+def everything(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust",
+            help="Import the functions (module:function) named in the settings of a stored run or search. This runs "
+            "their code: use it only for files whose author you trust.",
+        ),
+    ] = False,
+) -> None:
+    """Play, measure and train in reinforcement-learning environments for fairness research."""
+    if trust:
+        permit(permissions()._replace(stored=True))

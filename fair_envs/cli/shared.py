@@ -1,0 +1,143 @@
+"""What several commands share: arguments, parameters, paths, reports and interruptions."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from rich.console import Console
+
+from fair_envs.cli.app import INTERRUPTED
+from fair_envs.imports import paths_in
+from fair_envs.parameters import value_of
+from fair_envs.stopping import StoppedError, stoppable
+
+RUNS = Path("runs")
+
+
+EnvId = Annotated[str, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")]
+
+
+Param = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
+]
+
+
+Seed = Annotated[int, typer.Option(help="Random seed; equal seeds give equal results.", min=0)]
+
+
+PROCESSES = "processes"
+
+
+EngineOption = Annotated[
+    str | None,
+    typer.Option(metavar="processes|ray", help="Run in processes on this machine, or on a Ray cluster."),
+]
+
+
+def assigned(pairs: Sequence[str], *, what: str) -> dict[str, str]:
+    """Return a dictionary from texts ``name=value``.
+
+    Raises:
+        ValueError: A text has another form, or a name is given twice.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ValueError(f"{what} must be name=value, got {pair!r}")
+        if name in found:
+            raise ValueError(f"{what} must name {name} once, got it twice")
+        found[name] = value
+    return found
+
+
+def environment_parameters(
+    env_id: str, pairs: Sequence[str] | None, *, base: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the environment's parameters, converted to the types of their fields.
+
+    Args:
+        env_id: The environment.
+        pairs: Texts ``name=value``.
+        base: Default parameters; `pairs` override them.
+
+    Raises:
+        ValueError: The id or variant is unknown, or a value is outside its range.
+        TypeError: A parameter is unknown.
+    """
+    from fair_envs.pages import rules_class
+
+    texts = assigned(pairs or (), what="param")
+    values: dict[str, Any] = {**(base or {}), **texts}
+    rules = rules_class(env_id, variant=values.get("variant"))
+    fields = get_type_hints(rules.Params, include_extras=True)
+    values |= {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
+    rules(**{name: value for name, value in values.items() if name != "variant"})  # raises an error if invalid
+    return values
+
+
+def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = RUNS) -> Path:
+    """Return a path that does not exist yet: the given one, or the next free number in a folder.
+
+    Raises:
+        ValueError: The given path exists.
+    """
+    if path is None:
+        numbered = (folder / f"{stem}-{k}{suffix}" for k in range(1, 1_000_000))
+        return next(candidate for candidate in numbered if not candidate.exists())
+    if path.exists():
+        raise ValueError(f"out must be a new path, got {str(path)!r}, which exists")
+    return path
+
+
+def terminal() -> Console:
+    """Return the console for tables: as wide as the terminal, or 120 characters if the output is not a terminal."""
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)
+
+
+Folder = Annotated[Path | None, typer.Option(help="A new folder for the run; default: runs/METHOD-ID-N.")]
+
+
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the folder --out.")]
+
+
+ShowProgress = Annotated[bool, typer.Option(help="Show the remaining time.")]
+
+
+def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) -> str:
+    """Return the program to call if these settings are read from a file, with --trust if needed; see `paths_in`."""
+    return "fair-envs --trust" if paths_in(settings, but=but) else "fair-envs"
+
+
+def show_report(report: Any, folder: Path, *notes: str) -> None:
+    """Save a report, and print its table and notes."""
+    report.save(folder)
+    terminal().print(report.table())
+    for note in (*report.notes, *notes):
+        typer.echo(note)
+    typer.echo(f"saved {folder}")
+
+
+def refuse(options: Mapping[str, Any], *, of: str) -> None:
+    """Raise ValueError for an option that does not apply."""
+    for name, given in options.items():
+        if given:
+            told = ", ".join(given) if isinstance(given, list) else given
+            raise ValueError(f"{name} must be left out for {of}, got {told}")
+
+
+@contextmanager
+def resumable(command: str, *, begun: Path | None = None) -> Iterator[None]:
+    """Print how to continue after Ctrl-C, SIGTERM or SIGHUP, unless nothing was saved (``begun`` does not exist)."""
+    try:
+        with stoppable():
+            yield
+    except KeyboardInterrupt as stopped:
+        kept = begun is None or begun.exists()
+        typer.echo(f"\nstopped; continue with: {command}" if kept else "\nstopped before anything was saved", err=True)
+        raise typer.Exit(128 + stopped.number if isinstance(stopped, StoppedError) else INTERRUPTED) from None

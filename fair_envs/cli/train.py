@@ -1,0 +1,202 @@
+"""The command ``train``: a subcommand for each method, with an option for each of its settings."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+from fair_envs.cli.app import app
+from fair_envs.cli.shared import (
+    Folder,
+    Param,
+    Resume,
+    ShowProgress,
+    environment_parameters,
+    new_path,
+    resumable,
+    trusting_program,
+)
+from fair_envs.parameters import value_of
+
+FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
+
+
+"""Alternative option names, known from other libraries, by setting; the setting's own name works too."""
+
+
+class Methods(TyperGroup):
+    """The methods as commands, with one option per setting; they are loaded when needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the methods' names."""
+        from fair_envs.baselines import methods
+
+        return methods.names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command that trains a method.
+
+        Raises:
+            ValueError: The method is unknown.
+        """
+        from fair_envs.baselines import methods
+
+        return typer.main.get_command(method_app(methods.named(cmd_name)[::-1]))
+
+
+training = typer.Typer(cls=Methods, rich_markup_mode=None, no_args_is_help=False)
+
+
+app.add_typer(training, name="train")
+
+
+@training.callback(invoke_without_command=True)
+def train(ctx: typer.Context, out: Folder = None, resume: Resume = False, progress: ShowProgress = True) -> None:
+    """Train a method: fair-envs train METHOD ID. Each method has its own options: fair-envs train METHOD --help.
+
+    Continue an interrupted training: fair-envs train --out RUN --resume
+    """
+    if ctx.invoked_subcommand is not None:
+        if resume or out is not None:
+            raise ValueError("out and resume must be given after the method, as in: fair-envs train ppo ID --out RUN")
+        return
+    if not resume:
+        raise ValueError("METHOD and ID must be given, as in: fair-envs train ppo FairHarvest-v0")
+    start_training(None, None, None, out=out, resume=True, progress=progress, preset=None, texts={})
+
+
+def method_app(named: Sequence[Any]) -> typer.Typer:
+    """Return the command for the methods with one name, with an option for each of their settings."""
+    about = " Or, on other environments: ".join(method.summary for method in named)
+
+    def command(
+        env_id: Annotated[
+            str | None, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")
+        ] = None,
+        param: Param = None,
+        out: Folder = None,
+        resume: Resume = False,
+        progress: ShowProgress = True,
+        **given: Any,
+    ) -> None:
+        preset, name = given.pop("preset", None), named[0].name
+        start_training(name, env_id, param, out=out, resume=resume, progress=progress, preset=preset, texts=given)
+
+    shared = [one for one in inspect.signature(command).parameters.values() if one.name != "given"]
+    own = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in setting_options(named).items()
+    ]
+    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in shared]
+    command.__doc__, command.__annotations__ = about, {}
+    command.__signature__ = inspect.Signature([*keywords, *own])  # type: ignore[attr-defined]
+    single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    single.command(named[0].name)(command)
+    return single
+
+
+def setting_options(named: Sequence[Any]) -> dict[str, Any]:
+    """Return the annotations of the options for the methods' settings and presets."""
+    meant: dict[str, list[Any]] = {}
+    for method in named:
+        for one in method.fields():
+            if one.name not in UNASKED:
+                meant.setdefault(one.name, []).append((method, one))
+    options: dict[str, Any] = {}
+    for name, several in meant.items():
+        method, one = several[0]
+        kind = get_type_hints(method.settings, include_extras=True)[name]
+        defaults = dict.fromkeys(default_text(other.default) for _, other in several)
+        options[name] = option(name, kind, one.metadata["help"], " or ".join(filter(None, defaults)))
+    for method in named:
+        if method.presets:
+            first, *_ = method.presets
+            told = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
+            help_ = f"Default settings; other options override them. {told}. [{first}]"
+            metavar = "|".join(method.presets)
+            options["preset"] = Annotated[str | None, typer.Option(metavar=metavar, help=help_)]
+    return options
+
+
+def default_text(default: Any) -> str:
+    """Return a default as it is written on the command line."""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return ",".join(map(str, default)) if isinstance(default, (list, tuple)) else str(default)
+
+
+UNASKED = ("worlds",)  # settings without a command-line option
+
+
+def option(name: str, kind: Any, meaning: str, default: str) -> Any:
+    """Return the annotation of an option; its text is parsed by `value_of`, so the field's type validates it."""
+    from fair_envs.pages import spelled
+
+    dashed = name.replace("_", "-")
+    if kind is bool:
+        return Annotated[bool | None, typer.Option(f"--{dashed}/--no-{dashed}", help=f"{meaning} [{default}]")]
+    names = [FIRST_NAMES[name]] if name in FIRST_NAMES else []
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    limits = "; ".join(filter(None, (default, "" if choices else spelled(kind))))
+    metavar = "|".join(choices) or "VALUE"
+    return Annotated[str | None, typer.Option(*names, f"--{dashed}", help=f"{meaning} [{limits}]", metavar=metavar)]
+
+
+def start_training(
+    name: str | None,
+    env_id: str | None,
+    param: Sequence[str] | None,
+    *,
+    out: Path | None,
+    resume: bool,
+    progress: bool,
+    preset: str | None,
+    texts: Mapping[str, Any],
+) -> None:
+    """Start a training, or resume one with its stored settings unless others are given.
+
+    Raises:
+        ValueError: Something is missing, invalid or does not match the run.
+    """
+    from fair_envs.baselines import methods
+    from fair_envs.baselines.runs import Run
+
+    stated = {"algorithm": name, "env_id": env_id}
+    given: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
+    texts = {field: text for field, text in texts.items() if text is not None}
+    if resume:
+        if out is None:
+            raise ValueError("out must name the folder of the run to resume, got none")
+        if preset is not None:
+            raise ValueError(f"preset must be left out when a run is resumed, it keeps its settings; got {preset!r}")
+        method = methods.method_of(out)
+        given = Run(out).settings(method.settings).as_dict() | given
+    if "env_id" not in given:
+        raise ValueError(f"ID must be given, as in: fair-envs train {name} FairHarvest-v0")
+    if param is not None:
+        given["parameters"] = environment_parameters(given["env_id"], param)
+    if not resume:
+        method = methods.method_for(given["algorithm"], given["env_id"], {**texts, **given})
+    given |= read_settings(method, texts)
+    config = method.settings(**given) if resume else method.configured(given, preset=preset)
+    folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
+    program = trusting_program(config.as_dict())
+    with resumable(f"{program} train --out {folder} --resume", begun=folder / "config.json"):
+        method.train(config, out=folder, resume=resume, progress=progress)
+    typer.echo(f"saved {folder}; measure it with: {program} evaluate {folder}")
+
+
+def read_settings(method: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given settings, converted to their types.
+
+    Raises:
+        ValueError: The method does not have a setting.
+    """
+    kinds, known = get_type_hints(method.settings, include_extras=True), {one.name for one in method.fields()}
+    for name, text in texts.items():
+        if name not in known:
+            raise ValueError(f"{name} must be left out for {method.name} on this environment, got {text}")
+    return {name: value_of(text, kinds[name]) for name, text in texts.items()}
