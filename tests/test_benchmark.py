@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -357,6 +358,6 @@ def test_a_missing_library_is_reported_not_raised(
 def test_a_child_process_imports_this_very_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     child = benchmark.child_environment(OMP_NUM_THREADS="2")
-    root = os.path.dirname(os.path.dirname(benchmark.__file__))
+    root = str(Path(benchmark.__file__).parents[2])
     assert child["PYTHONPATH"].split(os.pathsep) == [root, "elsewhere"]
     assert child["OMP_NUM_THREADS"] == "2"

@@ -735,7 +735,7 @@ def run_row(row: Row, effort: Effort, *, each: OnProgress = lambda: None) -> Res
     Raises:
         RuntimeError: The process failed.
     """
-    program = "import sys; from fair_envs.benchmark import report; report(*sys.argv[1:])"
+    program = "import sys; from fair_envs.benchmark.rows import report; report(*sys.argv[1:])"
     command = [sys.executable, "-c", program, row.name, str(row.repeats(effort)), str(effort.seconds)]
     threads = dict.fromkeys(THREAD_COUNTS, str(row.threads))
     samples: list[Sample] = []

@@ -133,7 +133,7 @@ def test_greedy_captures_if_faster_and_never_at_equal_speed(kind: Any) -> None:
 
 def test_a_team_refuses_another_environment() -> None:
     lanes = Lanes(Harvest(), 1)
-    with pytest.raises(ValueError, match=r"rules must be those of a team, got those of harvest"):
+    with pytest.raises(ValueError, match=r"rules must be those of FairPursuit, got those of harvest"):
         actions(Greedy(), lanes)
     with pytest.raises(ValueError, match=r"rules must be those of a team"):
         play_team(Greedy(), Harvest(), episodes=1, seed=0)

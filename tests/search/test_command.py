@@ -38,7 +38,7 @@ def test_a_search_prints_what_it_found_and_keeps_it() -> None:
     again = Said(
         "design", "--resume", "--out", folder, "--trials", "4", "--choose", "1", "--jobs", "1", "--no-progress"
     )
-    assert again.code == 0 and "Trial 1, over 2 pairs" in again.flat
+    assert again.code == 0 and "Trial 1, measured on 2 pairs" in again.flat
     record = json.loads((folder / "result-2" / "comparison.json").read_text())
     assert record["trial"] == 1 and record["search"]["trials"] == 4
     assert json.loads((folder / "result-1" / "comparison.json").read_text())["search"]["trials"] == 3
