@@ -355,9 +355,7 @@ class Run:
             ValueError: The checkpoint is damaged, or belongs to another kind of training.
         """
         state, self._state = self._state or self.checkpoint(), None
-        for function in sorted(
-            paths_in(self.config())
-        ):  # trusted; names that are only in the checkpoint are not imported
+        for function in sorted(paths_in(self.config())):  # trusted; names only in the checkpoint are not imported
             if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
                     f"{function!r} must be the function with which {self.folder} was started, but its module's file "

@@ -82,7 +82,7 @@ class Training:
     weight: NonNegative = setting(1.0, "Common weight of both costs of fair-PPO, the paper's lambda.")
     mode: ModeName = setting("shaped", "How fair-PPO's cost changes the policy.")
     credit: Credit = setting(
-        "common", "Whether agents pay for all (common) or only their own part (own) of the disparity."
+        "common", "Whether agents pay for the whole change of the disparity (common) or only for their own part (own)."
     )
     tolerance: NonNegative = setting(0.0, "Disparity per agent and episode that is not penalised, for mode p3o.")
     worlds: Sequence[Mapping[str, Any]] = setting(

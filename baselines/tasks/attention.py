@@ -98,13 +98,13 @@ class AttentionMassager:
         return permutations(range(self.locations), 2)
 
     def _shifted(self, logits: Floats, shares: Floats, pair: tuple[int, int]) -> Floats:
-        """Return logits whose softmax has up to one unit's share moved from one location to another, shape (B, K)."""
+        """Return logits after moving up to one unit's share of the softmax between two locations, shape (B, K)."""
         origin, target = pair
         mass = shares[:, origin] - np.maximum(SMALLEST_SHARE, shares[:, origin] - 1 / self.units)
         largest = logits.max(axis=1)
         whole = largest + np.log(np.exp(logits - largest[:, np.newaxis]).sum(axis=1))
         out: Floats = logits.copy()
-        with np.errstate(divide="ignore", invalid="ignore"):  # where there is not enough to move
+        with np.errstate(divide="ignore", invalid="ignore"):  # where the share is too small to move
             out[:, origin] = whole + np.log(shares[:, origin] - mass)
             out[:, target] = whole + np.log(shares[:, target] + mass)
         return out

@@ -101,9 +101,7 @@ class EpidemicMassager:
 
     def _own(self, action: Ints, able: Flags) -> Ints:
         """Return the community that gets the vaccine of a decision, shape (B,)."""
-        effect = able[
-            np.arange(len(action)), np.minimum(action, self.people - 1)
-        ]  # the action of no vaccination has community NOBODY
+        effect = able[np.arange(len(action)), np.minimum(action, self.people - 1)]  # no one's community is NOBODY
         return np.where(effect | self.ineffective, self._community[action], NOBODY)
 
     def _best(self, own: Ints, able: Flags, short: Measure) -> Ints:
