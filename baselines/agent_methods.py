@@ -22,7 +22,7 @@ def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""; one network for all agents needs no groups."""
     if rules.multi_agent or given.get("shared"):
         return ""
-    return "needs agents that are themselves the affected individuals"
+    return "needs agents that are themselves affected"
 
 
 def evaluate(model: Any, settings: Training, test: Test) -> Report:

@@ -359,7 +359,7 @@ class Run:
             if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
                     f"{function!r} must be the function with which {self.folder} was started, but its module's file "
-                    "has changed; restore that file, or start again in a new folder"
+                    "has changed; restore that file, or begin again in a new folder"
                 )
         try:
             restore(state)

@@ -82,7 +82,7 @@ class Jury(Policy):
         self._threshold = checked("threshold", threshold, UnitInterval)
         self._first, self._decay = checked("epsilon", epsilon, UnitInterval), checked("decay", decay, UnitInterval)
         if self._first and self.params.action != "threshold_epsilon":
-            raise ValueError(f"epsilon must be 0 if it is not part of the action, got {epsilon}")
+            raise ValueError(f"epsilon must be 0 where it is not part of the action, got {epsilon}")
         self._space = rules.action_space(rules.params)
 
     def start(self, world: World) -> None:
