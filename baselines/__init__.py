@@ -1,6 +1,6 @@
 """Baselines: Stable-Baselines3 algorithms and their fair variants.
 
-Names are imported from their modules when they are asked for.
+Public names are imported from their modules on first access.
 """
 
 import importlib

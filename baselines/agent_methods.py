@@ -1,4 +1,4 @@
-"""The methods that train agents with discrete actions: PPO, fair-PPO and Stable-Baselines3's PPO."""
+"""Methods that train agents with discrete actions: PPO, fair-PPO and Stable-Baselines3's PPO."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,14 +20,14 @@ OF_FAIR_PPO = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit",
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment cannot be trained on, or ""; one network for all needs no groups of agents."""
+    """Return why an environment is not supported, or ""; one network for all agents needs no groups."""
     if rules.multi_agent or given.get("shared"):
         return ""
-    return "needs agents that are the affected themselves"
+    return "needs agents that are themselves affected"
 
 
 def evaluate(model: Any, settings: Training, test: Test) -> Report:
-    """Play agents with and without the sensitive attribute, and in counterfactual twin episodes; or a team."""
+    """Evaluate agents, in counterfactual twin episodes too, or a team."""
     rules = make_rules(settings.env_id, **test.parameters)
     if is_team(rules):
         return evaluate_team(model, settings, test)
@@ -38,7 +38,7 @@ def evaluate(model: Any, settings: Training, test: Test) -> Report:
 
 
 def policy(model: Any, settings: Training, rules: Rules) -> Policy:
-    """Return the trained policy; actions that are directions are taken without noise."""
+    """Return the trained policy; it is deterministic if actions are directions."""
     return Learned(model) if is_team(rules) else Player(model, rules)
 
 
@@ -53,14 +53,14 @@ SHARED: dict[str, Any] = {
 METHODS = (
     Method(
         name="ppo",
-        summary="Proximal policy optimisation of the reward alone, with networks of their own for each group.",
+        summary="Proximal policy optimisation of the reward only, with separate networks for each group.",
         unused=OF_FAIR_PPO,
         **SHARED,
     ),
     Method(name="fair-ppo", summary="PPO with a penalty on the disparity between groups' returns.", **SHARED),
     Method(
         name="sb3-ppo",
-        summary="Stable-Baselines3's PPO, which also learns from turns that agents did not have.",
+        summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
         unused=OF_FAIR_PPO | {"skip_idle"},
         **SHARED,
     ),

@@ -1,4 +1,4 @@
-"""Measures a trained policy of agents: every notion on returns, with its interval."""
+"""Evaluates a trained policy of agents: every fairness notion on returns, with confidence intervals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,18 +11,18 @@ from fair_envs.core import Rules
 from fair_envs.metrics import Estimate, Returns, fairness_report
 from fair_envs.reports import Report
 
-BATCH = 16  # episodes that are played at once
+BATCH = 16  # episodes played in parallel
 COUNTERFACTUAL = "counterfactual_fairness"
 WORLDS: Mapping[str, str] = {
-    "own": "every agent with the attribute loses it, and is played by the networks of its new group",
-    "same": "the same, but played by the networks of its old group",
-    "games": "the game in which all agents have the attribute, against the game in which none has it",
+    "own": "every agent with the attribute loses it and uses the networks of its new group",
+    "same": "every agent with the attribute loses it but keeps the networks of its old group",
+    "games": "a game in which all agents have the attribute is compared with a game in which none has it",
 }
-"""The worlds that the counterfactual notion compares, by the name in brackets."""
+"""Descriptions of the worlds compared by the counterfactual notion, by the name in brackets."""
 
 
 def batches(episodes: int) -> list[int]:
-    """Return how many episodes are played at once, time after time."""
+    """Return the sizes of the batches in which the episodes are played."""
     return [min(BATCH, episodes - done) for done in range(0, episodes, BATCH)]
 
 
@@ -36,20 +36,20 @@ def assess(
     level: float = 0.95,
     each: OnProgress = lambda: None,
 ) -> Report:
-    """Play test episodes, once as they are and again in counterfactual worlds, and measure every notion.
+    """Play test episodes in the factual and in counterfactual worlds, and measure every notion.
 
     Args:
         model: See `fair_envs.baselines.evaluation.Player`.
         rules: The environment.
-        episodes: How many.
-        seed: Of the first.
-        about: What the report says about the test.
-        level: Share of such intervals that cover.
-        each: Called after each of `batches`.
+        episodes: Number of episodes.
+        seed: Seed of the first episode.
+        about: Information about the test to include in the report.
+        level: Confidence level of the intervals.
+        each: Called after each batch, see `batches`.
 
     Returns:
-        Estimates by the names of `fair_envs.metrics.fairness_report`; the counterfactual notion has the name of its
-        worlds in brackets, see `WORLDS`. The details hold how often each group selected and executed each action.
+        Estimates by the names of `fair_envs.metrics.fairness_report`. The counterfactual notion has the name of its
+        worlds in brackets, see `WORLDS`. The details contain how often each group selected and executed each action.
     """
     played: list[Played] = []
     worlds: list[Counterfactual] = []
@@ -85,7 +85,7 @@ def _joined(parts: Sequence[Counterfactual], world: str) -> Returns:
 def measured(
     returns: Returns, worlds: Mapping[str, tuple[Returns, Returns]], *, legitimate: str | None, level: float
 ) -> dict[str, Estimate]:
-    """Return every notion, the counterfactual one for each pair of factual and counterfactual worlds."""
+    """Return every notion; the counterfactual notion is measured for each pair of factual and counterfactual worlds."""
     estimates: dict[str, Estimate] = {}
     for name, (factual, other) in worlds.items():
         report = fairness_report(

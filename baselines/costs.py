@@ -1,4 +1,4 @@
-"""What unfairness costs, step by step, in a rollout."""
+"""Costs of unfairness in each step of a rollout."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,21 +13,21 @@ Notion = Literal["dp", "csp", "cf"]
 
 @dataclass(frozen=True, kw_only=True)
 class Disparity:
-    """What was measured in a rollout of T steps in B worlds of N agents; under ``cf`` a world is a pair of lanes.
+    """The disparity of a rollout of T steps in B worlds of N agents; under ``cf`` a world is a pair of lanes.
 
     Attributes:
-        group: 0 or 1, shape (T, B, N).
-        stratum: 0 .. K - 1, shape (T, B, N).
-        size: Of the agent's group within its stratum, shape (T, B, N).
-        others: Size of the other group there, shape (T, B, N); 0: nobody to compare with.
-        cost: What each step adds to the absolute disparity, |D_t| - |D_{t-1}|, shape (T, B, K).
+        group: Group of each agent, 0 or 1, shape (T, B, N).
+        stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
+        size: Size of the agent's group within its stratum, shape (T, B, N).
+        others: Size of the other group in that stratum, shape (T, B, N); 0: no comparison is possible.
+        cost: Increase in the absolute disparity in each step, |D_t| - |D_{t-1}|, shape (T, B, K).
         after: D_t, the difference of the groups' returns so far, group 0 minus group 1, shape (T, B, K).
-        reward_gap: The difference of the groups' mean rewards in the step, shape (T, B, K).
-        value_gap: The same of the critics' values.
-        totals: Each group's rewards in the rollout, shape (K, 2).
-        mean_values: Each group's mean value, shape (K, 2).
+        reward_gap: Difference of the groups' mean rewards in the step, shape (T, B, K).
+        value_gap: Difference of the critics' mean values for the groups, shape (T, B, K).
+        totals: Total reward of each group in the rollout, shape (K, 2).
+        mean_values: Mean value of each group, shape (K, 2).
         ended: Whether the step ended its episode, shape (T, B).
-        returns: The groups' mean returns in the episodes that go on after the rollout, shape (B, K, 2).
+        returns: The groups' mean returns in the episodes that continue after the rollout, shape (B, K, 2).
     """
 
     group: Ints
@@ -45,33 +45,33 @@ class Disparity:
 
     @property
     def strata(self) -> int:
-        """How many strata there are (K)."""
+        """Number of strata (K)."""
         return int(self.after.shape[-1])
 
     @property
     def of_ended(self) -> float:
-        """The mean of |D| at the end of those episodes that ended, summed over strata; NaN if none did."""
+        """Mean of |D| at the end of the completed episodes, summed over strata; NaN if no episode ended."""
         return float(np.abs(self.after[self.ended]).sum(-1).mean()) if self.ended.any() else np.nan
 
     @property
     def so_far(self) -> float:
-        """The mean of |D| after the rollout's last step, summed over strata."""
+        """Mean of |D| after the rollout's last step, summed over strata."""
         return float(np.abs(self.after[-1]).sum(-1).mean())
 
 
 def signed_gap(tracker: DisparityTracker) -> Floats:
-    """Return group 0's mean return minus group 1's, shape (B, K); 0 where either is empty: nobody to compare."""
+    """Return group 0's mean return minus group 1's, shape (B, K); 0 if either group is empty."""
     return np.sign(tracker.returns[..., 0] - tracker.returns[..., 1]) * tracker.gap()
 
 
 def step_gap(values: Floats, group: Ints, stratum: Ints, *, strata: int) -> tuple[Floats, Ints, Ints]:
-    """Return the difference of the groups' mean values, and the sizes of each agent's own and of the other group.
+    """Return the difference of the groups' mean values, and the sizes of each agent's own group and the other group.
 
     Args:
-        values: Shape (R, N).
-        group: 0 or 1, shape (R, N).
-        stratum: 0 .. strata - 1, shape (R, N).
-        strata: How many strata (K).
+        values: Values of the agents, shape (R, N).
+        group: Group of each agent, 0 or 1, shape (R, N).
+        stratum: Stratum of each agent, 0 .. strata - 1, shape (R, N).
+        strata: Number of strata (K).
 
     Returns:
         Arrays of shape (R, K), (R, N) and (R, N).
@@ -83,13 +83,13 @@ def step_gap(values: Floats, group: Ints, stratum: Ints, *, strata: int) -> tupl
 
 
 def follow(reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return what each step costs, the disparity after it, and the groups' returns after the last one.
+    """Return the cost of each step, the disparity after each step, and the groups' returns after the last step.
 
     Args:
-        reward: Shape (T, B, N).
-        group: 0 or 1, shape (T, B, N).
-        stratum: 0 .. K - 1, shape (T, B, N).
-        first: Whether the step is its episode's first, shape (T, B).
+        reward: Rewards of the agents, shape (T, B, N).
+        group: Group of each agent, 0 or 1, shape (T, B, N).
+        stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
+        first: Whether the step is the first of its episode, shape (T, B).
         start: The groups' mean returns before the rollout, shape (B, K, 2).
 
     Returns:
@@ -97,7 +97,7 @@ def follow(reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: F
     """
     steps, (worlds, strata, _) = len(reward), start.shape
     tracker = DisparityTracker(worlds, strata=strata)
-    tracker.update(np.zeros_like(reward[0]), group[0], stratum=stratum[0])  # a step of nothing says who is there
+    tracker.update(np.zeros_like(reward[0]), group[0], stratum=stratum[0])  # zero rewards: registers the groups
     tracker.returns += start
     cost, after = np.empty((steps, worlds, strata)), np.empty((steps, worlds, strata))
     for t in range(steps):
@@ -119,11 +119,11 @@ def measure(
     """Return the disparity of a rollout.
 
     Args:
-        reward: Shape (T, B, N).
+        reward: Rewards of the agents, shape (T, B, N).
         value: The critics' values, shape (T, B, N).
-        group: 0 or 1, shape (T, B, N).
-        stratum: 0 .. K - 1, shape (T, B, N).
-        first: Whether the step is its episode's first, shape (T, B).
+        group: Group of each agent, 0 or 1, shape (T, B, N).
+        stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
+        first: Whether the step is the first of its episode, shape (T, B).
         ended: Whether the rollout's last step ended its episode, shape (B,).
         start: The groups' mean returns before the rollout, shape (B, K, 2).
     """
@@ -153,19 +153,19 @@ def measure(
 
 
 def common_costs(disparity: Disparity, *, gamma: float) -> tuple[Floats, Floats]:
-    """Return the retrospective and the prospective cost that all agents of a world share, shapes (T, B)."""
+    """Return the retrospective and the prospective cost shared by all agents of a world, shapes (T, B)."""
     return disparity.cost.sum(-1), (1 - gamma) * np.abs(disparity.value_gap).sum(-1)
 
 
 def own_share(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
-    """Return by how much an agent's own number changed the absolute gap, times its group's size; shape (T, B, N).
+    """Return how much each agent's own number changed the absolute gap, times its group's size; shape (T, B, N).
 
-    0 where there is nobody to compare with.
+    The result is 0 where the other group is empty.
 
     Args:
-        gap: Shape (T, B, K), with the agent's number in it.
+        gap: Gap between the groups that includes the agent's number, shape (T, B, K).
         own: The agents' numbers, shape (T, B, N).
-        disparity: Who is in which group.
+        disparity: The agents' groups and strata.
     """
     here = np.take_along_axis(gap, disparity.stratum, axis=-1)
     sign = np.where(disparity.group == 0, 1.0, -1.0)
@@ -183,16 +183,16 @@ def cost_advantages(
     gamma: float,
     gae_lambda: float,
 ) -> Floats:
-    """Return generalised advantage estimates of costs; what comes after an episode's end is no matter.
+    """Return generalised advantage estimates of costs, shape (T, R, costs); episode ends are not bootstrapped.
 
     Args:
-        cost: Shape (T, R, costs), as the result.
-        value: The cost critics', shape (T, R, costs).
-        last_value: After the last step, shape (R, costs).
-        first: Whether the step is its episode's first, shape (T, R).
+        cost: Costs of each step, shape (T, R, costs).
+        value: The cost critics' values, shape (T, R, costs).
+        last_value: The cost critics' values after the last step, shape (R, costs).
+        first: Whether the step is the first of its episode, shape (T, R).
         ended: Whether the last step ended its episode, shape (R,).
-        gamma: Discount.
-        gae_lambda: Weight of longer returns.
+        gamma: Discount factor.
+        gae_lambda: Weight of longer returns (GAE's lambda).
     """
     advantages = np.empty_like(cost)
     following, next_value, going = np.zeros_like(last_value), last_value, ~ended[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""What a conditioned policy achieves when it is asked for each of its best returns: played again, with intervals."""
+"""Evaluates a return-conditioned policy on each of its best returns, with confidence intervals."""
 
 import copy
 import csv
@@ -30,19 +30,19 @@ from fair_envs.reports import Report
 from fair_envs.reports import number as plain_number
 from fair_envs.seeds import TEST_SEEDS
 
-EPISODES = 10  # for each command, at least, for an interval that means something
+EPISODES = 10  # per command; fewer give intervals of little use
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CoverageSet:
-    """Commands and what came of them.
+    """Commands given to a conditioned policy and the returns that it achieved.
 
     Attributes:
-        names: Of the objectives.
-        requested: The numbers of those that were asked for.
-        commands: What was asked for, n of them.
-        returns: What was achieved, shape (n, episodes, objectives).
-        lengths: Of the episodes, shape (n, episodes).
+        names: Names of the objectives.
+        requested: Indices of the objectives that commands ask for.
+        commands: The n commands.
+        returns: Achieved returns, shape (n, episodes, objectives).
+        lengths: Lengths of the episodes, shape (n, episodes).
     """
 
     names: tuple[str, ...]
@@ -53,34 +53,34 @@ class CoverageSet:
 
     @property
     def means(self) -> Floats:
-        """The mean returns, shape (n, objectives)."""
+        """Mean returns, shape (n, objectives)."""
         mean: Floats = self.returns.mean(axis=1)
         return mean
 
     @property
     def achieved(self) -> Floats:
-        """The mean returns in the requested objectives, shape (n, requested)."""
+        """Mean returns in the requested objectives, shape (n, requested)."""
         return self.means[:, self.requested]
 
     @property
     def desired(self) -> Floats:
-        """What was asked for, shape (n, requested)."""
+        """Desired returns, shape (n, requested)."""
         return np.array([command.desired_return for command in self.commands])
 
     @property
     def on_front(self) -> Flags:
-        """Which points are non-dominated in the requested objectives, shape (n,); a mean may be there by luck."""
+        """Mask of the points that are non-dominated in the requested objectives, shape (n,); means are noisy."""
         return non_dominated(self.achieved)
 
     def estimate(self, point: int, objective: int, *, level: float = 0.95) -> Estimate:
-        """Return a point's mean return in an objective with its interval over episodes."""
+        """Return a point's mean return in an objective with its confidence interval over episodes."""
         return mean_interval(self.returns[point, :, objective], level=level)
 
     def measures(self, *, reference: ArrayLike) -> dict[str, Any]:
-        """Return what is said of the set as a whole.
+        """Return the measures of the whole set.
 
         Args:
-            reference: Of the hypervolume, shape (requested,).
+            reference: Reference point of the hypervolume, shape (requested,).
         """
         front = self.achieved[self.on_front]
         missed = epsilon(front, desired=self.desired)
@@ -96,7 +96,7 @@ class CoverageSet:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return plain data, one row for each point."""
+        """Return one row of plain data for each point."""
         return [self._row(k) for k in range(len(self.commands))]
 
     def _row(self, point: int) -> dict[str, Any]:
@@ -123,23 +123,23 @@ def cover(
     env: VectorEnv | None = None,
     each: Callable[[], object] = lambda: None,
 ) -> CoverageSet:
-    """Play test episodes after each command and return what came of them.
+    """Play test episodes with each command and return the achieved returns.
 
-    Every command meets the same episodes, and goes on from the environment as it is given: nothing is remembered from
-    one command to the next, or of the training.
+    Every command is evaluated on the same episodes and starts from the environment in its given state. No state is
+    carried over from one command to the next, or from the training.
 
     Args:
-        model: The learner.
-        names: Of the objectives; None: numbers.
-        commands: What is asked for; None: the model's best returns.
-        episodes: For each command; fewer than 10 give intervals of little worth.
-        seed: Of the first test episode.
-        deterministic: Whether the likeliest actions are taken instead of drawn ones.
-        env: Where it is played; None: a copy of the model's, whose wrappers have forgotten all decisions.
+        model: The trained model.
+        names: Names of the objectives; None: their numbers.
+        commands: Commands to evaluate; None: the model's best returns.
+        episodes: Episodes for each command; fewer than 10 give intervals of little use.
+        seed: Seed of the first test episode.
+        deterministic: Whether the most probable actions are taken instead of sampled ones.
+        env: Environment to play in; None: a copy of the model's, whose wrappers start with an empty history.
         each: Called after each command.
 
     Raises:
-        ValueError: A number below 1, or no command.
+        ValueError: A number is below 1, or there is no command.
     """
     check_count("episodes", episodes)
     asked = tuple(model.commands() if commands is None else commands)
@@ -166,7 +166,7 @@ def cover(
 
 
 def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
-    """Write ``coverage.csv``, ``coverage.json``, ``pareto.png`` and ``radar.png`` into a folder, which is made."""
+    """Write ``coverage.csv``, ``coverage.json``, ``pareto.png`` and ``radar.png`` to a folder, creating it."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = found.rows()
     stream = io.StringIO(newline="")
@@ -182,7 +182,7 @@ def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Return plain data for JSON: what is not finite is None."""
+    """Return plain data for JSON, with None in place of numbers that are not finite."""
     if isinstance(value, dict):
         return {name: _finite(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -193,7 +193,7 @@ def _finite(value: Any) -> Any:
 def report(
     found: CoverageSet, *, about: Mapping[str, Any], also_save: Callable[[Path], object] | None = None
 ) -> Report:
-    """Return the points that are on the front: what was desired, and what was achieved."""
+    """Return a report of the points on the front, with desired and achieved returns."""
     estimates: dict[tuple[str, ...], Estimate] = {}
     for k in np.flatnonzero(found.on_front).tolist():
         for objective, wanted in zip(found.requested, found.desired[k], strict=True):
@@ -211,7 +211,7 @@ FRONT, DOMINATED, DESIRED = "#1f5a94", "#b5b5b5", "#d1495b"
 
 
 def pareto_plot(found: CoverageSet) -> Any:
-    """Return a figure of each pair of requested objectives: what was achieved, with intervals, and what was desired."""
+    """Return a figure of achieved (with intervals) and desired returns for each pair of requested objectives."""
     from matplotlib.figure import Figure
 
     pairs = [(a, b) for k, a in enumerate(found.requested) for b in found.requested[k + 1 :]]
@@ -237,15 +237,15 @@ def _panel(axis: Any, found: CoverageSet, a: int, b: int) -> None:
 
 
 def _half_widths(found: CoverageSet, chosen: Flags, objective: int) -> Floats:
-    """Return half the width of each chosen point's interval, 0 where there is none."""
+    """Return half the width of each chosen point's interval, 0 where the interval does not exist."""
     intervals = [found.estimate(int(k), objective) for k in np.flatnonzero(chosen)]
     return np.nan_to_num([(interval.high - interval.low) / 2 for interval in intervals])
 
 
 def radar_plot(found: CoverageSet) -> Any:
-    """Return a figure with a ray for each objective, the set's worst mean at the centre and its best at the rim.
+    """Return a radar chart with one axis per objective, from the set's worst mean (centre) to its best (rim).
 
-    Points are coloured by the first requested objective; dominated ones are grey.
+    Points are coloured by the first requested objective; dominated points are grey.
     """
     from matplotlib import colormaps
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Curricula of FairPursuit: how fast the pursuers are in the course of a training, and what is kept on the way."""
+"""Curricula of FairPursuit: schedules of the pursuers' speed in training, and the policies kept at each level."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,25 +16,26 @@ from fair_envs.core import Lanes
 from fair_envs.files import replace_file
 from fair_envs.parameters import PositiveInt, checked
 
-LEVEL = 0.1  # from one speed that policies are tested at to the next
+LEVEL = 0.1  # difference between successive speeds at which policies are tested
 LATE = 2**62  # an episode after the end of every curriculum
 
 
 class Curriculum(Protocol):
-    """How fast the pursuers are."""
+    """Schedule of the pursuers' speed."""
 
     def speed(self, episode: int, share: float) -> float:
-        """Return their speed in an episode, counted from 0, when so large a share of the training's steps is over."""
+        """Return the speed in an episode (counted from 0) when a given share of the training steps is done."""
 
 
 @dataclass(frozen=True)
 class Linear:
-    """A speed that falls evenly, as in the paper's code.
+    """A speed that decreases linearly, as in the paper's code.
 
     Args:
-        start: The speed at first; P: 1.2.
-        end: In the end; P: 0.4.
-        episodes: How many it takes, those of all lanes counted; the code: 15,000 of 125,000. None: all steps.
+        start: Initial speed; the paper uses 1.2.
+        end: Final speed; the paper uses 0.4.
+        episodes: Number of episodes of the decrease, counted over all lanes; the paper's code uses 15,000 of 125,000.
+            None: all steps.
     """
 
     start: float = 1.2
@@ -46,7 +47,7 @@ class Linear:
         for name in ("start", "end"):
             checked(name, getattr(self, name), Speed)
         if self.end > self.start:
-            raise ValueError(f"speeds must fall, got {(self.start, self.end)}")
+            raise ValueError(f"speeds must decrease, got {(self.start, self.end)}")
         if self.episodes is not None:
             checked("episodes", self.episodes, PositiveInt)
 
@@ -58,11 +59,11 @@ class Linear:
 
 @dataclass(frozen=True)
 class Stepped:
-    """Speeds one after another; the last one stays.
+    """A sequence of speeds, of which the last one is kept until the end.
 
     Args:
-        speeds: At least one.
-        episodes: How many each takes, those of all lanes counted; None: an equal share of all steps.
+        speeds: At least one speed.
+        episodes: Number of episodes at each speed, counted over all lanes; None: an equal share of all steps.
     """
 
     speeds: Sequence[float]
@@ -71,11 +72,11 @@ class Stepped:
     def __post_init__(self) -> None:
         """Check the numbers."""
         if not self.speeds:
-            raise ValueError("speeds must be at least one, got none")
+            raise ValueError("speeds must contain at least one speed, got none")
         for value in self.speeds:
             checked("speeds", value, Speed)
         if list(self.speeds) != sorted(self.speeds, reverse=True):
-            raise ValueError(f"speeds must fall, got {self.speeds}")
+            raise ValueError(f"speeds must decrease, got {self.speeds}")
         if self.episodes is not None:
             if len(self.episodes) != len(self.speeds):
                 raise ValueError(
@@ -96,7 +97,7 @@ class Stepped:
 
 
 def passed(curriculum: Curriculum, levels: Iterable[float]) -> list[float]:
-    """Return the levels that a curriculum passes or ends at, the fastest first; of steps those that it stops at."""
+    """Return the levels that a curriculum passes or ends at, fastest first; for `Stepped` only those it stops at."""
     first, last = curriculum.speed(0, 0.0), curriculum.speed(LATE, 1.0)
     asked = {checked("levels", level, Speed) for level in levels}
     if isinstance(curriculum, Stepped):
@@ -105,20 +106,20 @@ def passed(curriculum: Curriculum, levels: Iterable[float]) -> list[float]:
 
 
 class FollowCurriculum(BaseCallback):
-    """Sets the pursuers' speed, and keeps the policy of each level when the speed has left it behind.
+    """Sets the pursuers' speed, and stores the policy of each level when the speed leaves that level.
 
-    A level is left when the speed has fallen halfway to the next one; what is left in the end is kept at the end. (The
-    policy of when a level is reached would be untrained at the first.) Episodes that have begun before the training
-    does have the environment's speed, unless `begin_at` was called.
+    The speed leaves a level when it has decreased halfway to the next level; the remaining levels are stored at the
+    end of training. (A policy stored on reaching the first level would be untrained.) Episodes that began before
+    training have the environment's own speed, unless `begin_at` was called.
 
     Args:
-        curriculum: How fast the pursuers are; it must not grow.
-        levels: The speeds whose policies are kept; those that it does not pass are left out.
-        folder: Where they are saved, as ``model-1.2.pt``; None: nowhere.
+        curriculum: The schedule of the pursuers' speed, which must not increase.
+        levels: The speeds whose policies are stored; levels that the curriculum does not pass are ignored.
+        folder: Folder for the policies, saved as ``model-1.2.pt``; None: they are not saved.
 
     Attributes:
-        states: The weights of the policy at each level that has been left; those that the folder has from before an
-            interruption are among them.
+        states: The weights of the policy at each level that the speed has left, including those that the folder
+            contains from before an interruption.
     """
 
     def __init__(self, curriculum: Curriculum, *, levels: Iterable[float] = (), folder: Path | None = None) -> None:
@@ -146,13 +147,13 @@ class FollowCurriculum(BaseCallback):
             self._keep(cast(float, self._set.value) - LEVEL / 2)
 
     def _keep(self, above: float) -> None:
-        """Keep the policy for the levels from a speed on that none has been kept for."""
+        """Store the policy for each level above a speed that has no stored policy yet."""
         for level in self.levels:
             if level > above - 1e-9 and level not in self.states:
                 self.states[level] = self._kept(level)
 
     def _kept(self, level: float) -> dict[str, th.Tensor]:
-        """Return the weights of the policy that a level was left with, and save it: now, or before an interruption."""
+        """Return a level's policy weights: those saved before an interruption, or the current ones, after saving."""
         if self._folder is not None and (path := level_path(self._folder, level)).is_file():
             return read_weights(path)
         if self._folder is not None:
@@ -161,7 +162,7 @@ class FollowCurriculum(BaseCallback):
 
 
 def begin_at(env: VecEnv, curriculum: Curriculum) -> SetSpeed:
-    """Return what sets the speed where an episode of an environment begins; at first it is a curriculum's first one."""
+    """Return an object that sets the speed when an episode begins, and set the curriculum's first speed."""
     lanes = cast(Lanes, batch(env).lanes)
     for amendment in lanes.amendments:
         if isinstance(amendment, SetSpeed):
@@ -172,16 +173,16 @@ def begin_at(env: VecEnv, curriculum: Curriculum) -> SetSpeed:
 
 
 def level_path(run: Path, level: float) -> Path:
-    """Return where a run keeps the policy of a level."""
+    """Return the path of the policy that a run stores for a level."""
     return run / f"model-{level:g}.pt"
 
 
 def level_states(run: Path, *, speeds: Sequence[float] | None = None) -> dict[float, dict[str, th.Tensor]]:
-    """Return the weights of the policies of the levels that a run has kept, by speed, the fastest first.
+    """Return the weights of the policies that a run has stored for its levels, by speed, fastest first.
 
     Args:
         run: The run's folder.
-        speeds: Of the levels that are wanted; None: of all.
+        speeds: Speeds of the requested levels; None: all.
     """
     found = {float(path.stem.removeprefix("model-")): path for path in run.glob("model-*.pt")}
     wanted = [level for level in found if speeds is None or level in speeds]

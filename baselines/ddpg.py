@@ -1,13 +1,14 @@
-"""Decentralised DDPG for all agents of a team at once, and its fair variants Fair-E and Fair-ER.
+"""Decentralised DDPG for all agents of a team, and its fair variants Fair-E and Fair-ER.
 
-Every pursuer of Grupen, Selman and Lee (2022) learns from its own observations, actions and rewards, with its own actor
-and critic. `DDPG` is that as one Stable-Baselines3 algorithm: the rows of the environment are the agents, and the
-networks of all agents are one stack (`fair_envs.baselines.team_networks`) that is updated in one pass, each agent's
-from its own transitions. Losses are summed over the agents and gradients clipped for each: nothing leaks between them.
+In Grupen, Selman and Lee (2022) every pursuer learns from its own observations, actions and rewards, with its own actor
+and critic. `DDPG` implements this as one Stable-Baselines3 algorithm. The rows of the environment are the agents. The
+networks of all agents form one stack (`fair_envs.baselines.team_networks`) that is updated in one pass, each agent's
+networks from its own transitions. Losses are summed over the agents, and gradients are clipped separately for each
+agent, so agents do not affect each other's updates.
 
-* `FairE` shares one actor and one critic among all agents and pools what they experience. The policy of the team is
-  then as symmetric as the observations are; see the page of `fair_envs.envs.pursuit.rules.Pursuit`.
-* `FairER` lets every agent keep its own networks and pulls its actor towards those of the others.
+* `FairE` shares one actor and one critic among all agents and pools their transitions. The team's policy is then as
+  symmetric as the observations; see the page of `fair_envs.envs.pursuit.rules.Pursuit`.
+* `FairER` gives every agent its own networks and pulls its actor towards the other agents' actors.
 """
 
 import warnings
@@ -43,10 +44,10 @@ from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, Positive
 
 REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 Form = Literal["plain", "normalised", "automatic"]
-ACTOR, CRITIC = (128, 128), (128, 128, 128)  # sizes of layers; P
-OURS = ("agents", "shared", "critics")  # arguments of a policy that the learner gives
-SLACK = 1e-6  # added to a norm that is divided by
-LARGE_BLOCK = 31 * 2**20  # bytes; glibc learns nothing from one of more than 32 MiB
+ACTOR, CRITIC = (128, 128), (128, 128, 128)  # sizes of layers; the paper's
+OURS = ("agents", "shared", "critics")  # policy arguments that the learner sets
+SLACK = 1e-6  # added to norms before dividing by them
+LARGE_BLOCK = 31 * 2**20  # bytes; glibc does not adapt its threshold to blocks of more than 32 MiB
 
 
 # -------------------------------------------------------------------------------------------------------- policies
@@ -56,21 +57,22 @@ class TeamPolicy(BasePolicy):
     """Deterministic actors and critics of all agents of a team; rows are the agents, lane by lane.
 
     Args:
-        observation_space: Of one agent, a Box of one axis.
-        action_space: Of one agent, a Box of one axis from -1 to 1.
+        observation_space: Observation space of one agent, a Box with one axis.
+        action_space: Action space of one agent, a Box with one axis from -1 to 1.
         lr_schedule: The actors' learning rate; not used here.
-        agents: How many there are.
-        shared: Whether all have the same networks.
-        directions: Whether an action is a direction, a vector of length 1; otherwise each entry is squashed by itself.
+        agents: Number of agents.
+        shared: Whether all agents share the same networks.
+        directions: Whether an action is a direction, a vector of length 1; otherwise entries are squashed separately.
         net_arch: Sizes of the layers, of actors under ``"pi"`` and critics under ``"qf"``, or of both; None: the
-            paper's. A critic sees the action in its first layer; the paper's code adds it in the second.
-        critics: How many critics each network has; 2 are TD3's twins.
-        sets: Where observations hold what, for networks that see team-mates as a set; None: they see numbers.
+            paper's. A critic takes the action as input to its first layer; the paper's code adds it in the second.
+        critics: Number of critics for each actor; 2 are TD3's twin critics.
+        sets: Layout of the observations, for networks that treat team-mates as a set; None: observations are plain
+            vectors.
 
     Attributes:
-        actor: The actors, a stack of as many networks as there are.
-        critic: The critics; the twins come after all first ones.
-        actor_target: Their slow copies, and those of the critics.
+        actor: The stack of all actors.
+        critic: The stack of all critics; the twin critics follow all first critics.
+        actor_target: Target networks of the actors; ``critic_target`` are those of the critics.
     """
 
     def __init__(
@@ -105,15 +107,15 @@ class TeamPolicy(BasePolicy):
             target.requires_grad_(False)
 
     def act(self, actor: Stack, observations: th.Tensor) -> th.Tensor:
-        """Return the actions of these actors, shape (networks, batch, axes), for observations (networks, batch, d)."""
+        """Return the actors' actions, shape (networks, batch, axes), for observations (networks, batch, d)."""
         return self.squash(actor(observations))
 
     def allowed(self, actions: th.Tensor) -> th.Tensor:
-        """Return the nearest actions that an actor could take."""
+        """Return the nearest valid actions of an actor."""
         return unit(actions) if self.directions else actions.clamp(-1, 1)
 
     def values(self, critic: Stack, observations: th.Tensor, actions: th.Tensor, *, critics: int) -> th.Tensor:
-        """Return what the first so many critics of each network say of actions, shape (critics, networks, batch)."""
+        """Return the first critics' values of actions, shape (critics, networks, batch)."""
         inputs = th.cat([observations, actions], -1).repeat(critics, 1, 1)
         values: th.Tensor = critic(inputs)
         return values.view(critics, self.networks, -1)
@@ -136,26 +138,26 @@ class TeamPolicy(BasePolicy):
 
 
 class DeepSetsPolicy(TeamPolicy):
-    """A `TeamPolicy` that sees team-mates as a set; `DDPG` tells it where the observations hold them."""
+    """A `TeamPolicy` that treats team-mates as a set; `DDPG` passes it the layout of the observations."""
 
 
 def layers_of(net_arch: Sequence[int] | Mapping[str, Sequence[int]] | None) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the layers of actors and of critics.
 
     Raises:
-        ValueError: Sizes that cannot be, or other networks than ``"pi"`` and ``"qf"``.
+        ValueError: Sizes are invalid, or networks are named other than ``"pi"`` and ``"qf"``.
     """
     if net_arch is None:
         return ACTOR, CRITIC
     given = net_arch if isinstance(net_arch, Mapping) else {"pi": net_arch, "qf": net_arch}
     if set(given) != {"pi", "qf"} or not all(isinstance(sizes, Sequence) for sizes in given.values()):
-        raise ValueError(f"net_arch must list sizes, or those of 'pi' and of 'qf', got {net_arch!r}")
+        raise ValueError(f"net_arch must list layer sizes, or the sizes for 'pi' and for 'qf', got {net_arch!r}")
     actor, critic = (tuple(checked("net_arch", size, PositiveInt) for size in given[name]) for name in ("pi", "qf"))
     return actor, critic
 
 
 def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
-    """Raise ValueError unless observations are vectors, and actions vectors of numbers from -1 to 1."""
+    """Raise ValueError unless observations are vectors and actions are vectors of numbers from -1 to 1."""
     if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
         raise ValueError(f"env must have observations that are vectors of numbers, got {observation_space}")
     vectors = isinstance(action_space, gym.spaces.Box) and len(action_space.shape) == 1
@@ -164,17 +166,17 @@ def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]
 
 
 def sets_of(rules: Rules | None) -> Sets:
-    """Return where the observations of an environment hold what.
+    """Return the layout of an environment's observations.
 
     Raises:
-        ValueError: It does not say.
+        ValueError: The environment does not define the layout.
     """
     found = None if rules is None else rules.observed_teammates()
     if found is None:
-        came = "none" if rules is None else f"{rules.name}, which does not say where"
+        came = "none" if rules is None else f"{rules.name}, which does not define it"
         raise ValueError(
-            f"DeepSetsPolicy must be told policy_kwargs['sets'] unless the rules say where observations hold "
-            f"team-mates, got {came}"
+            f"policy_kwargs['sets'] must be given for DeepSetsPolicy unless the rules define where observations "
+            f"contain team-mates, got {came}"
         )
     return Sets(*found)
 
@@ -183,28 +185,28 @@ def sets_of(rules: Rules | None) -> Sets:
 
 
 class Batch(NamedTuple):
-    """Transitions of each network's agent, or of all agents where it is shared; shapes (networks, batch, ...)."""
+    """Transitions of each network's agent, or of all agents if networks are shared; shapes (networks, batch, ...)."""
 
     observations: th.Tensor
     actions: th.Tensor
-    rewards: th.Tensor  # the discounted sum over the transition's steps
-    following: th.Tensor  # observations after them
-    discounts: th.Tensor  # of what follows; 0 where nothing does
+    rewards: th.Tensor  # discounted sum over the transition's steps
+    following: th.Tensor  # observations after these steps
+    discounts: th.Tensor  # of the following value; 0 at the end of an episode
 
 
 class TeamReplay(ReplayBuffer):
-    """Stable-Baselines3's replay buffer whose samples come from the agent that they are for."""
+    """Stable-Baselines3's replay buffer, with samples drawn separately for each agent."""
 
     def team_batch(self, size: int, *, agents: int, shared: bool, n_steps: int, gamma: float, env: Any = None) -> Batch:
-        """Return a batch for each network, drawn with NumPy's global generator as Stable-Baselines3 does.
+        """Return a batch for each network, drawn with NumPy's global generator as in Stable-Baselines3.
 
         Args:
             size: Transitions for each network.
-            agents: How many there are; the rows are theirs, lane by lane.
-            shared: Whether there is one network for all.
-            n_steps: Steps that a transition spans, fewer where an episode ends or where the newest step is.
-            gamma: The discount of a step.
-            env: What normalises observations and rewards, or None.
+            agents: Number of agents; the rows are the agents, lane by lane.
+            shared: Whether all agents share one network.
+            n_steps: Steps that a transition spans; fewer at the end of an episode or at the newest step.
+            gamma: Discount factor of a step.
+            env: Environment that normalises observations and rewards, or None.
         """
         lanes = self.n_envs // agents
         shape = 1 if shared else agents, size
@@ -221,7 +223,7 @@ class TeamReplay(ReplayBuffer):
         )
 
     def cut(self) -> None:
-        """Let the newest steps be the last ones of episodes that were cut short, where they are not the last anyhow."""
+        """Mark the newest steps as truncated ends of their episodes, unless the episodes ended there."""
         if self.size():
             newest = (self.pos - 1) % self.buffer_size
             self.timeouts[newest] = np.maximum(self.timeouts[newest], 1 - self.dones[newest])
@@ -230,12 +232,12 @@ class TeamReplay(ReplayBuffer):
     def _spans(
         self, first: NDArray[Any], row: NDArray[Any], *, n_steps: int, gamma: float, env: Any
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return where spans of steps end, their discounted rewards, and the discount of what follows."""
+        """Return the ends of spans of steps, their discounted rewards, and the discount of the following value."""
         step = np.arange(n_steps)[:, np.newaxis, np.newaxis]
         place = (first + step) % self.buffer_size
         ends = (self._at(self.dones, place, row) != 0) | (place == (self.pos - 1) % self.buffer_size)
         ends[-1] = True
-        steps = ends.argmax(0)  # further ones
+        steps = ends.argmax(0)  # additional steps
         discounts = np.multiply.accumulate(np.array([1, *[gamma] * n_steps], np.float32))
         earned = self._normalize_reward(self._at(self.rewards, place, row), env)
         rewards = np.where(step <= steps, discounts[step] * earned, 0).sum(0)
@@ -244,7 +246,7 @@ class TeamReplay(ReplayBuffer):
         return last, rewards, discounts[steps + 1] * (1 - terminated)
 
     def _at(self, values: NDArray[Any], place: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
-        """Return ``values[place, row]``, which NumPy is slower at."""
+        """Return ``values[place, row]``, faster than NumPy's indexing."""
         flat = values.reshape(-1, *values.shape[2:])
         return flat.take(place * self.n_envs + row, axis=0)  # type: ignore[no-any-return]
 
@@ -257,24 +259,24 @@ class TeamReplay(ReplayBuffer):
 
 @dataclass(frozen=True, kw_only=True)
 class Exploration:
-    """How exploration falls: from its begin to its end, in a share of the training."""
+    """Decay of exploration from its initial to its final values over a share of the training."""
 
     fraction: float
-    eps: tuple[float, float]  # probability that an agent does as the guide says
-    sigma: tuple[float, float]  # size of a draw of the noise
-    theta: float  # share of the noise that fades in a step
+    eps: tuple[float, float]  # probability that an agent takes the guide's action
+    sigma: tuple[float, float]  # scale of the noise
+    theta: float  # share of the noise that decays in a step
 
     def at(self, progress: float) -> tuple[float, float]:
-        """Return the probability and the size when so large a share of the training is over."""
+        """Return the probability and the noise scale when a given share of the training is done."""
         gone = min(1.0, progress / self.fraction) if self.fraction else 1.0
         return tuple(first + gone * (last - first) for first, last in (self.eps, self.sigma))  # type: ignore[return-value]
 
 
 class DriftingNoise:
-    """Ornstein and Uhlenbeck's noise of all rows: each step's pull back to 0, and a draw of a given size.
+    """Ornstein-Uhlenbeck noise for all rows: each step decays it towards 0 and adds a draw of a given scale.
 
     Attributes:
-        state: Shape (rows, axes); it is never put back to 0, as in the authors' code.
+        state: Current noise, shape (rows, axes); it is never reset to 0, as in the authors' code.
     """
 
     def __init__(self, shape: tuple[int, ...], *, theta: float) -> None:
@@ -292,8 +294,9 @@ A = TypeVar("A", bound="DDPG")
 class DDPG(OffPolicyAlgorithm):
     """Decentralised DDPG of n agents (Lillicrap et al., 2016), with the stabilisers of TD3 (Fujimoto et al., 2018).
 
-    P marks what Grupen, Selman and Lee (2022) say in appendix C, C their code. Both explore in part by what a `guide`
-    does: with probability ``exploration_*_eps`` an agent acts as it says, otherwise by its actor and drifting noise.
+    P marks values from appendix C of Grupen, Selman and Lee (2022), C marks values from their code. Both explore partly
+    by a `guide`: with probability ``exploration_*_eps`` an agent takes the guide's action, otherwise its actor's action
+    with drifting noise.
 
     Example:
         >>> env = make_sb3("FairPursuit-v0", n_envs=16)
@@ -302,38 +305,38 @@ class DDPG(OffPolicyAlgorithm):
     The constructor is long because it has the arguments of Stable-Baselines3's DDPG and checks each of them.
 
     Args:
-        policy: ``"MlpPolicy"``, or ``"DeepSetsPolicy"``, which sees team-mates as a set; ``policy_kwargs`` are those of
-            `TeamPolicy`, ``net_arch`` among them.
-        env: One row for each agent, lane by lane, as `fair_envs.make_sb3` gives by default.
-        agents: How many rows a lane has; None: the environment says, or each row is alone.
-        shared: Whether all agents have the same networks and learn from the transitions of all.
-        learning_rate: Of the actors; a number or a schedule; P.
-        critic_learning_rate: Of the critics; P.
-        buffer_size: Transitions of each agent that are kept; P.
-        learning_starts: Steps before the first update, those of all agents counted; agents explore as later on, not at
-            random as Stable-Baselines3's do. C: 1,000 episodes.
-        batch_size: Transitions that each network learns from in an update; P.
-        tau: Share of the networks in their slow copies after an update; C; P: 0.001.
-        gamma: Discount of a step; P.
+        policy: ``"MlpPolicy"``, or ``"DeepSetsPolicy"``, which treats team-mates as a set; ``policy_kwargs`` are the
+            arguments of `TeamPolicy`, such as ``net_arch``.
+        env: Environment with one row for each agent, lane by lane, as `fair_envs.make_sb3` returns by default.
+        agents: Number of rows of a lane; None: as the environment defines, or 1.
+        shared: Whether all agents share the same networks and learn from the transitions of all.
+        learning_rate: Learning rate of the actors, a number or a schedule; P.
+        critic_learning_rate: Learning rate of the critics; P.
+        buffer_size: Transitions kept for each agent; P.
+        learning_starts: Steps before the first update, counted over all agents. Agents explore as they do later, not
+            at random as in Stable-Baselines3. C: 1,000 episodes.
+        batch_size: Transitions for each network in an update; P.
+        tau: Share of the networks in their target networks after an update; C; P: 0.001.
+        gamma: Discount factor of a step; P.
         n_steps: Steps of the returns that critics learn; P, C: 1.
         train_freq: Steps of the batch of lanes between updates; C: 5, of one lane.
-        gradient_steps: Updates then.
+        gradient_steps: Number of updates each time.
         max_grad_norm: Largest norm of each network's gradient; P.
-        twin_critics: TD3: the lower of two critics' values is the target.
-        policy_delay: TD3: updates of the critics to one of the actors and of the slow copies.
+        twin_critics: TD3: whether the lower of two critics' values is the target.
+        policy_delay: TD3: updates of the critics for each update of the actors and of the target networks.
         target_policy_noise: TD3: standard deviation of the noise in the target's action; 0: none.
-        target_noise_clip: TD3: that noise is at most so large.
-        guide: Who shows what to do; None: nobody does.
-        exploration_fraction: Share of the training in which exploration falls; C: 15,000 of 125,000 episodes.
-        exploration_initial_eps: Probability at first that an agent does as the guide says; C.
-        exploration_final_eps: The same in the end; C.
-        noise_initial_sigma: Size of a draw of the noise at first; C.
-        noise_final_sigma: The same in the end; C.
-        noise_theta: Share of the noise that fades in a step; C.
+        target_noise_clip: TD3: largest absolute value of that noise.
+        guide: Policy that demonstrates actions; None: no demonstrations.
+        exploration_fraction: Share of the training over which exploration decays; C: 15,000 of 125,000 episodes.
+        exploration_initial_eps: Initial probability that an agent takes the guide's action; C.
+        exploration_final_eps: Final probability that an agent takes the guide's action; C.
+        noise_initial_sigma: Initial scale of the noise; C.
+        noise_final_sigma: Final scale of the noise; C.
+        noise_theta: Share of the noise that decays in a step; C.
 
     Raises:
-        ValueError: A value outside its range; an environment without vectors of continuous actions from -1 to 1; a
-            ``train_freq`` in episodes.
+        ValueError: A value is outside its range, the environment has no vectors of continuous actions from -1 to 1, or
+            ``train_freq`` is in episodes.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": TeamPolicy, "DeepSetsPolicy": DeepSetsPolicy}
@@ -399,7 +402,7 @@ class DDPG(OffPolicyAlgorithm):
             sde_support=False,
         )
         self.shared = checked("shared", shared, bool)
-        self.return_steps = checked("n_steps", n_steps, PositiveInt)  # SB3's own n_steps would want its own replay
+        self.return_steps = checked("n_steps", n_steps, PositiveInt)  # SB3's own n_steps requires its own replay buffer
         self.critic_learning_rate = checked_rate("critic_learning_rate", critic_learning_rate)
         self.max_grad_norm = checked("max_grad_norm", max_grad_norm, Positive)
         self.twin_critics = checked("twin_critics", twin_critics, bool)
@@ -421,19 +424,19 @@ class DDPG(OffPolicyAlgorithm):
         if guide is not None and not isinstance(guide, Policy):
             raise ValueError(f"guide must be a Policy such as Greedy(), or None, got {guide!r}")
         if reserved := set(policy_kwargs or {}) & set(OURS):
-            raise ValueError(f"policy_kwargs must leave {', '.join(sorted(reserved))} to the learner's own arguments")
+            raise ValueError(f"policy_kwargs must not contain {', '.join(sorted(reserved))}, which the learner sets")
         self.guide = guide
         self.agents = _agents_of(self.env, agents)
         if _init_setup_model:
             self._setup_model()
 
     def _setup_model(self) -> None:
-        """Make the networks, the optimisers and the replay."""
+        """Create the networks, the optimisers and the replay buffer."""
         check_spaces(self.observation_space, self.action_space)
         self._check_env(self.env)
         rules = self._rules
         ours = {"agents": self.agents, "shared": self.shared, "critics": 1 + self.twin_critics}
-        self.policy_kwargs = kwargs = {**self.policy_kwargs, **ours}  # the caller's stay as they came
+        self.policy_kwargs = kwargs = {**self.policy_kwargs, **ours}  # the caller's dictionary is not modified
         if rules is not None:
             kwargs.setdefault("directions", rules.acts_by_directions())
         if self.policy_class is DeepSetsPolicy and "sets" not in kwargs:
@@ -453,23 +456,23 @@ class DDPG(OffPolicyAlgorithm):
         keep_freed_memory()
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Learn in another environment from now on, of as many rows."""
+        """Replace the environment by another one with the same number of rows."""
         env = self._wrap_env(env, self.verbose)
         self._check_env(env)
         super().set_env(env, force_reset)
 
     def _check_env(self, env: VecEnv | None) -> None:
-        """Raise ValueError unless an environment has this many agents, and is one of this package if there is a guide.
+        """Raise ValueError unless an environment has this many agents and, if there is a guide, is from this package.
 
-        Each has been checked before: but a model can be loaded or set to go on in another environment.
+        This check is repeated because a model can be loaded with, or moved to, another environment.
         """
         _agents_of(env, self.agents)
         if self.guide is not None and env is not None and lanes_of(env) is None:
-            raise ValueError("guide must be None for an environment that fair_envs.make_sb3 has not made")
+            raise ValueError("guide must be None for an environment that was not made by fair_envs.make_sb3")
 
     @property
     def _rules(self) -> Rules | None:
-        """The rules of the environment, if its rows are the agents of one of this package."""
+        """Rules of the environment if its rows are agents of an environment of this package, else None."""
         found = None if self.env is None else source_of(self.env)
         return None if found is None else found.lanes.rules
 
@@ -484,7 +487,7 @@ class DDPG(OffPolicyAlgorithm):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what the rows do while they learn: as the guide says, or as the actor does with noise; twice."""
+        """Return the rows' actions in training, the guide's or the actor's with noise; twice, as SB3 expects."""
         eps, sigma = self.exploration.at(1 - self._current_progress_remaining)
         noise = self.noise.draw(sigma)
         actions = self.predict(cast(NDArray[Any], self._last_obs))[0]
@@ -505,7 +508,7 @@ class DDPG(OffPolicyAlgorithm):
     def _setup_learn(
         self, total_timesteps: int, callback: MaybeCallback = None, reset_num_timesteps: bool = True, *args: Any
     ) -> tuple[int, BaseCallback]:
-        """Begin to learn; what was played before is another episode if the environment is reset now."""
+        """Set up the training; earlier steps belong to other episodes if the environment is reset."""
         if reset_num_timesteps or self._last_obs is None:
             cast(TeamReplay, self.replay_buffer).cut()
         if self.guide is not None:
@@ -521,12 +524,12 @@ class DDPG(OffPolicyAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> A:
-        """Train for so many steps of agents, and log every so many of their episodes (None: never)."""
-        every = cast(int, log_interval)  # SB3 takes None too
+        """Train for ``total_timesteps`` agent steps, and log every ``log_interval`` agent episodes (None: never)."""
+        every = cast(int, log_interval)  # SB3 accepts None too
         return super().learn(total_timesteps, callback, every, tb_log_name, reset_num_timesteps, progress_bar)
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
-        """Update the networks of all agents so many times."""
+        """Update the networks of all agents ``gradient_steps`` times."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.actor_optimizer)
         for group in self.critic_optimizer.param_groups:
@@ -543,7 +546,7 @@ class DDPG(OffPolicyAlgorithm):
             self.update(batch)
 
     def update(self, batch: Batch) -> None:
-        """Take one step of all critics, and, every `policy_delay` times, one of all actors and of the slow copies."""
+        """Update all critics once, and all actors and target networks every `policy_delay` times."""
         self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self._update_critics(batch)
@@ -566,7 +569,7 @@ class DDPG(OffPolicyAlgorithm):
 
     @th.no_grad()
     def _targets(self, batch: Batch) -> th.Tensor:
-        """Return what critics should have said of the transitions, shape (networks, batch)."""
+        """Return the critics' targets for the transitions, shape (networks, batch)."""
         actions = self.policy.act(self.policy.actor_target, batch.following)
         if self.target_policy_noise:
             size = self.target_noise_clip
@@ -582,11 +585,11 @@ class DDPG(OffPolicyAlgorithm):
         self._descend(self.actor_optimizer, self.policy.actor, gradient)
 
     def _actors_gradient(self, observations: th.Tensor) -> th.Tensor:
-        """Return the gradients of what the actors minimise, shape (networks, parameters): minus the critics' values."""
+        """Return the gradients of the actors' loss, minus the critics' values, shape (networks, parameters)."""
         return self._gradient(-self._values(observations, self.policy.act(self.policy.actor, observations)).mean(-1))
 
     def _values(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
-        """Return the values of each network's actions, shape (networks, batch)."""
+        """Return the critics' values of actions, shape (networks, batch)."""
         values = self.policy.values(self.policy.critic, observations, actions, critics=1)[0]
         self.logger.record_mean("train/value", values.detach().mean().item())
         return values
@@ -597,7 +600,7 @@ class DDPG(OffPolicyAlgorithm):
         return gradient
 
     def _descend(self, optimizer: th.optim.Optimizer, networks: Stack, gradient: th.Tensor) -> None:
-        """Take a step against gradients, each network's clipped by itself."""
+        """Take a step of gradient descent, with each network's gradient clipped separately."""
         norm = gradient.norm(dim=1, keepdim=True)
         networks.weights.grad = gradient * (self.max_grad_norm / (norm + SLACK)).clamp(max=1.0)
         optimizer.step()
@@ -605,7 +608,7 @@ class DDPG(OffPolicyAlgorithm):
     # --------------------------------------------------------------------------------------------------- interruption
 
     def carried(self) -> dict[str, Any]:
-        """Return what the rest of a training depends on besides the networks: the noise and the replay."""
+        """Return the state besides the networks that a resumed training needs: the noise and the replay buffer."""
         replay = cast(TeamReplay, self.replay_buffer)
         filled = replay.size()
         kept = {name: th.as_tensor(getattr(replay, name)[:filled]) for name in REPLAYED}
@@ -621,24 +624,24 @@ class DDPG(OffPolicyAlgorithm):
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep freed memory for what comes next instead of giving it back to the system after each update.
+    """Make glibc keep freed memory for reuse instead of returning it to the system after each update.
 
-    Its malloc learns from a large block that is freed: from then on blocks up to that size come from a heap that keeps
-    twice as much (``man mallopt``, M_MMAP_THRESHOLD). Where malloc is another nothing happens.
+    Freeing a large block raises malloc's threshold: from then on blocks up to that size come from a heap that keeps
+    twice as much (``man mallopt``, M_MMAP_THRESHOLD). With other implementations of malloc this has no effect.
     """
     np.empty(LARGE_BLOCK, np.uint8)
 
 
 def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:
-    """Return a learning rate: a number of at least 0, or a schedule."""
+    """Return a checked learning rate: a number of at least 0, or a schedule."""
     return rate if callable(rate) else cast(float, checked(name, rate, NonNegative))
 
 
 def checked_frequency(train_freq: int | tuple[int, str]) -> tuple[int, str]:
-    """Return how many steps are between updates, and their unit.
+    """Return the number of steps between updates, and their unit.
 
     Raises:
-        ValueError: Another unit than steps, or fewer than one.
+        ValueError: The unit is not steps, or the number is less than 1.
     """
     count, unit = train_freq if isinstance(train_freq, tuple) and len(train_freq) == 2 else (train_freq, "step")
     if unit != "step":
@@ -647,10 +650,10 @@ def checked_frequency(train_freq: int | tuple[int, str]) -> tuple[int, str]:
 
 
 def _agents_of(env: VecEnv | None, given: int | None) -> int:
-    """Return how many rows a lane has.
+    """Return the number of rows of a lane.
 
     Raises:
-        ValueError: The environment has another number, or rows for no whole number of lanes.
+        ValueError: The environment has another number, or its rows do not make up a whole number of lanes.
     """
     found = None if env is None else source_of(env)
     if given is None:
@@ -666,18 +669,18 @@ def _agents_of(env: VecEnv | None, given: int | None) -> int:
 class FairE(DDPG):
     """Fair-E: all agents share one actor and one critic, and learn from the transitions of all (section 4.2).
 
-    Where exchanging agents exchanges their observations, the policy of the team is then equivariant under that
-    exchange, and outcomes are as likely for each agent, if the agents are equal in the world. Sharing alone is not
-    enough: with ``teammates="index"``, or with pursuers of different speeds, nothing follows; a warning says so. With
-    the default, ``"cyclic"``, the team is equivariant under rotations: each agent captures as often, and with three
-    pursuers each pair. ``"DeepSetsPolicy"`` makes it equivariant under all permutations. An update takes one step for
-    all agents, not one each. The replay holds ``buffer_size`` transitions of each agent; the paper's 500,000 are of
-    all.
+    If exchanging agents exchanges their observations, the team's policy is equivariant under that exchange. Outcomes
+    are then equally likely for each agent, provided that the environment treats the agents equally. Sharing networks
+    is not sufficient: with ``teammates="index"``, or with pursuers of different speeds, there is no such guarantee,
+    and a warning is given. With the default ``"cyclic"`` the team is equivariant under rotations: each agent captures
+    equally often, and so does each pair of three pursuers. ``"DeepSetsPolicy"`` makes the team equivariant under all
+    permutations. An update takes one gradient step for all agents, not one for each. The replay buffer holds
+    ``buffer_size`` transitions of each agent; the paper's 500,000 are for all agents together.
 
     Args:
-        policy: As `DDPG`.
-        env: As `DDPG`.
-        settings: Those of `DDPG` but ``shared``, which is True.
+        policy: See `DDPG`.
+        env: See `DDPG`.
+        settings: Other arguments of `DDPG` except ``shared``, which is True.
     """
 
     def __init__(self, policy: str | type[TeamPolicy], env: GymEnv | str | None, **settings: Any) -> None:
@@ -687,33 +690,34 @@ class FairE(DDPG):
 
     def _setup_model(self) -> None:
         if not self.shared:
-            raise ValueError("shared must be True for Fair-E, got a model of another class, saved with False")
+            raise ValueError("shared must be True for Fair-E, got a model of another class, saved with shared=False")
         if self._rules is not None and (missing := self._rules.asymmetry(sets=self.policy_class is DeepSetsPolicy)):
             warnings.warn(f"Fair-E's team has no symmetry: {missing}", stacklevel=4)
         super()._setup_model()
 
 
 class FairER(DDPG):
-    """Fair-ER: every agent keeps its own networks, and its actor is pulled towards what the others' would do (Eq. 10).
+    """Fair-ER: every agent has its own networks, and its actor is pulled towards the other agents' actors (Eq. 10).
 
     Agent i maximises ``J(phi_i) - weight * J_eqv,i`` with the mean over its observations o and the other agents j of
 
-        J_eqv,i = 1 - cos(mu_i(o) - mu_j(o)),
+        J_eqv,i = 1 - cos(mu_i(o) - mu_j(o)).
 
-    0 if all actors are the same function, 2 if they are opposite. Both actors see agent i's observation; the others'
-    are constants. Equation 10 adds the penalty to what is maximised; it is subtracted here, as the text means and as
-    the code does.
+    It is 0 if all actors are the same function and 2 if they are opposite. Both actors are evaluated on agent i's
+    observation; the other agents' actors are held constant. Equation 10 adds the penalty to the objective that is
+    maximised; it is subtracted here, as the paper's text intends and its code does.
 
     Args:
-        policy: As `DDPG`.
-        env: As `DDPG`; actions have to be directions.
-        fairness_weight: Of the penalty (lambda); 0 is `DDPG`, and the first weight with ``form="automatic"``.
-        form: ``"plain"``: values as they are, which grow with rewards. ``"normalised"``: values divided by the mean of
-            their sizes, so that a weight means the same whatever the rewards. ``"automatic"``: values so divided, and a
-            weight for each agent that grows while its penalty is above the limit (a Lagrangian).
-        fairness_limit: With ``"automatic"``: the penalty that is allowed, from 0 to 2.
-        weight_learning_rate: With ``"automatic"``: how far a weight moves in an update, times the excess.
-        settings: Those of `DDPG` but ``shared``, which is False.
+        policy: See `DDPG`.
+        env: See `DDPG`; actions must be directions.
+        fairness_weight: Weight of the penalty (lambda), 0 is `DDPG`; the initial weight with ``form="automatic"``.
+        form: ``"plain"``: unscaled values, which grow with rewards. ``"normalised"``: values divided by the mean of
+            their absolute values, so that the weight does not depend on the scale of rewards. ``"automatic"``:
+            normalised values, and a weight for each agent that grows while its penalty is above the limit (a Lagrangian
+            method).
+        fairness_limit: Largest allowed penalty with ``"automatic"``, from 0 to 2.
+        weight_learning_rate: Change of a weight in an update per unit of excess, with ``"automatic"``.
+        settings: Other arguments of `DDPG` except ``shared``, which is False.
     """
 
     def __init__(
@@ -743,7 +747,7 @@ class FairER(DDPG):
         self._weights = th.full((self.agents,), float(self.fairness_weight), device=self.device)
 
     def _actors_gradient(self, observations: th.Tensor) -> th.Tensor:
-        """Return the gradients of minus the values plus the weighted penalties, shape (networks, parameters)."""
+        """Return the gradients of the weighted penalties minus the values, shape (networks, parameters)."""
         actions = self.policy.act(self.policy.actor, observations)
         values = self._values(observations, actions)
         penalty = equivariance_penalty(self.policy, observations, actions)
@@ -765,7 +769,7 @@ class FairER(DDPG):
         return networks, [*others, "_weights"]
 
     def carried(self) -> dict[str, Any]:
-        """Return what `DDPG` carries, and the weights."""
+        """Return the state of `DDPG` and the weights."""
         return {**super().carried(), "weights": self._weights.cpu()}
 
     def carry(self, state: dict[str, Any]) -> None:
@@ -777,18 +781,19 @@ class FairER(DDPG):
 def equivariance_penalty(policy: TeamPolicy, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
     """Return the mean of 1 - cos(mu_i(o) - mu_j(o)) over agent i's observations and the other agents j, shape (n,).
 
-    It is computed as half the squared distance of the two directions, which is the same, exactly 0 for equal ones, and
-    has a gradient wherever a direction has. It is 0 where all actors are the same function of those observations, at
-    most 2, and its gradient is 0 there too: exactly opposite actors stay so. Only agent i's own actor has a gradient.
+    It is computed as half the squared distance of the two directions. This is the same number, is exactly 0 for equal
+    directions, and has a gradient wherever a direction has one. The penalty is 0 if all actors are the same function of
+    the observations, and at most 2. Its gradient is 0 at both extremes, so exactly opposite actors stay opposite. Only
+    agent i's own actor receives a gradient.
 
     Args:
-        policy: Whose actors are compared.
-        observations: Of each agent, shape (n, batch, d).
-        actions: What each agent's actor does then, shape (n, batch, axes).
+        policy: Policy whose actors are compared.
+        observations: Observations of each agent, shape (n, batch, d).
+        actions: Actions of each agent's actor for its observations, shape (n, batch, axes).
     """
     agents, batch, _ = observations.shape
     with th.no_grad():
         everything = observations.reshape(1, agents * batch, -1).expand(agents, -1, -1)
-        others = policy.act(policy.actor, everything).view(agents, agents, batch, -1)  # actor, agent whose it is
-    apart = 0.5 * (others - actions).square().sum(-1)  # 0 where the actor is the agent's own
+        others = policy.act(policy.actor, everything).view(agents, agents, batch, -1)  # actor, agent observing
+    apart = 0.5 * (others - actions).square().sum(-1)  # 0 for the agent's own actor
     return apart.mean(-1).sum(0) / (agents - 1)

@@ -20,19 +20,19 @@ from fair_envs.evaluation import LanesWorld, Stochastic, begun, rollout
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.twin import Twins
 
-SENSITIVE = "sensitive"  # what the sensitive attribute is called among the attributes of returns
+SENSITIVE = "sensitive"  # name of the sensitive attribute among the attributes of returns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Played:
-    """Test episodes.
+    """Results of test episodes.
 
     Attributes:
-        returns: What every agent earned; its attributes are ``"sensitive"`` (codes 0 and 1) and each legitimate factor
-            under its name (texts).
-        selected: How often the agents of each group chose each action, turns that they did not have included, shape
+        returns: Returns of all agents, with the attributes ``"sensitive"`` (codes 0 and 1) and each legitimate factor
+            under its name (strings).
+        selected: How often the agents of each group chose each action, including steps without a turn, shape
             (groups, actions).
-        executed: How often they took it, shape (groups, actions).
+        executed: How often they executed each action, shape (groups, actions).
         steps: Lengths of the episodes, shape (episodes,).
     """
 
@@ -44,17 +44,17 @@ class Played:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counterfactual:
-    """Episodes with the same luck in worlds that differ in the sensitive attribute; row e of all returns is one luck.
+    """Episodes with common random numbers in worlds that differ in the sensitive attribute.
 
-    `fair_envs.metrics.counterfactual_fairness` takes ``(everybody, none)`` for the paper's two games, and
-    ``(factual, own)`` or ``(factual, same)`` for the definition.
+    Row e of all returns has the same random numbers. `fair_envs.metrics.counterfactual_fairness` takes
+    ``(everybody, none)`` for the paper's two games, and ``(factual, own)`` or ``(factual, same)`` for the definition.
 
     Attributes:
-        none: The game in which no agent carries the attribute.
-        everybody: The game in which every agent does.
-        factual: The ordinary game.
-        own: The ordinary game in which every carrier is a non-carrier and is played by the networks of its new group.
-        same: The same, but each agent keeps the networks that play it in the ordinary game.
+        none: The game in which no agent has the attribute.
+        everybody: The game in which every agent has the attribute.
+        factual: The original game.
+        own: The original game in which every agent with the attribute loses it and uses the networks of its new group.
+        same: As ``own``, but each agent keeps the networks that it uses in the original game.
     """
 
     none: Returns
@@ -67,18 +67,18 @@ class Counterfactual:
 class Player(Stochastic):
     """A trained policy of agents with discrete actions, for observations that end with the agent's group.
 
-    The probabilities are computed in double precision: in single precision they depend, in their last bits, on how many
-    lanes are played at once.
+    Probabilities are computed in double precision. In single precision their last bits depend on the number of lanes
+    played in parallel.
 
     Args:
         model: A Stable-Baselines3 model with an actor-critic policy of discrete actions on rows of agents, or with a
             `GroupedPolicy`.
-        rules: The environment that is played.
-        deterministic: Whether the likeliest action is taken instead of a sampled one.
+        rules: The environment.
+        deterministic: Whether the most probable action is taken instead of a sampled one.
 
     Raises:
-        ValueError: The model takes other observations or actions than the environment has, or it still has an
-            environment that normalises observations; a model loaded without one does not say so.
+        ValueError: The model takes other observations or actions than the environment has, or it has an environment
+            that normalises observations. Normalisation cannot be detected in a model loaded without an environment.
     """
 
     def __init__(self, model: Any, rules: Rules, *, deterministic: bool = False) -> None:
@@ -87,7 +87,7 @@ class Player(Stochastic):
             raise ValueError(f"model must choose among the environment's actions, {acted}, got {model.action_space}")
         normalised = model.get_vec_normalize_env()
         if normalised is not None and normalised.norm_obs:
-            raise ValueError("model must see observations as they are, got one of VecNormalize(norm_obs=True)")
+            raise ValueError("model must take unnormalised observations, got one with VecNormalize(norm_obs=True)")
         grouped = isinstance(model.policy, GroupedPolicy)
         policies = list(model.policy.members) if grouped else [model.policy]
         if not all(isinstance(policy, ActorCriticPolicy) for policy in policies):
@@ -96,16 +96,16 @@ class Player(Stochastic):
         if wanted not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):
             raise ValueError(f"model must take one agent's observation, shape {seen.shape}, got {wanted}")
         self.deterministic, self.actions = deterministic, int(acted.n)
-        self._entries = wanted[0] - grouped  # of an observation, that the networks see
+        self._entries = wanted[0] - grouped  # entries of an observation that are inputs of the networks
         self._networks = [_double(policy) for policy in policies]
 
     append_group = True
 
     def probabilities(self, observation: NDArray[Any]) -> Floats:
-        """Return the action probabilities, shape (B, agents, A), of observations that end with the group."""
+        """Return the action probabilities, shape (B, agents, A), for observations that end with the group."""
         rows = observation.reshape(-1, observation.shape[-1])
         group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
-        probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # what lanes that are over do is no matter
+        probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # inactive lanes get any actions
         for g, network in enumerate(self._networks):
             own = group == g
             probabilities[own] = network(th.as_tensor(rows[own, : self._entries]))
@@ -114,7 +114,7 @@ class Player(Stochastic):
 
 
 def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], Floats]:
-    """Return what gives a policy's action probabilities, shape (n, actions), in double precision."""
+    """Return a function that returns a policy's action probabilities, shape (n, actions), in double precision."""
     first: Any = copy.deepcopy(policy.pi_features_extractor).eval().to("cpu")
     hidden: Any = copy.deepcopy(policy.mlp_extractor).eval().to("cpu").double()
     last: Any = copy.deepcopy(policy.action_net).eval().to("cpu").double()
@@ -143,14 +143,14 @@ def play(
     Args:
         model: See `Player`.
         rules: The environment.
-        episodes: How many, at least 1.
-        seed: Of the first episode.
-        lanes: How many are played at once; the results do not depend on it.
-        threads: How many threads share the lanes.
-        deterministic: Whether the likeliest actions are taken instead of sampled ones.
+        episodes: Number of episodes, at least 1.
+        seed: Seed of the first episode.
+        lanes: Number of episodes played in parallel; the results do not depend on it.
+        threads: Number of threads that share the lanes.
+        deterministic: Whether the most probable actions are taken instead of sampled ones.
 
     Raises:
-        ValueError: A number below 1, or a model of another environment.
+        ValueError: A number is below 1, or the model is for another environment.
     """
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
     player = Player(model, rules, deterministic=deterministic)
@@ -165,7 +165,7 @@ def play(
 
 
 def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> Played:
-    """Play one episode of each seed, all at once."""
+    """Play one episode for each seed, in parallel."""
     lanes = begun(rules, seeds, threads=threads)
     start = lanes.show().facts
     attributes = _named(rules.spec, start["sensitive"], start["legitimate"])
@@ -181,7 +181,7 @@ def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: i
 
 
 def _counted(group: Ints, actions: Ints, *, shape: tuple[int, ...]) -> Ints:
-    """Return how often each group has each action, shape (groups, actions); an action of -1 is none."""
+    """Return how often each group takes each action, shape (groups, actions); an action of -1 means no action."""
     taken = actions >= 0
     cell = group[taken] * shape[1] + actions[taken]
     return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
@@ -197,19 +197,19 @@ def counterfactual(
     threads: int = 1,
     deterministic: bool = False,
 ) -> Counterfactual:
-    """Play the episodes of `play` again in counterfactual worlds: with the same luck, the attribute flipped.
+    """Play the episodes of `play` in counterfactual worlds: with common random numbers and the attribute flipped.
 
     Args:
         model: See `Player`.
         rules: The environment.
-        episodes: How many, at least 1.
-        seed: Of the first episode.
-        lanes: How many are played at once; the results do not depend on it.
-        threads: How many threads share the lanes.
-        deterministic: Whether the likeliest actions are taken instead of sampled ones.
+        episodes: Number of episodes, at least 1.
+        seed: Seed of the first episode.
+        lanes: Number of episodes played in parallel; the results do not depend on it.
+        threads: Number of threads that share the lanes.
+        deterministic: Whether the most probable actions are taken instead of sampled ones.
 
     Raises:
-        ValueError: A number below 1, a model of another environment, or agents without an attribute to flip.
+        ValueError: A number is below 1, the model is for another environment, or agents have no attribute to flip.
     """
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
     player = Player(model, rules, deterministic=deterministic)
@@ -226,13 +226,13 @@ def counterfactual(
 
 
 def _named(spec: FairSpec, sensitive: Ints, legitimate: Ints) -> dict[str, NDArray[Any]]:
-    """Return attributes of returns from codes of shapes (B, agents, attributes) and (B, agents, factors)."""
+    """Return the attributes of returns from codes of shapes (B, agents, attributes) and (B, agents, factors)."""
     factors = {name: np.array(texts)[legitimate[..., k]] for k, (name, texts) in enumerate(spec.legitimate.items())}
     return {SENSITIVE: sensitive[..., 0], **factors}
 
 
 def _renamed(returns: Returns, spec: FairSpec) -> Returns:
-    """Return twins' returns with the attributes of `Played`."""
+    """Return the twins' returns with attributes named as in `Played`."""
     sensitive, legitimate = (_stacked(returns, names) for names in (spec.sensitive, spec.legitimate))
     return Returns(returns.values, attributes=_named(spec, sensitive, legitimate))
 

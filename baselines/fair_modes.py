@@ -1,4 +1,4 @@
-"""How a disparity reaches the policy: the modes of fair-PPO, each with the hooks of `fair_envs.baselines.ppo.PPO`."""
+"""Modes of fair-PPO: how a disparity changes the policy, with the hooks of `fair_envs.baselines.ppo.PPO`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,25 +12,25 @@ from fair_envs.aliases import Floats, Floats32
 from fair_envs.baselines.costs import Disparity, cost_advantages
 from fair_envs.baselines.ppo import PPO, Evaluation, Losses, Minibatch, mean
 
-FORGETTING = 0.9  # of the running disparity of "weighted", per rollout
+FORGETTING = 0.9  # decay per rollout of the running disparity of "weighted"
 HIDDEN = 64  # units in each of the two layers of a cost critic
 
 
 class Memory(dict[str, NDArray[Any]]):
-    """What a fair learner carries from rollout to rollout; saved and loaded with its networks."""
+    """State that a fair learner keeps between rollouts, saved and loaded with its networks."""
 
     def state_dict(self) -> dict[str, th.Tensor]:
-        """Return a copy that torch can save."""
+        """Return a copy of the state that torch can save."""
         return {name: th.from_numpy(np.array(value)) for name, value in self.items()}
 
     def load_state_dict(self, state: dict[str, th.Tensor], strict: bool = True) -> None:
-        """Remember this and nothing else."""
+        """Replace the state."""
         self.clear()
         self.update({name: tensor.cpu().numpy().copy() for name, tensor in state.items()})
 
 
 class Penalised(PPO):
-    """What modes read of a fair learner, which `fair_envs.baselines.fair_ppo.FairPPO` implements."""
+    """Interface of a fair learner for the modes, which `fair_envs.baselines.fair_ppo.FairPPO` implements."""
 
     tolerance: float
     cost_critics: "CostCritics"
@@ -38,21 +38,21 @@ class Penalised(PPO):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """What the retrospective and the prospective cost are multiplied by."""
+        """Weights of the retrospective and the prospective cost."""
         raise NotImplementedError
 
     @property
     def disparity(self) -> float:
-        """|D| at the end of the episodes that ended last, in scaled rewards."""
+        """Latest |D| at the end of episodes, in scaled rewards."""
         raise NotImplementedError
 
     @property
     def reward_scale(self) -> float:
-        """Factor on the rewards."""
+        """Scale of the rewards."""
         raise NotImplementedError
 
     def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
-        """Return what holds for each world and agent as what holds for each row."""
+        """Return values for each world and agent rearranged to values for each row."""
         raise NotImplementedError
 
     def agent_costs(self, disparity: Disparity) -> Floats:
@@ -61,31 +61,31 @@ class Penalised(PPO):
 
 
 class Mode:
-    """A mode that changes nothing; subclasses say what the disparity does."""
+    """A mode that changes nothing; subclasses define the effect of the disparity."""
 
     def __init__(self, learner: Penalised) -> None:
         self.learner = learner
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Take in what was measured, before the updates."""
+        """Process the measured disparity before the updates."""
 
     def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
-        """Return the advantages that the policy follows; ``own`` are those of the samples that had a turn."""
+        """Return the advantages for the policy loss; ``own`` are those of the samples with a turn."""
         return self.learner._normalised(own)
 
     def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
-        """Return what is added to the loss, or None."""
+        """Return the term added to the loss, or None."""
         return None
 
     def after_minibatch(self, batch: Minibatch) -> None:
-        """Do what is due after each gradient step."""
+        """Run after each gradient step."""
 
 
 class CostCritics(th.nn.Module):
-    """Expected discounted costs, a network for each; they have an optimiser of their own and leave PPO's luck alone.
+    """Critics that predict expected discounted costs, one network for each cost.
 
-    The networks share nothing: what others do to the disparity is many times as noisy as what an agent does itself, and
-    in a shared network the one would drown the other.
+    They have their own optimiser and do not use PPO's random numbers. The networks share no layers: the other agents'
+    effect on the disparity is many times noisier than the agent's own, and would dominate a shared network.
     """
 
     def __init__(self, inputs: int, costs: int, *, learning_rate: float, seed: int) -> None:
@@ -105,11 +105,11 @@ class CostCritics(th.nn.Module):
         self.optimizer = th.optim.Adam(self.parameters(), lr=learning_rate)
 
     def forward(self, observations: th.Tensor, *, which: Sequence[int]) -> th.Tensor:
-        """Return the costs expected of those networks, shape (..., which)."""
+        """Return the expected costs of the selected networks, shape (..., which)."""
         return th.cat([self.networks[k](observations) for k in which], dim=-1)
 
     def predict(self, observations: Floats32, *, which: Sequence[int]) -> Floats:
-        """Return the costs expected in each step, shape (steps, rows, which); step by step it stays in the cache."""
+        """Return the expected costs, shape (steps, rows, which), computed step by step to fit in the CPU cache."""
         device = next(self.parameters()).device
         with th.no_grad():
             costs = [self(th.as_tensor(seen, device=device), which=which).cpu().numpy() for seen in observations]
@@ -118,7 +118,7 @@ class CostCritics(th.nn.Module):
     def update(
         self, observations: th.Tensor, targets: th.Tensor, *, which: Sequence[int], max_grad_norm: float
     ) -> None:
-        """Take one gradient step of those networks towards their targets, shape (n, which)."""
+        """Take one gradient step of the selected networks towards their targets, shape (n, which)."""
         loss = (self(observations, which=which) - targets).square().mean(dim=0).sum()
         self.optimizer.zero_grad()
         loss.backward()
@@ -128,15 +128,15 @@ class CostCritics(th.nn.Module):
 
 
 class CostMode(Mode):
-    """A mode that follows the advantages of the costs, estimated with critics of their own.
+    """A mode that uses the advantages of the costs, estimated with separate critics.
 
-    What an agent itself adds to a cost and what the others add have critics of their own, and their advantages are
-    summed. From one critic for the sum the others' noise hides what the agent's own state costs; an agent is then
-    rewarded for states that it is not charged for, and the disparity comes back as training goes on.
+    The agent's own contribution to a cost and the other agents' contribution have separate critics, and their
+    advantages are summed. With one critic for the sum, noise from the other agents hides the cost of the agent's own
+    state. An agent is then rewarded for states that it is not charged for, and the disparity returns during training.
 
     Attributes:
-        costs: Those of the two costs that have a weight: 0 the retrospective, 1 the prospective one.
-        advantage: Of each sample's costs, before the weights, shape (samples, 2).
+        costs: Indices of the costs with a nonzero weight: 0 the retrospective, 1 the prospective one.
+        advantage: Advantages of each sample's costs before weighting, shape (samples, 2).
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
@@ -173,15 +173,15 @@ class CostMode(Mode):
             )
 
     def of_turns(self, batch: Minibatch, cost: int) -> th.Tensor:
-        """Return the advantages of one cost, of the samples that had a turn."""
+        """Return the advantages of one cost for the samples with a turn."""
         return self.learner._of_turns(batch, self.advantage[batch.place, cost])
 
 
 class Shaped(CostMode):
-    """Cost advantages are taken off the advantages, in units of the latter's standard deviation."""
+    """Subtracts cost advantages from the advantages, in units of the standard deviation of the latter."""
 
     def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
-        """Return the advantages less their cost."""
+        """Return the advantages minus the weighted cost advantages."""
         total = own
         for cost in self.costs:
             total = total - self.learner.weights[cost] * self.of_turns(batch, cost)
@@ -189,13 +189,13 @@ class Shaped(CostMode):
 
 
 class P3O(CostMode):
-    """A clipped surrogate of each cost counts where the cost exceeds what is tolerated (Zhang et al., 2022).
+    """Adds a clipped surrogate of each cost to the loss where the cost exceeds its tolerance (Zhang et al., 2022).
 
-    The disparity may be ``tolerance``, the gap between the values nothing.
+    The tolerance of the disparity is ``tolerance``, that of the gap between the values is 0.
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Measure by how much the costs exceed what is tolerated, times 1 - gamma: per step."""
+        """Compute how much the costs exceed their tolerance per step: the excess times 1 - gamma."""
         super().after_rollout(disparity)
         learner, size = self.learner, float(disparity.size.mean())
         retrospective = learner.disparity - learner.tolerance * learner.reward_scale
@@ -203,7 +203,7 @@ class P3O(CostMode):
         self.excess = tuple((1 - learner.gamma) * size * excess for excess in (retrospective, prospective))
 
     def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
-        """Return the weighted surrogates above what is tolerated, in the unit of the advantages."""
+        """Return the weighted surrogates above the tolerance, in the unit of the advantages."""
         learner = self.learner
         if not self.costs:
             return None
@@ -219,13 +219,14 @@ class P3O(CostMode):
 
 
 class Weighted(Mode):
-    """The group ahead learns less from its advantages, the group behind more.
+    """Scales down the advantages of the group ahead and scales up those of the group behind.
 
-    The exact gradient of ``J_0 + J_1 - weight * alpha * |J_0 - J_1|`` if no group's policy affects the other's returns.
+    This is the exact gradient of ``J_0 + J_1 - weight * alpha * |J_0 - J_1|`` if no group's policy affects the other's
+    returns.
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Note who is ahead, and each sample's factor."""
+        """Determine which group is ahead, and each sample's factor."""
         learner = self.learner
         now = np.stack([disparity.reward_gap.mean((0, 1)), disparity.value_gap.mean((0, 1))])  # (2, strata)
         before = learner.memory.get("gaps", now)
@@ -241,10 +242,10 @@ class Weighted(Mode):
 
 
 class PaperLiteral(Mode):
-    """The penalty as printed: its first term has no gradient; the second pulls the critics' means together."""
+    """The penalty as printed: its first term has no gradient, its second term pulls the critics' means together."""
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Note who is in which group and stratum."""
+        """Store the groups and strata of the samples."""
         buffer = self.learner.rollout_buffer
         self.group = buffer.flat(self.learner.to_rows(disparity.group))
         self.stratum = buffer.flat(self.learner.to_rows(disparity.stratum))
@@ -265,13 +266,13 @@ class PaperLiteral(Mode):
 
 
 class RunningRange:
-    """Min-max normalisation by a range that is slowly forgotten, as in the published code."""
+    """Min-max normalisation by a slowly decaying range, as in the published code."""
 
     def __init__(self, low: float = np.inf, high: float = -np.inf) -> None:
         self.low, self.high = float(low), float(high)
 
     def __call__(self, value: float) -> float:
-        """Return the value's place in the range, 0 while the range is empty."""
+        """Return the value's position in the range, 0 while the range is empty."""
         first = not np.isfinite(self.high)
         self.high = value if first else max(value, 0.99 * self.high)
         self.low = value if first else min(value, 0.99 * self.low)
@@ -280,14 +281,14 @@ class RunningRange:
 
 
 class Authors(Mode):
-    """The penalty of the published code: a constant P whose weight is the loss over that constant.
+    """The penalty of the published code: a constant P, weighted by the loss divided by that constant.
 
-    Its gradient is that of the loss times ``P / (P + 1e-8)``: none, or the loss once more, whatever alpha and beta are.
-    Each group's networks have a P of their own.
+    Its gradient is that of the loss times ``P / (P + 1e-8)``: it is zero, or equals the loss's gradient, whatever alpha
+    and beta are. Each group's networks have their own P.
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Compute each group's penalty, group 0's first."""
+        """Compute the penalty of group 0 and of group 1."""
         learner = self.learner
         self.group = learner.rollout_buffer.flat(learner.to_rows(disparity.group))
         self.penalties = [
@@ -303,7 +304,7 @@ class Authors(Mode):
         ]
 
     def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
-        """Return lambda times P for the samples of each group, lambda being the loss over P."""
+        """Return lambda times P for the samples of each group, where lambda is the loss divided by P."""
         group = self.group[batch.place]
         terms = [
             self._loss_of(group == g, batch, evaluation) / (penalty + 1e-8) * penalty
@@ -313,7 +314,7 @@ class Authors(Mode):
         return th.stack(terms).sum() if terms else None
 
     def _loss_of(self, members: th.Tensor, batch: Minibatch, evaluation: Evaluation) -> th.Tensor:
-        """Return what some of the samples contribute to the loss of the minibatch; ``members`` has shape (n,)."""
+        """Return the contribution of the selected samples to the minibatch loss; ``members`` has shape (n,)."""
         learner = self.learner
         if not members.any():
             return th.zeros((), device=members.device)
@@ -333,7 +334,7 @@ class Authors(Mode):
 
 
 def part_of(evaluation: Evaluation, *, turns: th.Tensor, members: th.Tensor) -> Evaluation:
-    """Return the evaluation of some of the samples: which of those that had a turn, and which of all."""
+    """Return the evaluation of some samples, selected among those with a turn and among all."""
     return Evaluation(
         advantages=evaluation.advantages[turns],
         log_prob=evaluation.log_prob[turns],

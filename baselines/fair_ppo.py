@@ -1,8 +1,8 @@
-"""Fair-PPO: PPO whose agents also pay for the disparity between groups (La Malfa et al., 2025).
+"""Fair-PPO: PPO with a penalty on the disparity between groups (La Malfa et al., 2025).
 
 The paper's penalty is ``alpha * retrospective + beta * prospective``: the difference of the groups' rewards so far, and
-of their critics' expectations. Where the paper's text and code leave the penalty without a gradient on the policy, the
-modes here give it one; the text and the code are kept as ``paper_literal`` and ``authors`` for comparison.
+of their critics' values. In the paper's text and code the penalty has no gradient on the policy; the modes here give it
+one. The text and the code are available as ``paper_literal`` and ``authors`` for comparison.
 """
 
 import math
@@ -27,35 +27,35 @@ Credit = Literal["common", "own"]
 class FairPPO(Penalised):
     """PPO with a fairness penalty on the disparity between two groups of agents.
 
-    Per step, D_t is the sum so far of the difference between the groups' mean rewards (group 0 minus group 1). The
-    retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity; the prospective cost is
+    At step t, D_t is the sum so far of the difference between the groups' mean rewards (group 0 minus group 1). The
+    retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity. The prospective cost is
     ``(1 - gamma) * |mean V of group 0 - mean V of group 1|``, with the critics' values held fixed. Both are multiplied
-    by the size of the agent's group, because an agent's own reward moves its group's mean by one over that size only:
-    at ``alpha * weight = 1`` an agent of the group that is ahead gains nothing from its own rewards.
+    by the size of the agent's group, because an agent's own reward changes its group's mean only by one over that size.
+    At ``alpha * weight = 1`` an agent of the group ahead gains nothing from its own rewards.
 
     Args:
-        args: As for `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
-        penalty: ``"dp"``: between the groups; ``"csp"``: between the groups within each value of the legitimate
-            factor, summed; ``"cf"``: between two worlds that differ in the attribute alone, see
-            the argument ``worlds`` of `fair_envs.make_sb3`.
+        args: Arguments of `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
+        penalty: Disparity to penalise. ``"dp"``: between the groups; ``"csp"``: between the groups within each value
+            of the legitimate factor, summed; ``"cf"``: between two worlds that differ only in the attribute, see the
+            argument ``worlds`` of `fair_envs.make_sb3`.
         alpha: Weight of the retrospective cost, at least 0.
         beta: Weight of the prospective cost, at least 0.
         weight: The paper's lambda, which multiplies both, at least 0.
-        mode: ``"shaped"``: cost advantages from critics of their own are taken off the advantages. ``"weighted"``: the
-            advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha`` (and by
+        mode: ``"shaped"``: cost advantages from separate critics are subtracted from the advantages. ``"weighted"``:
+            the advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha`` (and by
             ``weight * beta`` for the group whose critic expects more). ``"p3o"``: a clipped surrogate of the cost is
-            added to the loss where the disparity exceeds ``tolerance``.
-            ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second moves critics only.
-            ``"authors"``: the penalty as in the published code, which rescales the loss.
-        credit: In ``shaped`` and ``p3o``: ``"common"``: every agent of a lane pays for the change of its disparity,
-            with separate critics for what its own reward changed, ``|D_t| - |D_t without it|``, and for the rest;
-            ``"own"``: for the former alone, a difference reward with less noise that leaves out what an agent does to
-            the others' rewards.
-        tolerance: In ``p3o``, the disparity per agent and episode that costs nothing, at least 0.
-        kwargs: As for `fair_envs.baselines.PPO`.
+            added to the loss where the disparity exceeds ``tolerance``. ``"paper_literal"``: the penalty as printed;
+            its first term has no gradient, its second changes only critics. ``"authors"``: the penalty of the published
+            code, which rescales the loss.
+        credit: Assignment of costs to agents, in ``shaped`` and ``p3o``. ``"common"``: every agent of a lane pays for
+            the change of the lane's disparity, with separate critics for the change by its own reward,
+            ``|D_t| - |D_t without it|``, and for the rest. ``"own"``: it pays only for the change by its own reward.
+            This difference reward has less noise, but omits the agent's effect on the others' rewards.
+        tolerance: Disparity per agent and episode that is not penalised in ``p3o``, at least 0.
+        kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
 
     Raises:
-        ValueError: An argument outside its range, or an environment without two groups of agents.
+        ValueError: An argument is outside its range, or the environment does not have two groups of agents.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class FairPPO(Penalised):
     def _setup_model(self) -> None:
         super()._setup_model()
         if self.observation_space.shape is None or len(self.observation_space.shape) != 1:
-            raise ValueError(f"env must show vectors, got {self.observation_space}")
+            raise ValueError(f"env must have vectors as observations, got {self.observation_space}")
         self.cost_critics = CostCritics(
             self.observation_space.shape[0],
             costs=2 * self.parts,
@@ -110,30 +110,30 @@ class FairPPO(Penalised):
         tb_log_name: str = "FairPPO",
         **kwargs: Any,
     ) -> "FairPPO":
-        """Train, as `stable_baselines3.PPO.learn` does; TensorBoard shows the run as FairPPO."""
+        """Train as in `stable_baselines3.PPO.learn`; the run's name in TensorBoard is FairPPO."""
         return super().learn(total_timesteps, callback, log_interval, tb_log_name, **kwargs)
 
     @property
     def weights(self) -> tuple[float, float]:
-        """What the retrospective and the prospective cost are multiplied by."""
+        """Weights of the retrospective and the prospective cost."""
         return self.weight * self.alpha, self.weight * self.beta
 
     @property
     def parts(self) -> int:
-        """In how many parts an agent's costs are estimated, see `agent_costs`."""
+        """Number of parts in which an agent's costs are estimated, see `agent_costs`."""
         return 2 if self.credit == "common" else 1
 
     @property
     def disparity(self) -> float:
-        """|D| at the end of the episodes that ended last, in scaled rewards; before any has ended, |D| so far."""
+        """Latest |D| at the end of episodes, in scaled rewards; |D| so far if no episode has ended."""
         return float(self.memory["disparity"])
 
     @property
     def source(self) -> AgentsVecEnv:
-        """The environment that reports the interactions.
+        """Environment that reports the interactions.
 
         Raises:
-            ValueError: It does not, or not of two groups.
+            ValueError: The environment does not report them, or not for two groups.
         """
         return self._checked(self.rollout_buffer.source)
 
@@ -141,41 +141,41 @@ class FairPPO(Penalised):
         if source is None:
             raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
         if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
-            raise ValueError("env must leave the rewards' scale as it is, got VecNormalize(norm_reward=True)")
+            raise ValueError("env must not rescale rewards, got VecNormalize(norm_reward=True)")
         if self.penalty == "csp" and not source.fair_spec.legitimate:
             raise ValueError("env must have a legitimate factor for penalty 'csp', got none")
         if self.penalty == "cf":
             if source.worlds != 2:
                 needed = "two worlds (fair_envs.make_sb3(worlds=...)) for penalty 'cf'"
-                raise ValueError(f"env must be of {needed}, got {source.worlds}")
+                raise ValueError(f"env must have {needed}, got {source.worlds}")
         elif source.worlds != 1:
-            raise ValueError(f"env must be of one world for penalty {self.penalty!r}, got {source.worlds}")
+            raise ValueError(f"env must have one world for penalty {self.penalty!r}, got {source.worlds}")
         elif len(source.fair_spec.groups) != 2:
             raise ValueError(f"env must have two groups of agents, got {source.fair_spec.groups}")
         return source
 
     @property
     def reward_scale(self) -> float:
-        """What the agents' own rewards are multiplied by to get the learner's."""
+        """Ratio of the learner's rewards to the agents' own rewards."""
         return self.source.reward_scale
 
     def to_worlds(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return what has shape (T, rows) as (T, B, N); under ``cf`` the paired lanes' agents are side by side."""
+        """Reshape values of shape (T, rows) to (T, B, N); under ``cf`` the agents of paired lanes share a world."""
         source, steps = self.source, len(rows)
         agents = source.lanes.agents
         split: NDArray[Any] = rows.reshape(steps, source.worlds, -1, agents).swapaxes(1, 2)
         return split.reshape(steps, -1, source.worlds * agents)
 
     def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
-        """Return what has shape (T, B, N) as (T, rows): the inverse of `to_worlds`."""
+        """Reshape values of shape (T, B, N) to (T, rows), the inverse of `to_worlds`."""
         steps, pairs = worlds.shape[:2]
         split = worlds.reshape(steps, pairs, self.source.worlds, -1).swapaxes(1, 2)
         return np.ascontiguousarray(split).reshape(steps, -1)
 
     def agent_costs(self, disparity: Disparity) -> Floats:
-        """Return each agent's costs in parts, shape (T, rows, parts, 2): the retrospective and the prospective one.
+        """Return each agent's retrospective and prospective costs in parts, shape (T, rows, parts, 2).
 
-        The first part is what the agent's own number changed; with common credit the second is what the others' did.
+        The first part is the change by the agent's own number. With common credit, the second is the other agents'.
         """
         reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
         value = self.to_worlds(self.rollout_buffer.values)
@@ -188,7 +188,7 @@ class FairPPO(Penalised):
         return np.stack([np.stack([self.to_rows(cost) for cost in part], axis=-1) for part in parts], axis=2)
 
     def measure(self) -> Disparity:
-        """Return the disparity of the rollout, and remember where it ends."""
+        """Return the disparity of the rollout, and store its final state."""
         buffer, memory = self.rollout_buffer, self.memory
         group, stratum, strata = self._who()
         shape = group.shape[1], strata, 2
@@ -209,23 +209,23 @@ class FairPPO(Penalised):
         return disparity
 
     def _who(self) -> tuple[Ints, Ints, int]:
-        """Return who is compared with whom: groups and strata, shapes (T, B, N), and how many strata there are."""
+        """Return the compared groups and strata, shapes (T, B, N), and the number of strata."""
         group = self.to_worlds(self.rollout_buffer.group)
         if self.penalty == "csp":
             factors = self.source.fair_spec.legitimate.values()
             return group, self.to_worlds(self.rollout_buffer.stratum), math.prod(len(codes) for codes in factors)
-        if self.penalty == "cf":  # the agents of one world with those of the other
+        if self.penalty == "cf":  # compare the agents of one world with those of the other
             of_second = np.arange(group.shape[-1]) >= group.shape[-1] // 2
             group = np.broadcast_to(of_second, group.shape).astype(np.int64)
         return group, np.zeros_like(group), 1
 
     def _of_worlds(self, rows: NDArray[Any]) -> Flags:
-        """Return what holds for all agents of a world alike, shape (T, B)."""
+        """Return values that are the same for all agents of a world, shape (T, B)."""
         return self.to_worlds(rows)[..., 0].astype(bool)
 
     def _after_rollout(self) -> None:
         disparity = self.measure()
-        compared = disparity.others.any()  # else there is nobody to compare with
+        compared = disparity.others.any()  # otherwise a group is empty and no comparison is possible
         self.logger.record("fairness/disparity", self.disparity / self.reward_scale if compared else np.nan)
         self._mode.after_rollout(disparity)
 

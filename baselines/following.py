@@ -1,4 +1,4 @@
-"""Follows measures of fairness step by step in what a Stable-Baselines3 learner plays."""
+"""Updates fairness measures step by step while a Stable-Baselines3 learner plays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,24 +15,24 @@ from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
 from fair_envs.metrics.long_term import Measure
 
 MeasureOf = Callable[[int], Measure]
-"""Makes a measure of so many lanes."""
+"""Creates a measure for a number of lanes."""
 
 
 class FollowMeasures(VecEnvWrapper):
-    """Keeps measures up to date while an environment is played.
+    """Updates measures while an environment is played.
 
-    The facts of a step are taken in before an episode that it ended gives way to the next; `measures` tell of that
-    episode until the next step begins. The environment is one of this package, or any other whose infos hold
-    `fair_envs.core.interactions.record`.
+    The record of a step is processed before the environment starts the next episode. If the step ended an episode,
+    `measures` describe that episode until the next step. The environment is one of this package, or any other whose
+    infos contain `fair_envs.core.interactions.record`.
 
     Args:
         venv: The environment. Its rows are lanes, or the agents of lanes.
-        measures: What makes each measure.
+        measures: A factory for each measure.
 
     Attributes:
-        measures: The measures, each of one number a lane.
-        begins: Which lanes' next step is the first of an episode, shape (lanes,).
-        infos: What the rows were told of the last step.
+        measures: The measures, each with one number per lane.
+        begins: Mask of the lanes whose next step is the first of an episode, shape (lanes,).
+        infos: The rows' infos of the last step.
     """
 
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
@@ -55,7 +55,7 @@ class FollowMeasures(VecEnvWrapper):
         self.venv.step_async(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Play one step of every row and let the measures take it in."""
+        """Play one step of every row and update the measures."""
         played = self.venv.step_wait()
         _, _, done, self.infos = played
         facts = self._facts(self.infos)
@@ -65,26 +65,26 @@ class FollowMeasures(VecEnvWrapper):
         return played
 
     def of_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
-        """Return what holds for each lane as what holds for each row, shape (rows,)."""
+        """Return values of each lane repeated for each of its rows, shape (rows,)."""
         return lanes if self._rows_each == 1 else np.repeat(lanes, self._rows_each)
 
     def at(self, begins: Flags) -> None:
-        """Say which rows' next step is the first of an episode, shape (rows,)."""
+        """Set which rows' next step is the first of an episode, shape (rows,)."""
         self.begins = begins[:: self._rows_each].astype(bool)
 
     def _begin(self) -> None:
-        """Let the measures forget the episodes that are over."""
+        """Reset the measures of lanes whose episodes have ended."""
         if np.count_nonzero(self.begins):
             for measure in self.measures:
                 measure.restart(self.begins)
 
     def _facts(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-        """Return the facts of the last step as columns, lanes first."""
+        """Return the record of the last step as columns, with the lane as first axis."""
         if self._source is not None:
             return columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
         names = [name for name in infos[0] if name.startswith(PREFIX)]
         if not names:
-            raise ValueError("env must tell fair_envs.core.interactions.record in its infos, got none of its columns")
+            raise ValueError("env must return fair_envs.core.interactions.record in its infos, got none of its columns")
         return {name: np.stack([info[name] for info in infos]) for name in names}
 
 
@@ -92,14 +92,14 @@ class FollowMeasures(VecEnvWrapper):
 
 
 def snapshot(measures: Sequence[Measure]) -> list[th.Tensor]:
-    """Return copies of all arrays and numbers that measures hold, in a fixed order."""
+    """Return copies of all arrays and numbers in the state of measures, in a fixed order."""
     return [th.from_numpy(np.array(value)) for _, _, value in _numbers(measures)]
 
 
 def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
-    """Put measures of the same kinds and lanes where a snapshot was taken.
+    """Restore a snapshot in measures of the same kinds and lanes.
 
-    Arrays are written in place where they fit: what a measure knows under two names stays one array.
+    Arrays are written in place where their shapes match, so an array that a measure holds under two names stays shared.
     """
     for (owner, name, now), kept in zip(_numbers(measures), state, strict=True):
         if not isinstance(now, np.ndarray):
@@ -114,9 +114,9 @@ def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
 
 
 def _numbers(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
-    """Return the arrays and numbers among attributes, and in what they hold: owner, attribute and value.
+    """Return the arrays and numbers in attributes, also nested ones, as owner, attribute and value.
 
-    An array in a tuple, list or dictionary has no owner that could be given another one: None.
+    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there.
     """
     found: list[tuple[Any, str, Any]] = []
     for part in parts:

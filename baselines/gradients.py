@@ -1,4 +1,4 @@
-"""Gradients of a small network without autograd: for networks of this size, keeping a tape costs more than the sums."""
+"""Gradients of a small network without autograd, whose overhead exceeds the computation for such networks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,17 +8,17 @@ from torch import nn
 
 
 class Tape:
-    """What a chain of linear layers and sigmoids or ReLUs computed, and the way back through it.
+    """Forward and backward pass through a chain of linear layers and sigmoids or ReLUs.
 
     Args:
-        chain: The layers, in turn.
+        chain: The layers, in order.
     """
 
     def __init__(self, chain: nn.Sequential) -> None:
         self._layers: list[Any] = list(chain)
 
     def forward(self, rows: th.Tensor) -> th.Tensor:
-        """Return what the chain makes of rows, and remember what was between."""
+        """Return the chain's output for rows, and store the intermediate values."""
         self._inputs, self._outputs = [], []
         for layer in self._layers:
             self._inputs.append(rows)
@@ -30,7 +30,7 @@ class Tape:
         return rows
 
     def backward(self, slope: th.Tensor, *, to_input: bool = True) -> th.Tensor:
-        """Write the gradients of the parameters from that of the output; return that of the input, if it is wanted."""
+        """Set the parameters' gradients from the output's gradient; return the input's gradient if requested."""
         for k in reversed(range(len(self._layers))):
             layer = self._layers[k]
             if isinstance(layer, nn.Sigmoid):
@@ -47,9 +47,9 @@ class Tape:
 
 
 def flatten_parameters(network: nn.Module) -> nn.Parameter:
-    """Make all parameters of a network, and their gradients, parts of one row, and return it, for the optimiser.
+    """Make all parameters of a network, and their gradients, views of one vector, and return it for the optimiser.
 
-    A copy of the network would not be part of the row: restore its parameters instead.
+    A copy of the network does not share the vector: restore its parameters instead of copying it.
     """
     parameters: Sequence[nn.Parameter] = list(network.parameters())
     flat = nn.Parameter(th.cat([parameter.detach().ravel() for parameter in parameters]))

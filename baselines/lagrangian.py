@@ -1,4 +1,4 @@
-"""PPO under a limit on how unfair its decisions may be on average: the constraint has a price that is learnt."""
+"""PPO with a constraint on the mean unfairness of its decisions, enforced by a learned Lagrange multiplier."""
 
 from typing import Any, Literal
 
@@ -19,27 +19,27 @@ Limited = Literal["short", "long"]
 
 
 class PPOLagrangian(Regularised):
-    """PPO that maximises its returns under a limit on the mean of a measure of fairness over steps.
+    """PPO that maximises its returns subject to a limit on the mean of a fairness measure over steps.
 
-    The limit has a multiplier m, at least 0, which follows the excess: after each rollout
-    ``m = max(0, m + multiplier_rate * (mean - limit))``. The policy follows ``(A - m * A_c) / (1 + m)`` with A_c the
-    centred advantages of the measure as a cost, estimated with a critic of its own. After Ray, Achiam and Amodei
-    (2019), *Benchmarking Safe Exploration in Deep Reinforcement Learning*, with the multiplier's update of Stooke,
-    Achiam and Abbeel (2020), *Responsive Safety in Reinforcement Learning by PID Lagrangian Methods*, its integral part
-    alone.
-    Steps for which the measure is undefined cost nothing and are not in the mean. Where a time limit cuts an episode
-    off, the critic says what would have followed. Logged is ``train/multiplier``.
+    The limit has a multiplier m, at least 0, which is updated with the excess after each rollout:
+    ``m = max(0, m + multiplier_rate * (mean - limit))``. The policy is updated with the advantages
+    ``(A - m * A_c) / (1 + m)``, where A_c are the centred advantages of the measure as a cost, estimated with a
+    separate critic. The method is that of Ray, Achiam and Amodei (2019), *Benchmarking Safe Exploration in Deep
+    Reinforcement Learning*. The multiplier's update is the integral part of Stooke, Achiam and Abbeel (2020),
+    *Responsive Safety in Reinforcement Learning by PID Lagrangian Methods*.
+    Steps for which the measure is undefined have no cost and are excluded from the mean. Where a time limit truncates
+    an episode, the critic estimates the remaining cost. The multiplier is logged as ``train/multiplier``.
 
     Args:
-        args: As for `stable_baselines3.PPO`.
-        limit: What the mean may be; infinity: anything, which is PPO.
-        limited: Which of the measures.
-        multiplier: The multiplier at the beginning, at least 0.
-        multiplier_rate: How fast it follows.
-        kwargs: As for `Regularised`.
+        args: Arguments of `stable_baselines3.PPO`.
+        limit: Upper limit of the mean; infinity: no limit, which is PPO.
+        limited: The measure that is limited.
+        multiplier: Initial multiplier, at least 0.
+        multiplier_rate: Learning rate of the multiplier.
+        kwargs: Keyword arguments of `Regularised`.
 
     Raises:
-        ValueError: An argument outside its range, or an environment whose observations are no arrays.
+        ValueError: An argument is outside its range, or the environment's observations are not arrays.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class PPOLagrangian(Regularised):
         self.multiplier_rate = float(checked("multiplier_rate", multiplier_rate, Positive))
         loading = not kwargs.get("_init_setup_model", True)
         if limited == "long" and kwargs.get("long") is None and not loading:
-            raise ValueError("long must be given where it is limited, got None")
+            raise ValueError("long must be given if it is limited, got None")
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
         super()._setup_model()
         if not isinstance(self.observation_space, gym.spaces.Box):
-            raise ValueError(f"env must show arrays, got {self.observation_space}")
+            raise ValueError(f"env must have arrays as observations, got {self.observation_space}")
         self.cost_critics = CostCritics(
             int(np.prod(self.observation_space.shape)),
             costs=1,
@@ -74,11 +74,11 @@ class PPOLagrangian(Regularised):
 
     @property
     def multiplier(self) -> float:
-        """What a unit of the cost is now worth in standard deviations of the advantages."""
+        """Current price of a unit of the cost, in standard deviations of the advantages."""
         return float(self.memory.get("multiplier", self.first_multiplier))
 
     def _played(self, env: VecEnv) -> VecEnv:
-        self._cut_off = np.zeros((self.n_steps, self.n_envs))  # what would have followed
+        self._cut_off = np.zeros((self.n_steps, self.n_envs))  # estimated costs after truncation
         return super()._played(env)
 
     def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:

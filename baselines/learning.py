@@ -1,4 +1,4 @@
-"""The loop that trains a learner into a run's folder, for learners that are not Stable-Baselines3's."""
+"""Training loop that writes a run's folder, for learners that are not based on Stable-Baselines3."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,10 +13,10 @@ from fair_envs.stopping import stoppable
 
 
 class State(Protocol):
-    """Where a learner stands, which stays as it is while the learner goes on."""
+    """State of a learner, which does not change while the learner continues."""
 
     def state(self) -> Mapping[str, Any]:
-        """Return it as tensors and plain data."""
+        """Return the state as tensors and plain data."""
 
 
 class Learner(Protocol):
@@ -25,13 +25,13 @@ class Learner(Protocol):
     num_timesteps: int
 
     def snapshot(self) -> State:
-        """Return where it stands."""
+        """Return the current state."""
 
     def restore(self, state: Mapping[str, Any]) -> object:
-        """Go back to a state."""
+        """Restore a state."""
 
     def set_logger(self, logger: Logger) -> None:
-        """Log there from now on."""
+        """Set the logger."""
 
 
 L = TypeVar("L", bound=Learner)
@@ -50,26 +50,26 @@ def train_learner(
     after: Callable[[L], object] = lambda learner: None,
     finish: Callable[[L, Path], object] = lambda learner, folder: None,
 ) -> L:
-    """Train a learner until it has taken as many steps as its settings say, and return it.
+    """Train a learner for the number of steps in its settings, and return it.
 
-    With ``out`` the folder gets ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row for
-    each iteration), ``tensorboard/`` and ``checkpoint.pt``. Whatever interrupts the training leaves a checkpoint of the
-    end of the last iteration; resumed, it ends as it would have without the interruption.
+    With ``out``, the training writes ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row
+    for each iteration), ``tensorboard/`` and ``checkpoint.pt`` to the folder. An interrupted training leaves a
+    checkpoint of the end of the last iteration. A resumed training gives the same result as an uninterrupted one.
 
     Args:
-        settings: What is trained, and how.
-        make: Makes the untrained learner.
-        iterate: Lets the learner learn for one iteration, and returns what is logged.
+        settings: Settings of the training.
+        make: Creates the untrained learner.
+        iterate: Trains the learner for one iteration, and returns the values to log.
         out: A new folder, or None.
-        resume: Whether to go on with the training in ``out``.
-        progress: Whether to show a bar with the time left.
-        kept_every: Iterations from one checkpoint to the next.
+        resume: Whether to resume the training in ``out``.
+        progress: Whether to show a progress bar with the remaining time.
+        kept_every: Iterations between checkpoints.
         after: Called after every iteration.
-        finish: Called in the end, with the learner and the folder.
+        finish: Called at the end, with the learner and the folder.
 
     Raises:
-        FileExistsError: ``out`` exists and is not to be resumed.
-        FileNotFoundError: There is nothing to resume.
+        FileExistsError: ``out`` exists and ``resume`` is False.
+        FileNotFoundError: There is no run to resume.
         ValueError: The run to resume has other settings.
     """
     if out is None:
@@ -100,8 +100,8 @@ def load_learner(run: str | Path, kind: type[S], make: Callable[[S], L]) -> tupl
     """Return the learner of a run's last checkpoint, for evaluation, and its settings.
 
     Raises:
-        FileNotFoundError: The folder holds no run.
-        ValueError: It is damaged, or holds another kind of settings.
+        FileNotFoundError: The folder contains no run.
+        ValueError: The run is damaged, or has another kind of settings.
     """
     kept = Run.open(Path(run))
     settings = kept.settings(kind)
@@ -119,7 +119,7 @@ def _learned(
     progress: bool,
     each: Callable[[L, Mapping[str, float]], object],
 ) -> L:
-    """Iterate until the steps are taken."""
+    """Iterate until the number of steps is reached."""
     done, total = min(learner.num_timesteps, settings.steps), settings.steps
     with progress_bar(settings.algorithm, total=total, done=done, unit="steps", shown=progress) as advance:
         while learner.num_timesteps < total:
@@ -130,7 +130,7 @@ def _learned(
 
 
 class _Keeper:
-    """Logs each iteration, holds the state at its end, and writes that from time to time."""
+    """Logs each iteration, keeps the state at its end, and writes a checkpoint periodically."""
 
     def __init__(self, run: Run, learner: Learner, logger: Logger, *, every: int) -> None:
         self._run, self._logger, self._every, self._iterations = run, logger, every, len(run.rows)
@@ -152,7 +152,7 @@ class _Keeper:
         self._held = learner.snapshot(), self._run.place()
 
     def write(self) -> None:
-        """Write where the training can go on."""
+        """Write a checkpoint from which the training can be resumed."""
         if self._held is not None:
             snapshot, place = self._held
             self._run.write(serialized({**snapshot.state(), **place, "unlogged": []}))

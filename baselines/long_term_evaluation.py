@@ -1,4 +1,4 @@
-"""Plays what was trained for long-term fairness on whole episodes, by itself and behind its shield."""
+"""Evaluates models trained for long-term fairness on whole episodes, without and with their action shield."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ from fair_envs.registration import make_sb3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LongTermEpisodes:
-    """What whole episodes came to, arrays of shape (episodes,).
+    """Results of whole episodes, arrays of shape (episodes,).
 
     Attributes:
-        steps: How long each was.
-        rewards: Its return.
-        short: The mean of the short-term measure over the steps for which it is defined; NaN: none.
-        long: That of the long-term measure.
-        last_long: The long-term measure after its last step.
-        massaged: The share of steps whose action was altered.
+        steps: Length of each episode.
+        rewards: Return of each episode.
+        short: Mean of the short-term measure over the steps for which it is defined; NaN if there are none.
+        long: Mean of the long-term measure over the steps for which it is defined; NaN if there are none.
+        last_long: The long-term measure after the last step.
+        massaged: Share of steps whose action was altered.
     """
 
     steps: Ints
@@ -43,7 +43,7 @@ class LongTermEpisodes:
     massaged: Floats
 
     def estimates(self) -> dict[str, Estimate]:
-        """Return the means over episodes with 95 % intervals, of episodes for which they are defined."""
+        """Return the means, with 95 % intervals, over the episodes for which they are defined."""
         told = {
             "reward": self.rewards,
             "short-term": self.short,
@@ -55,11 +55,11 @@ class LongTermEpisodes:
 
 
 class LongTermPlayer(Policy):
-    """What was trained for long-term fairness, by itself; each lane's actions are drawn with its random number.
+    """A policy trained for long-term fairness, without its shield; each lane's random number samples its actions.
 
     Args:
-        model: What was trained.
-        rules: The environment that is played.
+        model: The trained model.
+        rules: The environment.
 
     Raises:
         ValueError: The model takes other observations or actions than the environment has.
@@ -85,10 +85,10 @@ class LongTermPlayer(Policy):
 
 
 class RowsWorld(World):
-    """The rows of a Stable-Baselines3 environment, which restarts its episodes itself.
+    """The rows of a Stable-Baselines3 environment, which resets its episodes automatically.
 
     Args:
-        env: It is reset.
+        env: The environment, which is reset.
     """
 
     def __init__(self, env: VecEnv) -> None:
@@ -96,7 +96,7 @@ class RowsWorld(World):
         self.observation: NDArray[Any] = env.reset()[:, np.newaxis]  # type: ignore[call-overload, index]
 
     def uniforms(self) -> Floats:
-        """Return nothing of use: what Stable-Baselines3 trains draws actions itself."""
+        """Return placeholders: Stable-Baselines3's models sample actions themselves."""
         return np.zeros((self.count, 1))
 
     def step(self, action: NDArray[Any], active: Flags, episode: Ints) -> Transition:
@@ -115,7 +115,7 @@ class RowsWorld(World):
 
 
 class Predicting(Policy):
-    """Acts as a Stable-Baselines3 model predicts for each row."""
+    """Takes the actions that a Stable-Baselines3 model predicts for each row."""
 
     def __init__(self, model: Any, *, deterministic: bool) -> None:
         self._model, self._deterministic = model, deterministic
@@ -127,12 +127,12 @@ class Predicting(Policy):
 
 
 def shielded(model: Regularised, env: VecEnv, *, massager: Massager | None = None) -> ShieldActions:
-    """Return an environment behind the shield of a model, with the threshold of its last rollout.
+    """Return an environment wrapped in a model's action shield, with the threshold of its last rollout.
 
     Args:
-        model: What was trained.
-        env: What is played.
-        massager: One made for that environment, in place of the model's own.
+        model: The trained model.
+        env: The environment.
+        massager: A massager made for that environment; None: the model's own.
 
     Raises:
         ValueError: The model has no massager.
@@ -158,15 +158,15 @@ def play_long_term(
     """Play the first episode of every row of an environment.
 
     Args:
-        model: What was trained; actions are drawn from its policy.
-        env: As it was trained on, with a row for each episode; it is seeded before.
-        shield: Whether actions are massaged as in the last rollout of the training; else the policy plays by itself.
-        deterministic: Whether the likeliest action is taken instead of a drawn one.
-        seed: Of the draws of actions.
-        massager: One made for that environment, in place of the model's own.
+        model: The trained model, whose policy chooses the actions.
+        env: An already seeded environment as in training, with a row for each episode.
+        shield: Whether actions are massaged as in the last rollout of the training.
+        deterministic: Whether the most probable action is taken instead of a sampled one.
+        seed: Seed for sampling actions.
+        massager: A massager made for that environment; None: the model's own.
 
     Raises:
-        ValueError: There is no massager to shield with.
+        ValueError: ``shield`` is True and there is no massager.
     """
     makers = [maker for maker in (model.short, model.long) if maker is not None]
     followed = shielded(model, env, massager=massager) if shield else FollowMeasures(env, makers)
@@ -199,21 +199,21 @@ def _played(model: Regularised, env: FollowMeasures, *, deterministic: bool) -> 
 def evaluate_long_term(
     model: Any, config: LongTermTraining, *, episodes: int, seed: int, parameters: Mapping[str, Any] | None = None
 ) -> dict[str, LongTermEpisodes]:
-    """Return test episodes of a trained policy by itself and, if it has a massager, behind its shield.
+    """Return test episodes of a trained policy without its shield and, if it has a massager, with its shield.
 
-    Both meet the same luck of the environment.
+    Both use the same random numbers of the environment.
 
     Args:
-        model: What was trained.
-        config: How.
-        episodes: How many.
-        seed: Of the first episode.
-        parameters: Of the environment; None: those of the training.
+        model: The trained model.
+        config: Settings of the training.
+        episodes: Number of episodes.
+        seed: Seed of the first episode.
+        parameters: Parameters of the environment; None: those of the training.
     """
     given = config.parameters if parameters is None else parameters
     make, found = study_of(config.env_id).of(config.signals).massager, {}
     for name in ("unshielded", "shielded")[: 1 if model.massager is None else 2]:
         env: Any = make_sb3(config.env_id, n_envs=episodes, rows="lanes", seed=seed, threads=config.threads, **given)
-        own = None if make is None else make(env)  # one may look into the environment
+        own = None if make is None else make(env)  # a massager may read its environment
         found[name] = play_long_term(model, env, shield=name == "shielded", seed=seed, massager=own)
     return found

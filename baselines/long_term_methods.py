@@ -1,4 +1,4 @@
-"""The methods for long-term fairness of decision-makers: PPO, A-PPO, F-PPO and its ablations, PPO under a limit."""
+"""Methods for long-term fairness of decision-makers: PPO, A-PPO, F-PPO and its ablations, PPO-Lagrangian."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,32 +23,32 @@ OF_F_PPO = frozenset({"weight", "bonus_weight", "gated"})
 MASSAGED = frozenset({"massaging", "massaging_pace"})
 LIMITED = frozenset({"limit", "multiplier_rate"})
 OWN: Mapping[str, tuple[frozenset[str], str]] = {
-    "ppo": (frozenset(), "PPO of the reward alone, which records the measures of short- and long-term fairness."),
+    "ppo": (frozenset(), "PPO of the reward only, which records the measures of short- and long-term fairness."),
     "a-ppo": (REGULARISED | OF_A_PPO, "PPO whose advantages are reduced while short-term disparity is too large."),
     "f-ppo": (
         REGULARISED | OF_F_PPO | MASSAGED,
         "PPO regularised by short- and long-term fairness, with massaged actions.",
     ),
-    "f-ppo-l": (REGULARISED | OF_F_PPO, "F-PPO without massaging: the regularisation alone."),
-    "f-ppo-s": (REGULARISED | MASSAGED, "F-PPO without regularisation: massaging alone."),
-    "ppo-lagrangian": (LIMITED, "PPO under a limit on short-term disparity, with a Lagrange multiplier."),
+    "f-ppo-l": (REGULARISED | OF_F_PPO, "F-PPO without massaging: only the regularisation."),
+    "f-ppo-s": (REGULARISED | MASSAGED, "F-PPO without regularisation: only massaging."),
+    "ppo-lagrangian": (LIMITED, "PPO with a limit on short-term disparity, enforced by a Lagrange multiplier."),
 }
-"""The settings of its own that each method has, and its summary."""
+"""The specific settings of each method, and its summary."""
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment cannot be trained on, or ""."""
+    """Return why an environment is not supported, or ""."""
     return "" if env_id in STUDIES else "needs an environment with measures of long-term fairness, see STUDIES"
 
 
 def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return the same, for a method that is nothing without a massager."""
+    """Return why an environment is not supported by a method that needs a massager, or ""."""
     why = unsupported(env_id, rules, given)
     return why if why or STUDIES[env_id].massager is not None else "needs a massager, which the environment lacks"
 
 
 def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
-    """Play the trained policy by itself and, if it has a massager, behind its shield."""
+    """Evaluate the trained policy without its shield and, if it has a massager, with its shield."""
     found = evaluate_long_term(model, settings, episodes=test.episodes, seed=test.seed, parameters=test.parameters)
     return Report(
         labels=("number", "played"),
@@ -63,7 +63,7 @@ def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
 
 
 def policy(model: Any, settings: LongTermTraining, rules: Rules) -> Policy:
-    """Return the trained policy, by itself."""
+    """Return the trained policy, without its shield."""
     return LongTermPlayer(model, rules)
 
 
@@ -80,7 +80,7 @@ METHODS = tuple(
         unused=frozenset().union(*(other for other, _ in OWN.values())) - own,
         presets={
             "recommended": "this package's settings for the environment",
-            "published": "those of the code published with F-PPO",
+            "published": "the settings of the code published with F-PPO",
         },
         preset=long_term_preset,
     )

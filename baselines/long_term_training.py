@@ -1,6 +1,6 @@
-"""Trains for long-term fairness: PPO, A-PPO, F-PPO, its ablations, and PPO under a limit, from one record of settings.
+"""Trains for long-term fairness: PPO, A-PPO, F-PPO and its ablations, and PPO-Lagrangian, with one settings class.
 
-What an environment's long-term fairness is measured and mitigated with is its `fair_envs.baselines.tasks.Study`.
+A `fair_envs.baselines.tasks.Study` lists the measures and mitigations for an environment's long-term fairness.
 """
 
 import warnings
@@ -43,17 +43,17 @@ LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-
 
 @dataclass(frozen=True, kw_only=True)
 class LongTermTraining:
-    """What is trained for long-term fairness, and how; equal trainings give equal networks.
+    """Settings of a training for long-term fairness; equal settings give equal networks.
 
-    P in the comments is the published code of F-PPO, see the preset ``published``.
+    P in the comments marks values of the published code of F-PPO, see the preset ``published``.
 
     Raises:
-        ValueError: A value outside its range, or an environment without a study.
+        ValueError: A value is outside its range, or the environment has no study.
     """
 
     env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
-    algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": massaging alone
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
+    algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": only massaging
     steps: PositiveInt = setting(200_000, "Environment steps of all lanes to train for, rounded up to whole rollouts.")
     # The rollouts
     lanes: PositiveInt = setting(8, "Environments that are played in parallel.")  # P: 1
@@ -68,28 +68,28 @@ class LongTermTraining:
     ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])  # P
     vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # P
     max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
-    trunk: Sequence[int] = setting((), "Sizes of the layers that actor and critic share.")
-    pi: Sequence[int] = setting((64, 64), "Sizes of the actor's own layers.")
-    vf: Sequence[int] = setting((64, 64), "Sizes of the critic's own layers.")
+    trunk: Sequence[int] = setting((), "Sizes of the layers shared by actor and critic.")
+    pi: Sequence[int] = setting((64, 64), "Sizes of the actor's separate layers.")
+    vf: Sequence[int] = setting((64, 64), "Sizes of the critic's separate layers.")
     # Regularisation
-    signals: Signals = setting("sound", "Which measures of fairness the learner follows.")  # P: as_coded
-    delta: NonNegative = setting(0.05, "Short-term disparity that is accepted.")
+    signals: Signals = setting("sound", "Which fairness measures the learner uses.")  # P: as_coded
+    delta: NonNegative = setting(0.05, "Short-term disparity up to which no penalty applies.")
     scaling: Scaling = setting(
         "running", "How the advantages are scaled before the penalties are added."
     )  # P: as_coded
-    value_weight: NonNegative = setting(0.25, "Weight in A-PPO of a disparity above delta.")
-    decrease_weight: NonNegative = setting(0.25, "Weight in A-PPO of an increase of a disparity above delta.")
+    value_weight: NonNegative = setting(0.25, "Weight of a disparity above delta in A-PPO.")
+    decrease_weight: NonNegative = setting(0.25, "Weight of an increase of a disparity above delta in A-PPO.")
     weight: NonNegative = setting(
-        1.0, "Weight in F-PPO of a decline of long-term fairness while the disparity is above delta."
+        1.0, "Weight of a decline of long-term fairness while the disparity is above delta, in F-PPO."
     )
     bonus_weight: NonNegative = setting(
-        1.0, "Weight in F-PPO of an improvement of long-term fairness while the disparity is within delta."
+        1.0, "Weight of an improvement of long-term fairness while the disparity is within delta, in F-PPO."
     )
-    gated: bool = setting(True, "Whether the disparity decides which of F-PPO's two terms counts.")
+    gated: bool = setting(True, "Whether the disparity decides which of F-PPO's two terms applies.")
     # Massaging
-    massaging: Massaging = setting("as_paper", "What is learned from altered actions.")
+    massaging: Massaging = setting("as_paper", "How the policy learns from altered actions.")
     massaging_pace: NonNegative = setting(
-        0.0, "Rollouts of the published threshold schedule that pass in one rollout; 0 lets the whole schedule pass."
+        0.0, "Rollouts of the published threshold schedule per rollout of the training; 0 fits the whole schedule in."
     )
     # PPO under a limit
     limit: NonNegative = setting(0.05, "Limit on the mean short-term disparity, for ppo-lagrangian.")
@@ -121,22 +121,22 @@ class LongTermTraining:
             raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, as JSON reads them back."""
+        """Return the settings as plain data that survives a round trip through JSON."""
         return plain_settings(self)
 
 
 BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}
-"""PPO's settings in the published code, where an environment's study has no others."""
+"""PPO's settings in the published code, for environments whose study does not override them."""
 
 Preset = Literal["recommended", "published"]
-"""Settings that stand in for those that are not given: this package's, or the published code's."""
+"""Sources of the default settings: this package or the published code."""
 
 
 def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a preset for a training that is given so far.
+    """Return the values of a preset for the settings given so far.
 
     Raises:
-        ValueError: An unknown preset.
+        ValueError: The preset is unknown.
     """
     checked("preset", preset, Preset)
     study = study_of(given["env_id"])
@@ -145,13 +145,13 @@ def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     else:
         own = {**study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
         values = {**BACKBONE, "scaling": "as_coded", **own}
-    if "parameters" in given:  # one of them does not throw away the others
+    if "parameters" in given:  # a given parameter does not discard the preset's others
         values["parameters"] = {**values.get("parameters", {}), **given["parameters"]}
     return values
 
 
 def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> LongTermTraining:
-    """Return the settings of a training on an environment, with what its study says in place of what is not given."""
+    """Return the settings of a training on an environment, with defaults from the environment's study."""
     given = {"env_id": env_id, "algorithm": "f-ppo", **given}
     values = long_term_preset(preset, given)
     return LongTermTraining(**{**values, **given, "parameters": values.get("parameters", {})})
@@ -162,25 +162,25 @@ def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: 
 
 @dataclass(frozen=True)
 class Paced:
-    """A schedule of which some rollouts pass in one."""
+    """A schedule that advances by several rollouts per rollout."""
 
     schedule: Schedule
     pace: float
 
     def __call__(self, rollout: int) -> float | None:
         """Return the threshold of a rollout, or None."""
-        return self.schedule(rollout * self.pace)  # type: ignore[arg-type]  # between two of them
+        return self.schedule(rollout * self.pace)  # type: ignore[arg-type]  # may be fractional
 
 
 @dataclass(frozen=True)
 class Made:
-    """Makes a study's measure."""
+    """Factory for a study's measure."""
 
     of: Callable[[Rules, int], Measure]
     rules: Rules
 
     def __call__(self, lanes: int) -> Measure:
-        """Return the measure of so many lanes."""
+        """Return the measure for a number of lanes."""
         return self.of(self.rules, lanes)
 
 
@@ -188,8 +188,8 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     """Return the untrained model, with one row for each lane.
 
     Raises:
-        ValueError: A parameter of the environment outside its range.
-        TypeError: An unknown parameter of the environment.
+        ValueError: A parameter of the environment is outside its range.
+        TypeError: A parameter of the environment is unknown.
     """
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
     env = make_sb3(
@@ -201,15 +201,15 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
     kind, own = learner_of(config, env)
     with warnings.catch_warnings():
-        # A last minibatch that is smaller than the others does no harm.
+        # A smaller last minibatch is harmless.
         warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
         model = kind(SharedTrunkPolicy, env, **settings, **own)
-    env.seed(first)  # the model has seeded it with its own seed
+    env.seed(first)  # replaces the seed set by the model
     return model
 
 
 def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:
-    """Return the learner of an algorithm and its own settings."""
+    """Return the learner class of an algorithm and its specific settings."""
     study, rules = study_of(config.env_id).of(config.signals), make_rules(config.env_id, **config.parameters)
     shared: dict[str, Any] = {"short": Made(study.short, rules), "long": Made(study.long, rules)}
     if config.algorithm == "ppo":
@@ -228,7 +228,7 @@ def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], d
 
 
 def pace_of(config: LongTermTraining) -> float:
-    """Return how many rollouts of the published schedule pass in one of a training."""
+    """Return the number of rollouts of the published schedule per rollout of a training."""
     if config.massaging_pace > 0:
         return config.massaging_pace
     rollouts = -(-config.steps // (config.lanes * config.n_steps))
@@ -243,7 +243,7 @@ def train_long_term(
     progress: bool = False,
     callback: MaybeCallback = None,
 ) -> BaseAlgorithm:
-    """Train and return the model; arguments, the folder and what is raised are those of `fair_envs.baselines.train`."""
+    """Train and return the model; arguments, files and errors are the same as in `fair_envs.baselines.train`."""
     return train_as(config, make_long_term, out=out, resume=resume, progress=progress, callback=callback)
 
 
@@ -251,13 +251,13 @@ def load_long_term(run: str | Path) -> tuple[BaseAlgorithm, LongTermTraining]:
     """Return the model of a run's last checkpoint, for evaluation, and its settings.
 
     Raises:
-        FileNotFoundError: The folder holds no run.
+        FileNotFoundError: The folder contains no run.
     """
     return load_as(run, LongTermTraining, make_long_term)
 
 
 class DisparityCurve(BaseCallback):
-    """Keeps the short-term disparity in each rollout of a training, and how many actions were altered."""
+    """Records the short-term disparity and the share of altered actions in each rollout of a training."""
 
     def __init__(self) -> None:
         super().__init__()

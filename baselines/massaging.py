@@ -1,7 +1,7 @@
-"""Action massaging: decisions that a policy is unsure about give way to those that are fairer in the short term.
+"""Action massaging: replace decisions that a policy is uncertain about by decisions that are fairer in the short term.
 
-A massager looks at what the decision-maker sees, at what the policy says and at a short-term measure, and alters
-decisions. It never reads what is hidden. After Hu, Lear and Zhang (2024), section 4.
+A massager alters decisions based on the decision-maker's observation, the policy's output and a short-term measure. It
+never uses hidden information. The method follows Hu, Lear and Zhang (2024), section 4.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,18 +28,18 @@ from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import NonNegative, Positive, checked
 
-DIGITS = 12  # in which a short-term measure has to differ
-ROUNDING = 10.0**-DIGITS  # a smaller difference is none
+DIGITS = 12  # decimal digits to which short-term measures are compared
+ROUNDING = 10.0**-DIGITS  # smaller differences are ignored
 
 
 class PolicyOutput(NamedTuple):
-    """What a policy says in B rows; what does not belong to its kind of actions is None.
+    """A policy's output for B rows; fields that do not apply to its kind of actions are None.
 
     Attributes:
-        probabilities: Of discrete actions, shape (B, actions); of several choices a step (a MultiDiscrete of N equal
-            entries), shape (B, N, actions).
-        mean: Of Gaussian actions, shape (B, D).
-        std: Their standard deviations, shape (B, D).
+        probabilities: Probabilities of discrete actions, shape (B, actions), or (B, N, actions) for several choices per
+            step (a MultiDiscrete of N equal entries).
+        mean: Means of Gaussian actions, shape (B, D).
+        std: Standard deviations of Gaussian actions, shape (B, D).
     """
 
     probabilities: Floats | None = None
@@ -48,19 +48,19 @@ class PolicyOutput(NamedTuple):
 
 
 class Massager(Protocol):
-    """Alters decisions that the policy is unsure about so that a short-term measure falls."""
+    """Alters decisions that the policy is uncertain about to reduce a short-term measure."""
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
     ) -> NDArray[Any]:
-        """Return the altered actions, fresh, of the shape of ``action``.
+        """Return the altered actions, a new array with the shape of ``action``.
 
         Args:
-            observation: What is seen, shape (B, ...).
-            action: What was sampled, shape (B, ...); it stays as it is.
-            policy: What the policy says there.
-            short: The measure after the step before; it is asked what it would become, and stays as it is.
-            threshold: Says which decisions are unsure.
+            observation: The observations, shape (B, ...).
+            action: The sampled actions, shape (B, ...); not modified.
+            policy: The policy's output for the observations.
+            short: The measure after the previous step, which predicts its next value; not modified.
+            threshold: Determines which decisions are uncertain.
         """
 
 
@@ -68,18 +68,18 @@ class Massager(Protocol):
 
 
 Schedule = Callable[[int], float | None]
-"""Says the threshold of a rollout, counted from 0; None: nothing is altered."""
+"""Returns the threshold of a rollout, counted from 0; None: no action is altered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MassagingSchedule:
-    """A threshold that begins after some rollouts and then shrinks, stays or grows from rollout to rollout.
+    """A threshold that starts after some rollouts and is multiplied by a factor in each further rollout.
 
     Attributes:
-        first: What it would be in rollout ``after``.
-        factor: What it is multiplied by from one rollout to the next.
-        after: The last rollout, counted from 0, in which nothing is altered; -1: there is none.
-        highest: What it is at most.
+        first: Value of the threshold extrapolated to rollout ``after``.
+        factor: Factor from one rollout to the next.
+        after: The last rollout, counted from 0, in which no action is altered; -1: there is none.
+        highest: Upper bound of the threshold.
 
     Example:
         >>> thresholds = MassagingSchedule(first=0.5, factor=0.985, after=17)
@@ -105,29 +105,29 @@ class MassagingSchedule:
             return None
         try:
             grown = self.first * self.factor ** (rollout - max(self.after, 0))
-        except OverflowError:  # late in a training, of a threshold that grows
+        except OverflowError:  # late in a training, if the threshold grows
             return float(self.highest)
         return float(min(self.highest, grown))
 
 
-# Hu, Lear and Zhang (2024) print none; these are those of their code.
+# Hu, Lear and Zhang (2024) print no values; these are from their code.
 LENDING_SCHEDULE = MassagingSchedule(first=0.5, factor=0.985, after=17)
 ATTENTION_SCHEDULE = MassagingSchedule(first=0.08, after=15)
 EPIDEMIC_SCHEDULE = MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35)
 
 
-# ---------------------------------------------------------------------------------------- what a policy says
+# ---------------------------------------------------------------------------------------- policy outputs
 
 
 Speaker = Callable[[NDArray[Any]], "PolicyOutput | Distribution"]
-"""Says which actions may follow observations, and with what probabilities."""
+"""Returns the distribution of actions for observations."""
 
 
 def policy_output(said: PolicyOutput | Distribution) -> PolicyOutput:
-    """Return what a Stable-Baselines3 distribution says as arrays.
+    """Return a Stable-Baselines3 distribution as arrays.
 
     Raises:
-        ValueError: A distribution without probabilities or densities of the actions themselves.
+        ValueError: The distribution has no probabilities or densities of the actions themselves.
     """
     if isinstance(said, PolicyOutput):
         return said
@@ -143,7 +143,7 @@ def policy_output(said: PolicyOutput | Distribution) -> PolicyOutput:
 
 
 def drawn(said: PolicyOutput, space: gym.Space[Any], chance: np.random.Generator) -> NDArray[Any]:
-    """Return actions drawn from what a policy says, shape (B, ...), within their space."""
+    """Return actions sampled from a policy's output, shape (B, ...), within their space."""
     if said.probabilities is not None:
         return choose(said.probabilities, chance.random(said.probabilities.shape[:-1]))
     if said.mean is None or said.std is None or not isinstance(space, gym.spaces.Box):
@@ -153,7 +153,7 @@ def drawn(said: PolicyOutput, space: gym.Space[Any], chance: np.random.Generator
 
 
 def likeliest(said: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
-    """Return the likeliest actions, shape (B, ...), within their space; of equally likely ones the first."""
+    """Return the most probable actions, shape (B, ...), within their space; the first one in case of ties."""
     if said.probabilities is not None:
         return np.asarray(said.probabilities.argmax(axis=-1), np.int64)
     if said.mean is None or not isinstance(space, gym.spaces.Box):
@@ -166,10 +166,10 @@ def _array(tensor: th.Tensor) -> Floats:
 
 
 def speaker_of(policy: BasePolicy) -> Speaker:
-    """Return what asks a Stable-Baselines3 policy.
+    """Return a function that gives a Stable-Baselines3 policy's distribution for observations.
 
     Raises:
-        ValueError: A policy that draws from no distribution, as DQN's.
+        ValueError: The policy has no distribution of actions, such as DQN's.
     """
     if not hasattr(policy, "get_distribution"):
         raise ValueError(f"policy must draw its actions from a distribution, got {type(policy).__name__}")
@@ -186,34 +186,34 @@ def speaker_of(policy: BasePolicy) -> Speaker:
 
 
 class ShieldActions(FollowMeasures):
-    """Executes what a massager makes of the actions that it is given.
+    """Wrapper that executes the actions of a massager in place of the given actions.
 
-    It works around any environment of Stable-Baselines3 that `FollowMeasures` can follow, whatever learner chose the
-    actions; take it away to see what the policy does by itself.
+    It wraps any Stable-Baselines3 environment that `FollowMeasures` supports, with any learner. Remove it to evaluate
+    the policy without massaging.
 
     Args:
         venv: The environment; its rows are lanes.
         massager: Alters the actions.
-        policy: The policy that chooses them, or what says what it says.
-        short: Makes the short-term measure that the massager asks.
-        threshold: What the massager calls unsure; a number, or a schedule of which `rollout` is the place; None:
-            nothing is altered.
-        others: What makes further measures to be followed.
-        max_importance: What `importance` is at most; None: it is not computed.
+        policy: The policy that chooses the actions, or a function that returns its output.
+        short: Creates the short-term measure for the massager.
+        threshold: Determines which decisions are uncertain. A number, or a schedule evaluated at `rollout`; None: no
+            action is altered.
+        others: Factories of further measures to update.
+        max_importance: Upper bound of `importance`; None: it is not computed.
 
     Attributes:
-        sampled: The last actions as they came, shape (B, ...).
-        executed: As they were carried out, shape (B, ...).
-        altered: Which rows' differ, shape (B,).
-        log_prob: The logarithms of the policy's probabilities of what was executed, shape (B,); None where nothing was
-            altered, or a policy says arrays only.
-        importance: How much more probable the policy makes what was executed than it is executed, shape (B,):
-            ``min(max_importance, pi(a'|s) / mu(a'|s))`` with mu the law of what is executed; 1: as much, or it is not
-            computed.
-        rollout: Counts rollouts, for a schedule.
+        sampled: The last given actions, shape (B, ...).
+        executed: The last executed actions, shape (B, ...).
+        altered: Mask of the rows whose action was altered, shape (B,).
+        log_prob: Logarithms of the policy's probabilities of the executed actions, shape (B,); None if no action was
+            altered, or if the policy returns only arrays.
+        importance: Importance weights of the executed actions, ``min(max_importance, pi(a'|s) / mu(a'|s))``, shape
+            (B,), where mu is the distribution of the executed actions. 1: the probabilities are equal, or the weights
+            are not computed.
+        rollout: Number of the rollout, for a schedule.
 
     Raises:
-        ValueError: An environment whose rows are agents.
+        ValueError: The rows of the environment are agents.
 
     Example:
         shielded = ShieldActions(env, massager, model.policy, short=OpportunityGap, threshold=0.3)
@@ -251,22 +251,22 @@ class ShieldActions(FollowMeasures):
 
     @property
     def short(self) -> Measure:
-        """The short-term measure, after the last step."""
+        """Short-term measure after the last step."""
         return self.measures[0]
 
     @property
     def threshold(self) -> float | None:
-        """What the massager now calls unsure; None: nothing is altered."""
+        """Current threshold of the massager; None: no action is altered."""
         return None if self.schedule is None else self.schedule(self.rollout)
 
     @property
     def seen(self) -> NDArray[Any]:
-        """What the environment shows, shape (B, ...), before it is normalised."""
+        """Observations of the environment before normalisation, shape (B, ...)."""
         shown: NDArray[Any] = self._seen if self._normalised is None else self._normalised.get_original_obs()  # type: ignore[assignment]
         return shown
 
     def at(self, begins: Flags, observation: Any = None) -> None:
-        """Go on from observations, shape (B, ...), in episodes of which some begin."""
+        """Continue from observations, shape (B, ...); ``begins`` masks the rows with new episodes."""
         super().at(begins)
         self._seen = observation
 
@@ -288,7 +288,7 @@ class ShieldActions(FollowMeasures):
         self.venv.step_async(self.executed)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Play one step of every row and let the measures take it in."""
+        """Play one step of every row and update the measures."""
         played = super().step_wait()
         self._seen = played[0]
         return played
@@ -301,23 +301,23 @@ class ShieldActions(FollowMeasures):
             raise ValueError(f"massager must return actions of shape {actions.shape}, got {executed.shape}")
         self.executed = executed
         self.altered = ~same_rows(executed, actions)
-        if self.max_importance is not None:  # here, while the measure and what is seen are those of the decision
+        if self.max_importance is not None:  # now, before the measure and the observations change
             self.importance = self._importance(self.output, threshold, highest=self.max_importance)
         if isinstance(said, Distribution) and np.count_nonzero(self.altered):
             with th.no_grad():
                 self.log_prob = log_probability(said, executed)
 
     def _importance(self, said: PolicyOutput, threshold: float, *, highest: float) -> Floats:
-        """Return how much more probable the policy makes what is executed than it is executed, shape (B,).
+        """Return the policy's probability of each executed action over the probability of executing it, shape (B,).
 
-        The probability with which something is executed is the sum of the policy's probabilities of all actions that
-        the massager turns into it.
+        The probability of executing an action is the sum of the policy's probabilities of all actions that the massager
+        turns into it.
 
         Raises:
             ValueError: See `candidates`.
         """
         if said.probabilities is None:
-            raise ValueError("action_space must be Discrete or MultiDiscrete to know how probable executed actions are")
+            raise ValueError("action_space must be Discrete or MultiDiscrete for probabilities of executed actions")
         total = np.zeros(self.num_envs)
         for action in candidates(self.executed, self.action_space, self.massager):
             landed = self.massager(self.seen, action, said, self.short, threshold=threshold)
@@ -329,8 +329,8 @@ class ShieldActions(FollowMeasures):
 def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
     """Return the logarithms of the probabilities, or densities, of actions, shape (B,), as ``said.log_prob`` does.
 
-    Actions have shape (B,) or (B, 1), or (B, N) of several choices or numbers a row. Discrete ones are looked up
-    without its checks of each argument, which take longer than the rest.
+    Actions have shape (B,) or (B, 1), or (B, N) for several choices or numbers per row. Discrete actions are looked up
+    without torch's argument checks, which take longer than the lookup.
     """
     inner: Any = said.distribution
     if isinstance(said, DiagGaussianDistribution):
@@ -343,7 +343,7 @@ def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
 
 
 def same_rows(one: NDArray[Any], other: NDArray[Any]) -> Flags:
-    """Return which rows of two arrays of one shape are equal, shape (B,)."""
+    """Return a mask of the equal rows of two arrays of the same shape, shape (B,)."""
     same: Flags = one == other
     return same if same.ndim == 1 else np.asarray(same.reshape(len(one), -1).all(axis=1))
 
@@ -352,8 +352,8 @@ def probability(probabilities: Floats, action: NDArray[Any]) -> Floats:
     """Return the probabilities of actions, shape (B,).
 
     Args:
-        probabilities: Shape (B, A), or (B, N, A) of N choices a row, which are independent.
-        action: Shape (B,), or (B, N).
+        probabilities: Probabilities, shape (B, A), or (B, N, A) for N independent choices per row.
+        action: Actions, shape (B,) or (B, N).
     """
     of_each = np.take_along_axis(probabilities, action[..., np.newaxis].astype(np.int64), axis=-1)[..., 0]
     return of_each if of_each.ndim == 1 else of_each.prod(axis=1)
@@ -363,8 +363,8 @@ def candidates(executed: NDArray[Any], space: gym.Space[Any], massager: Any) -> 
     """Yield all actions, shape (B, ...), that a massager may have turned into the executed ones.
 
     Raises:
-        ValueError: They cannot be told: the space is continuous, or has several entries of which the massager does not
-            say (by an attribute ``alters_one_entry``, which is true) that it alters at most one.
+        ValueError: They cannot be determined: the space is continuous, or it has several entries and the massager does
+            not declare, by a true attribute ``alters_one_entry``, that it alters at most one entry.
     """
     if isinstance(space, gym.spaces.Discrete):
         for action in range(int(space.n)):
@@ -373,7 +373,7 @@ def candidates(executed: NDArray[Any], space: gym.Space[Any], massager: Any) -> 
     if not isinstance(space, gym.spaces.MultiDiscrete):
         raise ValueError(f"massaging must not be 'corrected' for actions in {space}")
     if not getattr(massager, "alters_one_entry", False):
-        raise ValueError("massaging must not be 'corrected' unless the massager says that alters_one_entry is true")
+        raise ValueError("massaging must not be 'corrected' unless the massager has alters_one_entry set to true")
     yield executed.copy()
     for entry, options in enumerate(space.nvec):
         for shift in range(1, int(options)):
@@ -383,4 +383,4 @@ def candidates(executed: NDArray[Any], space: gym.Space[Any], massager: Any) -> 
 
 
 Massaging = Literal["as_paper", "shield", "corrected"]
-"""What is learnt from a step whose action was altered, see `fair_envs.baselines.Regularised`."""
+"""How the learner uses a step whose action was altered, see `fair_envs.baselines.Regularised`."""

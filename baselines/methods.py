@@ -1,4 +1,4 @@
-"""The registry of methods: what can be trained on which environments, and how runs are evaluated and played.
+"""Registry of methods: their supported environments, training, evaluation and policies.
 
 To add a method, write a module with its settings and a `Method`, and add the module to `MODULES`, or call `register`.
 """
@@ -23,20 +23,20 @@ from fair_envs.reports import Report
 from fair_envs.systems import play_system, report
 
 MODULES = ("long_term_methods", "agent_methods", "pcn_methods", "team_methods")
-"""The modules of this package that define ``METHODS``. Of two methods with one name, the first that supports an
-environment trains on it."""
+"""The modules of this package that define ``METHODS``. If two methods have the same name, the first one that supports
+an environment is used."""
 
 
 class Test(NamedTuple):
-    """How a run is to be tested.
+    """Settings of a test of a run.
 
     Attributes:
-        run: Its folder.
-        episodes: How many test episodes.
-        seed: Of the first one.
-        parameters: Of the environment.
-        changed: The names of those that differ from the training's because the user said so.
-        progress: Whether to show a bar with the time left.
+        run: The run's folder.
+        episodes: Number of test episodes.
+        seed: Seed of the first episode.
+        parameters: Parameters of the environment.
+        changed: Names of the parameters that the user changed from those of the training.
+        progress: Whether to show a progress bar with the remaining time.
     """
 
     run: Path
@@ -47,7 +47,7 @@ class Test(NamedTuple):
     progress: bool = False
 
     def about(self, settings: Any) -> dict[str, Any]:
-        """Return what a report says about the test."""
+        """Return the information about the test for a report."""
         told = {"run": str(self.run), "episodes": self.episodes, "seed": self.seed, "parameters": self.parameters}
         return told | {"training": settings.as_dict()}
 
@@ -57,21 +57,21 @@ class Method:
     """A method of training.
 
     Attributes:
-        name: Its name, which is the field ``algorithm`` of its settings.
-        summary: One sentence about it.
-        settings: A dataclass with the fields ``env_id``, ``parameters`` and ``algorithm``, further ones made with
-            `fair_envs.parameters.setting`, and the method ``as_dict``. Creating it checks the values.
-        train: ``train(settings, out=folder, resume=False, progress=False)`` trains into a run's folder and returns the
-            model.
+        name: Name of the method, which is the field ``algorithm`` of its settings.
+        summary: One sentence that describes the method.
+        settings: A dataclass with the fields ``env_id``, ``parameters`` and ``algorithm``, further fields made with
+            `fair_envs.parameters.setting`, and the method ``as_dict``. Its constructor checks the values.
+        train: ``train(settings, out=folder, resume=False, progress=False)`` trains, writes a run's folder and returns
+            the model.
         load: ``load(folder)`` returns a run's model and settings.
-        policy: ``policy(model, settings, rules)`` returns the trained policy; None: it cannot play by itself.
-        evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report; None: as
-            `fair_envs.systems.report` measures any policy.
-        unsupported: ``unsupported(env_id, rules, given)`` returns why an environment cannot be trained on with the
-            settings that are given, or "".
-        unused: Fields of the settings that mean nothing to this method.
-        presets: What the presets are, by name; the first one is used where none is chosen.
-        preset: ``preset(name, given)`` returns the settings of a preset for a training that is given so far.
+        policy: ``policy(model, settings, rules)`` returns the trained policy; None: the model is not a policy.
+        evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report; None: use
+            `fair_envs.systems.report`, which measures any policy.
+        unsupported: ``unsupported(env_id, rules, given)`` returns why an environment is not supported with the given
+            settings, or "".
+        unused: Fields of the settings that this method does not use.
+        presets: Descriptions of the presets by name; the first preset is the default.
+        preset: ``preset(name, given)`` returns the settings of a preset for the settings given so far.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Method:
     preset: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def fields(self) -> Iterator[dataclasses.Field[Any]]:
-        """Yield the settings that have a meaning for this method, but for the environment and the method itself."""
+        """Yield the settings that this method uses, except the environment and the method itself."""
         for one in dataclasses.fields(self.settings):
             if "help" in one.metadata and one.name not in self.unused:
                 yield one
@@ -105,15 +105,15 @@ class Method:
         return report({self.name: found}, about=test.about(settings))
 
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
-        """Return the settings of a training, with those of a preset where nothing is given.
+        """Return the settings of a training, completed from a preset.
 
         Raises:
-            ValueError: A value outside its range, or an unknown preset.
+            ValueError: A value is outside its range, or the preset is unknown.
         """
         values: Mapping[str, Any] = {}
         if self.preset is not None:
             values = self.preset(preset or next(iter(self.presets)), given)
-        own = {name: values[name] for name in ("parameters",) if name in values}  # it holds the given ones too
+        own = {name: values[name] for name in ("parameters",) if name in values}  # includes the given parameters
         return self.settings(**{**values, **given, **own})
 
 
@@ -121,13 +121,13 @@ _registered: list[Method] = []
 
 
 def register(method: Method) -> Method:
-    """Add a method to those that the command line and `method_for` find, and return it.
+    """Register a method for the command line and `method_for`, and return it.
 
     Raises:
-        ValueError: Another method has the name.
+        ValueError: Another method has the same name.
     """
     if method.name in names():
-        raise ValueError(f"name must be new, got {method.name!r}, which is a method already")
+        raise ValueError(f"name must be new, got {method.name!r}, which is already a method")
     _registered.append(method)
     return method
 
@@ -147,7 +147,7 @@ def named(name: str) -> list[Method]:
     """Return the methods with a name: one, or one for each kind of environment.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such method.
     """
     found = [method for method in methods() if method.name == name]
     if not found:
@@ -157,12 +157,12 @@ def named(name: str) -> list[Method]:
 
 
 def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -> Method:
-    """Return the method of a name that trains on an environment.
+    """Return the method with a name that supports an environment.
 
     Args:
-        name: Of the method.
-        env_id: The environment's.
-        given: The settings that are given, ``parameters`` among them.
+        name: Name of the method.
+        env_id: Id of the environment.
+        given: The given settings, including ``parameters``.
 
     Raises:
         ValueError: There is no such method or environment, or the method does not support the environment.
@@ -181,11 +181,11 @@ def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -
 
 
 def method_of(run: Path) -> Method:
-    """Return the method that a run was trained with.
+    """Return the method with which a run was trained.
 
     Raises:
         FileNotFoundError: There is no run.
-        ValueError: Its settings are damaged.
+        ValueError: The run's settings are damaged.
     """
     Run.check_begun(run)
     kept = Run(run).config()
@@ -194,7 +194,7 @@ def method_of(run: Path) -> Method:
         raise damaged(run / "config.json", f"it names the unknown algorithm {name!r}")
     if not isinstance(env_id, str):
         raise damaged(run / "config.json", f"it names the environment {env_id!r}")
-    refuse_stored_paths(kept, file=run / "config.json")  # before anything is made of them
+    refuse_stored_paths(kept, file=run / "config.json")  # before they are used
     several = named(name)
     if len(several) > 1:
         with suppress(ValueError):
@@ -203,7 +203,7 @@ def method_of(run: Path) -> Method:
 
 
 def supported() -> Iterator[tuple[Method, dict[str, str]]]:
-    """Yield every method, with the reason why it does not support an environment, or "", by the environment's id."""
+    """Yield every method with, for each environment's id, the reason why it is not supported, or ""."""
     rules = {env_id: make_rules(env_id) for env_id in TABLE}
     for method in methods():
         yield method, {env_id: method.unsupported(env_id, own, {}) for env_id, own in rules.items()}

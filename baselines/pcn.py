@@ -1,7 +1,8 @@
-"""Pareto Conditioned Networks: one network that is told what returns are wanted, and in how many steps.
+"""Pareto Conditioned Networks: one network conditioned on the desired return and the desired number of steps.
 
-Reymond, Bargiacchi and Nowé, "Pareto Conditioned Networks", AAMAS 2022. The network learns, supervised, which actions
-led from a state to a return; asked for returns a little better than the best so far, it is to find better ones.
+Reymond, Bargiacchi and Nowé, "Pareto Conditioned Networks", AAMAS 2022. Supervised learning trains the network to
+predict which actions led from a state to a return. Commands with returns slightly better than the best so far make it
+explore better returns.
 """
 
 import copy
@@ -39,23 +40,23 @@ from fair_envs.seeds import EPISODES_EACH, TRAINING_SEEDS
 from fair_envs.wrappers.adapters import transforms
 
 StateLayers = Literal["one", "two", "relu"]
-"""How a state is embedded: by one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid ("densebig")."""
+"""State embedding: one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid layer ("densebig")."""
 
 HIDDEN = 64  # units of every layer, in all published variants
-PATIENCE = 2  # steps that a command is shorter than the episode it is taken from
-LISTED = ("return_unit", "max_return")  # settings that have an entry for each objective
+PATIENCE = 2  # steps by which a command is shorter than the episode from which it is taken
+LISTED = ("return_unit", "max_return")  # settings with an entry for each objective
 
 
 @dataclass(frozen=True, kw_only=True)
 class PCNSettings:
-    """How Pareto Conditioned Networks learn.
+    """Settings of Pareto Conditioned Networks.
 
-    Marks in the comments: P is the paper with the settings of its deep-sea-treasure, F the study FAReL; see
-    `farel_settings` for all of the latter. Where none is given or another value is used, it was found to be sounder or
-    to learn faster.
+    Marks in the comments: P is the paper with its settings for deep-sea-treasure, F the study FAReL, whose settings are
+    `farel_settings`. Defaults without a mark, or that differ from the marked value, were found to be sounder or to
+    learn faster.
 
     Raises:
-        ValueError: A value outside its range.
+        ValueError: A value is outside its range.
     """
 
     # The loop
@@ -68,29 +69,27 @@ class PCNSettings:
         "mean", "Whether the cross-entropies of a batch are averaged or summed."
     )  # F: "sum"
     # The network
-    state_layers: StateLayers = setting("one", "How many layers embed the observation.")  # P; F: "two"
+    state_layers: StateLayers = setting("one", "Type of the layers that embed the observation.")  # P; F: "two"
     scale_observations: bool = setting(True, "Whether bounded observations are scaled to [0, 1].")  # P and F do not
     return_unit: Sequence[float] = setting(
-        (), "What desired returns are divided by, for each objective; empty uses the spread of random play."
+        (), "Divisor of desired returns for each objective; empty uses the spread of random play."
     )  # P: 10, F: 1
     horizon_unit: NonNegative = setting(
-        0.0, "What desired horizons are divided by; 0 uses the spread of random play."
+        0.0, "Divisor of desired horizons; 0 uses the spread of random play."
     )  # P: 100, F: 10
-    noise: NonNegative = setting(
-        0.0, "Standard deviation of the noise that is added to the scaled commands in training."
-    )
+    noise: NonNegative = setting(0.0, "Standard deviation of the noise added to the scaled commands in training.")
     # The buffer
-    buffer_size: PositiveInt = setting(200, "Episodes that the replay buffer holds.")  # P; F: 100
+    buffer_size: PositiveInt = setting(200, "Capacity of the replay buffer in episodes.")  # P; F: 100
     keep: Keep = setting("top", "Which episodes the buffer keeps.")  # F and the authors of P: "heap"
     scaled_distance: bool = setting(True, "Whether returns are compared in units of return_unit.")  # P, F: False
-    crowding: Crowding = setting("all", "Among which episodes crowded ones are marked down.")  # P; F: "ranks"
+    crowding: Crowding = setting("all", "Set of episodes in which crowding is measured and penalised.")  # P; F: "ranks"
     crowding_threshold: NonNegative = setting(
         0.1, "Mean distance below which an episode counts as crowded."
     )  # P: 0.2 of their sum
-    crowding_penalty: Penalty = setting("double", "How crowded episodes are marked down.")  # P; F: "one"
+    crowding_penalty: Penalty = setting("double", "How crowded episodes are penalised.")  # P; F: "one"
     # The commands
     command: Literal["episode", "iteration"] = setting("iteration", "How long a desired return stays the same.")  # P, F
-    best: PositiveInt = setting(50, "Best episodes that desired returns are chosen from.")  # P, F
+    best: PositiveInt = setting(50, "Number of best episodes from which desired returns are chosen.")  # P, F
     non_domination: Literal["requested", "all"] = setting(
         "requested", "Objectives that decide which episodes are best."
     )
@@ -124,12 +123,12 @@ def farel_settings(
     """Return the settings of FAReL (Cimpean et al. 2025), to be used on one lane.
 
     Args:
-        objectives: How many are requested.
-        horizon: The longest that an episode lasts, which bounds the performance.
-        performance: Which of them is the performance; the others are at most 0. None: none is.
-        published_code: Whether the mistakes of the published code are made too: the horizon is scaled like a return,
-            the threshold of crowding stays 0.2 whatever is asked for, commands must be non-dominated in objectives that
-            were only computed, and half of the heap's array is taken for the coverage set.
+        objectives: Number of requested objectives.
+        horizon: Maximum length of an episode, which bounds the performance.
+        performance: Index of the performance among the objectives; the others are at most 0. None: there is none.
+        published_code: Whether to reproduce the errors of the published code: the horizon is scaled like a return, the
+            threshold of crowding is 0.2 for any objectives, commands must be non-dominated also in objectives that are
+            only computed, and half of the heap's array is used as the coverage set.
     """
     return PCNSettings(
         updates=20,
@@ -158,10 +157,10 @@ class Network(nn.Module):
     """Logits of the actions from observations (n, d) and scaled commands (n, objectives + 1).
 
     Args:
-        width: Entries of an observation.
-        objectives: How many are requested.
-        actions: How many there are.
-        state_layers: How observations are embedded.
+        width: Number of entries of an observation.
+        objectives: Number of requested objectives.
+        actions: Number of actions.
+        state_layers: Type of the layers that embed observations.
     """
 
     def __init__(self, width: int, objectives: int, actions: int, *, state_layers: StateLayers = "one") -> None:
@@ -182,14 +181,14 @@ class Network(nn.Module):
 
 
 class Command(NamedTuple):
-    """What is asked for."""
+    """Desired return and horizon."""
 
     desired_return: Floats  # (objectives,)
-    horizon: float  # in so many steps
+    horizon: float  # desired number of steps
 
 
 class Commanded(DecisionMaker):
-    """Plays each episode after its command: what has been earned is subtracted from what is still desired."""
+    """Plays each episode with its command, from which the rewards and steps so far are subtracted."""
 
     def __init__(self, model: "PCN", commands: Sequence[Command], *, lanes: int) -> None:
         self._model, self._commands = model, commands
@@ -197,7 +196,7 @@ class Commanded(DecisionMaker):
         self._horizons = np.ones(lanes)
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
-        """Ask for what the episodes' commands say."""
+        """Set the commands of new episodes."""
         for lane in np.flatnonzero(mask):
             self._returns[lane], self._horizons[lane] = self._commands[episodes[lane] % len(self._commands)]
 
@@ -206,7 +205,7 @@ class Commanded(DecisionMaker):
         return self._model._probabilities(observation, self._returns, self._horizons)
 
     def observe_step(self, step: Transition) -> None:
-        """Ask for what is left."""
+        """Subtract the step from the desired returns and horizons."""
         left = np.minimum(self._returns - step.reward[:, 0, self._model.requested], self._model.max_return)
         self._returns = np.where(step.active[:, np.newaxis], left, self._returns)
         self._horizons = np.where(step.active, np.maximum(self._horizons - 1, 1), self._horizons)
@@ -219,23 +218,23 @@ class PCN:
     """Pareto Conditioned Networks for environments with vector rewards and discrete actions.
 
     Args:
-        env: B lanes; a `gymnasium.vector.VectorEnv` whose rewards have shape (B, m). An iteration's episodes are shared
-            out among the lanes; as many lanes as episodes are fastest.
-        settings: How it learns.
-        requested: Objectives that are asked for, by number; None: all. The others are only recorded.
-        seed: Of the networks and of all luck; equal seeds give equal networks.
+        env: A `gymnasium.vector.VectorEnv` of B lanes whose rewards have shape (B, m). The episodes of an iteration are
+            distributed over the lanes; training is fastest with one lane per episode.
+        settings: Settings of the learner.
+        requested: Indices of the objectives in commands; None: all. The others are only recorded.
+        seed: Seed of the networks and all random draws; equal seeds give equal networks.
 
     Attributes:
-        network: Gives the actions' logits.
-        num_timesteps: Environment steps learnt from so far.
-        iterations: How often a command was chosen and the network updated.
-        buffer: The episodes.
-        losses: Of the last iteration's updates.
-        reference: The worst return of the first, random episodes in each objective, shape (m,), for hypervolumes; where
-            they are all equal, less 1 for each step of the longest.
+        network: The network, which returns the actions' logits.
+        num_timesteps: Environment steps of training so far.
+        iterations: Number of iterations, each with new commands and network updates.
+        buffer: The replay buffer of episodes.
+        losses: Losses of the last iteration's updates.
+        reference: Reference point for hypervolumes, shape (m,): the worst return of the first, random episodes in each
+            objective. If these are all equal, it is lower by 1 for each step of the longest episode.
 
     Raises:
-        ValueError: An environment without vector rewards, or with other actions than a Discrete's.
+        ValueError: The environment has no vector rewards, or its action space is not Discrete.
 
     References:
         Reymond, Bargiacchi and Nowé, "Pareto Conditioned Networks", AAMAS 2022.
@@ -254,7 +253,7 @@ class PCN:
         self.env, self.settings, self.seed = env, settings or PCNSettings(), int(checked("seed", seed, Seed))
         self.actions, rewards = actions_of(env), objectives_of(env)
         if choices_of(env):
-            raise ValueError(f"env must have one choice a step, Discrete(n), got {env.single_action_space}")
+            raise ValueError(f"env must have one choice per step, Discrete(n), got {env.single_action_space}")
         self.objectives = int(rewards.shape[0])
         self.requested = _requested(requested, self.objectives)
         for name in LISTED:
@@ -278,7 +277,7 @@ class PCN:
         self._set_scale(np.ones(len(self.requested) + 1))
 
     def _set_scale(self, scale: Floats) -> None:
-        """Fix what commands are multiplied by, the horizon last, and begin with an empty buffer."""
+        """Set the factors of commands (the horizon's is last), and create an empty buffer."""
         settings = self.settings
         self.scale = scale
         self._scale = th.as_tensor(scale, dtype=th.float32)
@@ -293,10 +292,10 @@ class PCN:
     # Learning
 
     def iterate(self) -> list[Episode]:
-        """Play the first random episodes, or else update the network and play episodes after new commands.
+        """Play the first random episodes, or update the network and play episodes with new commands.
 
         Returns:
-            The episodes that were played.
+            The played episodes.
         """
         if not self.buffer.played:
             return self._fill()
@@ -307,7 +306,7 @@ class PCN:
         return episodes
 
     def learn(self, steps: int) -> "PCN":
-        """Iterate until at least so many environment steps have been learnt from, and return self."""
+        """Train for at least a number of environment steps, and return self."""
         while self.num_timesteps < steps:
             self.iterate()
         return self
@@ -322,9 +321,10 @@ class PCN:
         return episodes
 
     def _units(self, episodes: Sequence[Episode]) -> Floats:
-        """Return what returns and horizons are divided by: what is set, or else their standard deviation in episodes.
+        """Return the divisors of returns and horizons: as set, or the standard deviations over episodes.
 
-        Where random play always earns the same, as it treats all alike, that is as if each step could cost 1.
+        Where random play always has the same return, because it treats all equally, the divisor assumes that each step
+        could cost 1.
         """
         left = np.concatenate([np.arange(len(episode)) for episode in episodes]).std() or 1.0
         spread = np.concatenate([episode.returns_to_go for episode in episodes]).std(axis=0)[self.requested]
@@ -339,7 +339,7 @@ class PCN:
     def _collect(self, agent: Stochastic, count: int) -> list[Episode]:
         seed = TRAINING_SEEDS + EPISODES_EACH * self.seed + self.buffer.played
         for memory in memories(self.env):
-            memory.restore(memory.snapshot())  # as after a resumption: sums are made anew, not rounded step by step
+            memory.restore(memory.snapshot())  # as in a resumed training: recompute sums, without accumulated rounding
         return collect(self.env, agent, episodes=count, chance=self.chance, seed=seed)
 
     def _take(self, episodes: Sequence[Episode]) -> None:
@@ -347,7 +347,7 @@ class PCN:
         self.num_timesteps += sum(map(len, episodes))
 
     def _update(self) -> None:
-        """Take gradient steps towards the actions that led to the returns."""
+        """Take gradient steps that make the actions that led to the returns more probable."""
         settings = self.settings
         batches = self.buffer.batches(settings.updates, settings.batch_size, self.chance)
         commands = batches.commands * self._scale
@@ -362,13 +362,13 @@ class PCN:
         self.losses = [loss.item() for loss in losses]
 
     def _backward(self, observations: th.Tensor, commands: th.Tensor, actions: th.Tensor) -> th.Tensor:
-        """Write the gradients of the loss into the parameters, and return the mean cross-entropy."""
+        """Set the parameters' gradients of the loss, and return the mean cross-entropy."""
         state, command, head = self._tapes
         embedded = state.forward(observations), command.forward(commands)
         logarithms = th.log_softmax(head.forward(embedded[0] * embedded[1]), dim=1)
         rows = th.arange(len(actions))
         loss = -logarithms[rows, actions].mean()
-        slope = logarithms.exp_()  # of the cross-entropy: the probabilities, less 1 for what was done
+        slope = logarithms.exp_()  # gradient of the cross-entropy: probabilities, minus 1 for the action taken
         slope[rows, actions] -= 1
         if self.settings.loss == "mean":
             slope /= len(actions)
@@ -378,7 +378,7 @@ class PCN:
         return loss
 
     def _choose_commands(self) -> list[Command]:
-        """Return commands for an iteration's episodes: one of the best returns, one objective of it made better."""
+        """Return commands for an iteration's episodes: one of the best returns, improved in one objective."""
         ranked = [entry.episode for entry in self.buffer.rank()[: self.settings.best]]
         returns = np.array([episode.returns for episode in ranked])
         judged = returns if self.settings.non_domination == "all" else returns[:, self.requested]
@@ -397,7 +397,7 @@ class PCN:
 
     @property
     def blank_env(self) -> Any:
-        """A copy of the environment whose wrappers have forgotten all decisions."""
+        """Copy of the environment whose wrappers have an empty history of decisions."""
         own = copy.deepcopy(self.env)
         for memory, kept in zip(memories(own), self._blank_memories, strict=True):
             memory.restore(kept)
@@ -415,14 +415,14 @@ class PCN:
         """Return actions, shape (n,), or () for one observation.
 
         Args:
-            observation: Shape (n, ...), or one without the first axis.
-            desired_return: Shape (n, objectives) or (objectives,), of the requested objectives.
-            desired_horizon: In how many steps, shape (n,) or a number.
-            deterministic: Whether the likeliest action is taken instead of a drawn one.
-            chance: What actions are drawn with; None: a fresh generator.
+            observation: Observations, shape (n, ...), or one observation without the first axis.
+            desired_return: Desired returns in the requested objectives, shape (n, objectives) or (objectives,).
+            desired_horizon: Desired numbers of steps, shape (n,) or a number.
+            deterministic: Whether the most probable action is taken instead of a sampled one.
+            chance: Generator for sampling actions; None: a new generator.
 
         Raises:
-            ValueError: A desired return of another length than there are objectives, or other shapes that do not fit.
+            ValueError: A desired return does not have one entry per objective, or other shapes do not match.
         """
         probabilities = self.action_probabilities(observation, desired_return, desired_horizon)
         if deterministic:
@@ -454,12 +454,12 @@ class PCN:
         return found
 
     def _prepared(self, observations: th.Tensor) -> th.Tensor:
-        """Return observations as the network sees them, in one row each."""
+        """Return observations as inputs of the network, one row each."""
         scaled = (observations - self._low) / self._span
         return scaled.flatten(start_dim=-len(self.env.single_observation_space.shape or ()))
 
     def commands(self) -> list[Command]:
-        """Return what the coverage set is asked for: the returns and lengths of the best episodes, each return once."""
+        """Return the commands of the coverage set: returns and lengths of the best episodes, each return once."""
         if self.settings.coverage == "leaves":
             episodes = self.buffer.leaves()
         else:
@@ -472,7 +472,7 @@ class PCN:
     # Keeping
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PCN":
-        """Return a learner that goes on from here by itself."""
+        """Return an independent copy of the learner."""
         env = copy.deepcopy(self.env, memo)
         other = type(self)(env, settings=self.settings, requested=self.requested, seed=self.seed)
         other._blank_memories = self._blank_memories
@@ -481,10 +481,10 @@ class PCN:
         return other
 
     def set_logger(self, logger: Any) -> None:
-        """Do nothing: who trains it logs."""
+        """Do nothing: the training loop logs."""
 
     def snapshot(self) -> "Snapshot":
-        """Return all that the rest of a training depends on, cheaply; `Snapshot.state` makes plain data of it."""
+        """Return the complete state of the training, cheaply; `Snapshot.state` converts it to plain data."""
         return Snapshot(
             network=copy.deepcopy(self.network.state_dict()),
             optimizer=copy.deepcopy(self._optimizer.state_dict()),
@@ -498,20 +498,20 @@ class PCN:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write all that is needed to go on, whole or not at all."""
+        """Write the complete state atomically."""
         made = {"settings": asdict(self.settings), "requested": self.requested, "seed": self.seed}
         replace_file(Path(path), serialized({**made, "state": self.snapshot().state()}))
 
     @classmethod
     def load(cls, path: str | Path, env: VectorEnv) -> "PCN":
-        """Return a learner that was saved, to be used or to go on, in an environment like its own; no code is run."""
+        """Return a saved learner for use or further training in an equal environment; loading runs no code."""
         kept = read_weights(Path(path))
         model = cls(env, settings=PCNSettings(**kept["settings"]), requested=kept["requested"], seed=kept["seed"])
         model.restore(kept["state"])
         return model
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a snapshot's state, in a learner that was made with the same arguments."""
+        """Restore a snapshot's state, in a learner that was created with the same arguments."""
         self._set_scale(np.array(state["scale"]))
         self.reference = np.array(state["reference"])
         for memory, kept in zip(memories(self.env), state["memories"], strict=True):
@@ -524,7 +524,7 @@ class PCN:
 
 
 class Snapshot(NamedTuple):
-    """Where a training stands; what changes is copied, what does not is shared."""
+    """State of a training; mutable parts are copied, others are shared."""
 
     network: dict[str, Any]
     optimizer: dict[str, Any]
@@ -545,7 +545,7 @@ class Snapshot(NamedTuple):
 
 
 def memories(env: Any) -> list[Any]:
-    """Return what remembers decisions over a reset: the wrappers' transforms with ``snapshot`` and ``restore``."""
+    """Return the wrappers' transforms with ``snapshot`` and ``restore``, which keep decisions over resets."""
     return [bound.transform for bound in transforms(env) if hasattr(bound.transform, "snapshot")]
 
 
@@ -553,7 +553,7 @@ Seed = Annotated[int, Range(0, 2**20 - 1)]
 
 
 def _matched(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return what is given for all rows, or for each, as one entry for each."""
+    """Return values that are given for all rows, or for each row, with one entry for each row."""
     values = np.asarray(given, np.float64)
     if values.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must have shape {shape[1:]} or {shape}, got {values.shape}")
@@ -565,7 +565,7 @@ def _matched(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
 def _requested(given: Sequence[int] | None, objectives: int) -> list[int]:
     chosen = list(range(objectives)) if given is None else [int(k) for k in given]
     if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(range(objectives)):
-        raise ValueError(f"requested must name some of the objectives 0 to {objectives - 1}, each once, got {given!r}")
+        raise ValueError(f"requested must list objectives from 0 to {objectives - 1}, each once, got {given!r}")
     return chosen
 
 
@@ -575,12 +575,12 @@ def _check_width(name: str, given: Sequence[Any], width: int) -> None:
 
 
 def _bound(high: float) -> float:
-    """Return what the return of at least one step is at most, if a step's reward is at most so much."""
+    """Return the upper bound of the return of at least one step from the upper bound of a step's reward."""
     return float(high) if high <= 0 else math.inf
 
 
 def _bounds(space: gym.spaces.Box, *, scaled: bool) -> tuple[th.Tensor, th.Tensor]:
-    """Return what is subtracted from observations and what they are divided by; 0 and 1 without finite bounds."""
+    """Return the offset and divisor of observations; 0 and 1 without finite bounds."""
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(low) & np.isfinite(high) & (high - low > 0) & np.isfinite(high - low) & scaled

@@ -1,4 +1,4 @@
-"""What Pareto Conditioned Networks learn from: whole episodes, ranked by how near their returns are to the front."""
+"""Replay buffer of Pareto Conditioned Networks: whole episodes, ranked by their returns' distance to the front."""
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ Crowding = Literal["all", "ranks"]
 Penalty = Literal["double", "one"]
 Keep = Literal["top", "heap"]
 
-FRESH = 1.0  # the priority of an episode that has not been ranked: above all others
-INFERIOR = 1e-5  # what a dominated or repeated return loses
-ONE = 1.0  # what a crowded return loses with the penalty "one"
+FRESH = 1.0  # priority of an episode that has not been ranked: above all others
+INFERIOR = 1e-5  # reduction of the priority of a dominated or repeated return
+ONE = 1.0  # reduction of the priority of a crowded return with the penalty "one"
 
 
 class Ranking(NamedTuple):
-    """How episodes are ranked; see `fair_envs.baselines.pcn.PCNSettings`."""
+    """Settings of the ranking of episodes; see `fair_envs.baselines.pcn.PCNSettings`."""
 
     crowding: Crowding = "all"
     threshold: float = 0.1
@@ -30,14 +30,15 @@ class Ranking(NamedTuple):
 
 
 def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
-    """Return how much episodes with these returns are worth keeping, shape (episodes,); 0 is best.
+    """Return the priorities of keeping episodes with these returns, shape (episodes,); 0 is best.
 
-    It is minus the distance to the nearest non-dominated return, less 1e-5 for what is dominated or equal to an earlier
-    one; what is crowded counts double (Reymond et al. 2022, section 4.4) or loses 1 (FAReL).
+    A priority is minus the distance to the nearest non-dominated return. It is lower by 1e-5 for returns that are
+    dominated or equal to an earlier one. For crowded returns it is doubled (Reymond et al. 2022, section 4.4) or lower
+    by 1 (FAReL).
 
     Args:
-        returns: Shape (episodes, objectives), in units that may be compared.
-        ranking: How crowding is measured and punished.
+        returns: Returns in comparable units, shape (episodes, objectives).
+        ranking: How crowding is measured and penalised.
     """
     rows = as_points(returns, "returns")
     best = non_dominated(rows)
@@ -50,7 +51,7 @@ def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
 
 
 def copies(returns: Floats, numbers: Ints) -> Ints:
-    """Return how many newer episodes have the very same returns, shape (episodes,)."""
+    """Return the number of newer episodes with exactly the same returns, shape (episodes,)."""
     _, point = np.unique(returns, axis=0, return_inverse=True)
     order = np.lexsort((-numbers, point.ravel()))
     ordered = point.ravel()[order]
@@ -64,33 +65,33 @@ class Entry(NamedTuple):
     """An episode in the buffer; entries are ordered by priority, then age."""
 
     priority: float
-    number: int  # of the episode, in the order in which they were played
+    number: int  # of the episode, in playing order
     episode: Episode
 
 
 class Batches(NamedTuple):
-    """Samples for so many updates, shapes (updates, batch, ...)."""
+    """Samples for several updates, shapes (updates, batch, ...)."""
 
     observations: th.Tensor
     actions: th.Tensor
-    commands: th.Tensor  # return-to-go and steps left
+    commands: th.Tensor  # return-to-go and remaining steps
 
 
 class Buffer:
-    """Episodes with priorities.
+    """Buffer of episodes with priorities.
 
     Args:
-        size: How many episodes are kept.
-        ranking: How they are ranked.
-        keep: ``"top"``: after each ranking those of highest priority, among equal ones the least crowded, then the
-            newest. ``"heap"``: an episode that comes when the buffer is full replaces the one that had the lowest
-            priority when they were last ranked, in a binary heap (FAReL).
-        objectives: Columns of the rewards that are asked for.
-        scale: By which their returns are multiplied before they are compared.
+        size: Number of episodes that are kept.
+        ranking: Settings of the ranking.
+        keep: ``"top"``: after each ranking, keep the episodes with the highest priority; ties go to the least crowded,
+            then to the newest. ``"heap"``: when the buffer is full, a new episode replaces the one with the lowest
+            priority in the last ranking, in a binary heap (FAReL).
+        objectives: Columns of the requested rewards.
+        scale: Factors of the returns in comparisons.
 
     Attributes:
-        entries: The episodes; a binary heap with ``"heap"``, best first with ``"top"`` after a ranking.
-        played: How many episodes have come.
+        entries: The episodes; a binary heap with ``"heap"``, sorted from the best with ``"top"`` after a ranking.
+        played: Number of episodes added so far.
     """
 
     def __init__(self, size: int, ranking: Ranking, *, keep: Keep, objectives: Sequence[int], scale: Floats) -> None:
@@ -100,12 +101,12 @@ class Buffer:
         self.played = 0
 
     def __len__(self) -> int:
-        """Return how many episodes there are."""
+        """Return the number of episodes."""
         return len(self.entries)
 
     @property
     def episodes(self) -> list[Episode]:
-        """The episodes, in the buffer's order."""
+        """Episodes in the buffer's order."""
         return [entry.episode for entry in self.entries]
 
     def returns(self) -> Floats:
@@ -113,7 +114,7 @@ class Buffer:
         return np.array([episode.returns for episode in self.episodes])
 
     def add(self, episodes: Sequence[Episode]) -> None:
-        """Take in episodes, in this order."""
+        """Add episodes in the given order."""
         for episode in episodes:
             entry = Entry(FRESH, self.played, episode)
             self.played += 1
@@ -125,7 +126,7 @@ class Buffer:
                 heapq.heappushpop(self.entries, entry)
 
     def rank(self) -> list[Entry]:
-        """Give all episodes new priorities, keep those to be kept, and return them, best first."""
+        """Update all priorities, drop excess episodes, and return the kept entries from best to worst."""
         scaled = self.returns()[:, self.objectives] * self.scale
         new = priorities(scaled, self.ranking)
         ranked = [entry._replace(priority=float(p)) for entry, p in zip(self.entries, new, strict=True)]
@@ -139,11 +140,11 @@ class Buffer:
         return self.entries
 
     def leaves(self) -> list[Episode]:
-        """Return the second half of the array, which FAReL takes for the best; in a heap it need not be."""
+        """Return the second half of the array, which FAReL uses as the best; in a heap it need not be."""
         return self.episodes[len(self) // 2 :]
 
     def batches(self, count: int, size: int, chance: np.random.Generator) -> Batches:
-        """Draw samples for so many updates: an episode, each as often, then one of its steps."""
+        """Draw samples for several updates: an episode, uniformly, then one of its steps."""
         episodes = self.episodes
         lengths = np.array([len(episode) for episode in episodes])
         ends = np.cumsum(lengths)
@@ -159,7 +160,7 @@ class Buffer:
         return Batches._make(th.from_numpy(column[place]) for column in columns)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `packed` was given."""
+        """Restore the content that `packed` returned."""
         self.played = state["played"]
         columns = [column.numpy() for column in state["columns"]]
         told = zip(state["priorities"], state["numbers"], _split(columns, state["lengths"]), strict=True)
@@ -180,7 +181,7 @@ def packed(entries: Sequence[Entry], *, played: int) -> dict[str, Any]:
 
 
 def _split(columns: Sequence[NDArray[Any]], lengths: Sequence[int]) -> Iterator[Episode]:
-    """Yield the episodes that lie one after another in the columns."""
+    """Yield the episodes that are concatenated in the columns."""
     first = 0
     for length in lengths:
         observations, actions, rewards = (column[first : first + length] for column in columns)

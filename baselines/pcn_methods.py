@@ -14,7 +14,7 @@ from fair_envs.reports import Report
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment cannot be trained on, or ""."""
+    """Return why an environment is not supported, or ""."""
     space = rules.action_space(rules.params)
     if rules.multi_agent or not rules.spec.one_person or not isinstance(space, gym.spaces.Discrete):
         return "needs discrete decisions about one person in each step"
@@ -22,13 +22,13 @@ def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
 
 
 def evaluate(model: Any, settings: PCNTraining, how: Test) -> Report:
-    """Play the coverage set again, in the environment of the training.
+    """Evaluate the coverage set in the training's environment.
 
     Raises:
-        ValueError: Other parameters are given.
+        ValueError: Parameters were changed.
     """
     if how.changed:
-        raise ValueError("param must be left out: Pareto Conditioned Networks are tested in their own environment")
+        raise ValueError("param must not be given: Pareto Conditioned Networks are tested in the training environment")
     found = test(model, settings, episodes=how.episodes, seed=how.seed, progress=how.progress)
     also = partial(coverage.save, found, reference=model.reference[model.requested])
     return coverage.report(found, about=how.about(settings), also_save=also)
@@ -45,8 +45,8 @@ METHODS = (
         unsupported=unsupported,
         presets={
             "recommended": "this package's settings",
-            "farel": "those of the study FAReL",
-            "farel-published": "those of FAReL with the mistakes of its published code",
+            "farel": "the settings of the study FAReL",
+            "farel-published": "the settings of FAReL with the errors of its published code",
         },
         preset=preset_values,
     ),

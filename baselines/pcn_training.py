@@ -1,4 +1,4 @@
-"""Trains Pareto Conditioned Networks on fairness objectives, into a folder that can be resumed."""
+"""Trains Pareto Conditioned Networks on fairness objectives, with a folder from which training can be resumed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -28,22 +28,22 @@ from fair_envs.wrappers import FairnessObjectives
 
 PERFORMANCE = "R"
 OBJECTIVES = (PERFORMANCE, "SP", "IF")
-KEPT_EVERY = 20  # iterations from one checkpoint to the next
+KEPT_EVERY = 20  # iterations between checkpoints
 
 Callback = Callable[[PCN, Sequence[Episode]], None]
-"""Is called after every iteration."""
+"""Function called after every iteration."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PCNTraining(PCNSettings):
-    """What Pareto Conditioned Networks are trained on, and how; equal trainings give equal networks.
+    """Settings of a training of Pareto Conditioned Networks; equal settings give equal networks.
 
     Raises:
-        ValueError: A value outside its range, an unknown objective, or parameters that JSON cannot hold.
+        ValueError: A value is outside its range, an objective is unknown, or parameters cannot be stored as JSON.
     """
 
     env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
     algorithm: Literal["pcn"] = "pcn"
     steps: PositiveInt = setting(
         100_000, "Environment steps to train for, rounded up to whole iterations."
@@ -56,7 +56,7 @@ class PCNTraining(PCNSettings):
     groups: Sequence[str] = setting(
         (), "Groups that are compared: sensitive attributes, or one group against all others, as in continent=NA."
     )
-    window: NonNegativeInt = setting(500, "Decisions that the notions look back on; 0 is all of them.")
+    window: NonNegativeInt = setting(500, "Number of latest decisions used by the notions; 0 uses all of them.")
     keep_history: bool = setting(False, "Whether decisions of earlier episodes stay in the history.")  # F
     # The coverage set
     test_actions: Literal["drawn", "likeliest"] = setting(
@@ -83,33 +83,33 @@ class PCNTraining(PCNSettings):
         for name in ("objectives", "computed", "groups"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         if not self.objectives:
-            raise ValueError("objectives must name at least one, got none")
+            raise ValueError("objectives must name at least one objective, got none")
         given = [*self.objectives, *self.computed]
         if len(set(given)) != len(given):
-            raise ValueError(f"objectives and computed must name each once, got {self.objectives} and {self.computed}")
+            raise ValueError(f"objectives and computed must not repeat a name, got {self.objectives}, {self.computed}")
         if len({"=" in entry for entry in self.groups}) > 1:
             raise ValueError(f"groups must be attributes or criteria such as gender=woman, not both, got {self.groups}")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All objectives in the order of the vector reward, the performance first."""
+        """Names of all objectives in the order of the vector reward, with the performance first."""
         return (PERFORMANCE, *dict.fromkeys(n for n in (*self.objectives, *self.computed) if n != PERFORMANCE))
 
     @property
     def requested(self) -> list[int]:
-        """The numbers of the objectives that are asked for."""
+        """Indices of the requested objectives."""
         return [self.names.index(name) for name in self.objectives]
 
     @property
     def compared(self) -> Groups:
-        """Whom the group notions compare, as `fair_envs.metrics.GroupNotion` takes it."""
+        """Groups that the group notions compare, as an argument of `fair_envs.metrics.GroupNotion`."""
         if self.groups and "=" in self.groups[0]:
             return dict(entry.split("=", 1) for entry in self.groups)
         return self.groups or None
 
     @property
     def notions(self) -> list[Any]:
-        """The notions of the vector reward, group notions with whom they compare."""
+        """Notions of the vector reward; group notions include the compared groups."""
         known = map(decision_notion, self.names[1:])
         return [
             dataclasses.replace(notion, groups=self.compared) if isinstance(notion, GroupNotion) else notion
@@ -118,11 +118,11 @@ class PCNTraining(PCNSettings):
 
     @property
     def settings(self) -> PCNSettings:
-        """How it learns."""
+        """Settings of the learner."""
         return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, as JSON reads them back."""
+        """Return the settings as plain data that survives a round trip through JSON."""
         return plain_settings(self)
 
 
@@ -133,14 +133,14 @@ def _names(name: str, given: Any) -> tuple[str, ...]:
 
 
 Preset = Literal["recommended", "farel", "farel-published"]
-"""Settings that stand in for the defaults: this package's, those of FAReL, and those with its published mistakes."""
+"""Sources of the default settings: this package, FAReL, or FAReL with the errors of its published code."""
 
 
 def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a preset for a training that is given so far.
+    """Return the values of a preset for the settings given so far.
 
     Raises:
-        ValueError: An unknown preset.
+        ValueError: The preset is unknown.
     """
     checked("preset", preset, Preset)
     if preset == "recommended":
@@ -167,14 +167,14 @@ def make_env(config: PCNTraining) -> Any:
     """Return the environment of a training, with its vector rewards.
 
     Raises:
-        ValueError: A parameter outside its range, an unknown notion, or one that the environment cannot tell.
+        ValueError: A parameter is outside its range, or a notion is unknown or not supported by the environment.
     """
     env = gym.make_vec(
         config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
     )
     memory = SlidingWindow(config.window) if config.window else Full()
     if not config.notions:
-        raise ValueError(f"objectives must name a notion beside {PERFORMANCE}, got {config.objectives}")
+        raise ValueError(f"objectives must name a notion besides {PERFORMANCE}, got {config.objectives}")
     return FairnessObjectives(env, config.notions, memory, keep=config.keep_history)
 
 
@@ -193,25 +193,25 @@ def train_pcn(
 ) -> PCN:
     """Train and return the model.
 
-    With ``out`` the folder gets ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row for
-    each iteration), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``coverage.csv``, ``coverage.json``,
-    ``pareto.png`` and ``radar.png`` (see `fair_envs.baselines.coverage`). Whatever interrupts the training leaves a
-    checkpoint of the end of the last iteration; resumed, the training ends with the same networks and coverage set to
-    the bit as without the interruption, on the same machine and versions.
+    With ``out``, the training writes ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row
+    for each iteration), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``coverage.csv``, ``coverage.json``,
+    ``pareto.png`` and ``radar.png`` (see `fair_envs.baselines.coverage`) to the folder. An interrupted training leaves
+    a checkpoint of the end of the last iteration. A resumed training gives bit-identical networks and coverage sets to
+    an uninterrupted one, on the same machine and with the same versions.
 
     Args:
-        config: What is trained, and how.
+        config: Settings of the training.
         out: A new folder, or None.
-        resume: Whether to go on with the training in ``out``.
-        progress: Whether to show a bar with the time left.
-        callback: Called after every iteration with the model and the episodes that were played.
+        resume: Whether to resume the training in ``out``.
+        progress: Whether to show a progress bar with the remaining time.
+        callback: Called after every iteration with the model and the played episodes.
 
     Raises:
-        FileExistsError: ``out`` exists and is not to be resumed.
-        FileNotFoundError: There is nothing to resume.
+        FileExistsError: ``out`` exists and ``resume`` is False.
+        FileNotFoundError: There is no run to resume.
         ValueError: The run to resume has another configuration, or a parameter is outside its range.
     """
-    library()  # before anything is done
+    library()  # check for the library first
     played: list[Episode] = []
 
     def iterate(model: PCN) -> dict[str, float]:
@@ -237,7 +237,7 @@ def train_pcn(
 def test(
     model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None, progress: bool = False
 ) -> CoverageSet:
-    """Return the coverage set of a trained model as its settings say."""
+    """Return the coverage set of a trained model, evaluated with its settings."""
     commands = model.commands()
     with progress_bar("testing", total=len(commands), unit="commands", shown=progress) as advance:
         return coverage.cover(
@@ -252,7 +252,7 @@ def test(
 
 
 def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:
-    """Return what is logged of an iteration: the returns of its episodes, and of those in the buffer that are best."""
+    """Return the logged values of an iteration: returns of its episodes and of the best episodes in the buffer."""
     returns = np.array([episode.returns for episode in episodes])
     told = {f"rollout/{name}": float(column.mean()) for name, column in zip(names, returns.T, strict=True)}
     told["rollout/length"] = float(np.mean([len(episode) for episode in episodes]))
@@ -267,6 +267,6 @@ def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
     """Return the model of a run's last checkpoint, for evaluation, and its settings.
 
     Raises:
-        FileNotFoundError: The folder holds no run.
+        FileNotFoundError: The folder contains no run.
     """
     return load_learner(run, PCNTraining, make_model)

@@ -1,4 +1,4 @@
-"""Policies with separate networks for the groups of agents, and with layers that actor and critic share."""
+"""Policies with separate networks for groups of agents, and policies with layers shared by actor and critic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -12,23 +12,23 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 
 
 class GroupedPolicy(BasePolicy):
-    """An actor and a critic for each group; each has gradients from its own group's samples alone.
+    """An actor and a critic for each group, which get gradients only from their own group's samples.
 
-    What couples them is PPO's: advantages are normalised over the minibatch, and gradients are clipped by their common
+    They are coupled only by PPO, which normalises advantages over the minibatch and clips gradients by their common
     norm.
 
-    The last entry of an observation is the agent's group (`fair_envs.make_sb3` with ``append_group=True`` puts it
-    there). It chooses the networks, which do not see it. Works wherever Stable-Baselines3 takes an
+    The last entry of an observation is the agent's group (`fair_envs.make_sb3` with ``append_group=True`` adds it). It
+    selects the networks and is not one of their inputs. The policy can be used wherever Stable-Baselines3 takes an
     ``ActorCriticPolicy``.
 
     Args:
         observation_space: A vector whose last entry is the group.
-        action_space: The actions.
+        action_space: The action space.
         lr_schedule: Learning rate as a function of the remaining share of the training.
-        member_class: The policy of one group.
-        optimizer_class: One optimiser for all groups; those that work entry by entry, such as Adam, keep them apart.
-        optimizer_kwargs: Its keywords; Adam gets ``eps=1e-5`` as in Stable-Baselines3.
-        member_kwargs: Keywords of ``member_class``, such as ``net_arch``.
+        member_class: Class of each group's policy.
+        optimizer_class: One optimiser for all groups; element-wise optimisers such as Adam keep groups separate.
+        optimizer_kwargs: Keyword arguments of the optimiser; Adam gets ``eps=1e-5`` as in Stable-Baselines3.
+        member_kwargs: Keyword arguments of ``member_class``, such as ``net_arch``.
     """
 
     optimizer: th.optim.Optimizer
@@ -80,7 +80,7 @@ class GroupedPolicy(BasePolicy):
         return actions, values, log_prob
 
     def evaluate_actions(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
-        """Return values (n, 1), log-probabilities (n,) and entropies (n,) of the actions that were taken."""
+        """Return values (n, 1), log-probabilities (n,) and entropies (n,) for the given actions."""
         values, log_prob, entropy = self._by_group(
             obs, lambda member, own, rows: member.evaluate_actions(own, actions[rows])
         )
@@ -98,7 +98,7 @@ class GroupedPolicy(BasePolicy):
         """Return the distribution of actions.
 
         Raises:
-            ValueError: The observations are of several groups and the actions are not discrete.
+            ValueError: The observations belong to several groups and the actions are not discrete.
         """
         tensor = _tensor(obs)
         if isinstance(self.action_space, gym.spaces.Discrete):
@@ -116,7 +116,7 @@ class GroupedPolicy(BasePolicy):
     def _by_group(
         self, obs: th.Tensor, evaluate: Callable[[Any, th.Tensor, th.Tensor], tuple[th.Tensor, ...]]
     ) -> tuple[th.Tensor, ...]:
-        """Return what each group's networks say of its own rows, put back into the rows' order."""
+        """Return the outputs of each group's networks for its own rows, in the rows' original order."""
         group = obs[:, -1]
         rows = [th.nonzero(group == g).flatten() for g in range(self.groups)]
         joined = th.cat(rows)
@@ -132,14 +132,14 @@ class GroupedPolicy(BasePolicy):
 
 
 class SharedTrunk(th.nn.Module):
-    """Layers that actor and critic share, and those that each has for itself behind them.
+    """Layers shared by actor and critic, followed by separate layers of each.
 
     Args:
-        inputs: How many features come in.
-        shared: Sizes of the layers that are shared.
-        pi: Sizes of the actor's own.
-        vf: Sizes of the critic's own.
-        activation_fn: What follows each layer.
+        inputs: Number of input features.
+        shared: Sizes of the shared layers.
+        pi: Sizes of the actor's separate layers.
+        vf: Sizes of the critic's separate layers.
+        activation_fn: Activation function after each layer.
     """
 
     def __init__(
@@ -158,16 +158,16 @@ class SharedTrunk(th.nn.Module):
         self.latent_dim_pi, self.latent_dim_vf = [last, *pi][-1], [last, *vf][-1]
 
     def forward(self, features: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return what the actor's and the critic's last layers say."""
+        """Return the outputs of the actor's and the critic's last layers."""
         shared = self.trunk(features)
         return self.actor(shared), self.critic(shared)
 
     def forward_actor(self, features: th.Tensor) -> th.Tensor:
-        """Return what the actor's last layer says."""
+        """Return the output of the actor's last layer."""
         return self.actor(self.trunk(features))  # type: ignore[no-any-return]
 
     def forward_critic(self, features: th.Tensor) -> th.Tensor:
-        """Return what the critic's last layer says."""
+        """Return the output of the critic's last layer."""
         return self.critic(self.trunk(features))  # type: ignore[no-any-return]
 
 
@@ -177,17 +177,17 @@ def _layers(inputs: int, sizes: Sequence[int], activation_fn: type[th.nn.Module]
 
 
 class SharedTrunkPolicy(ActorCriticPolicy):
-    """An actor and a critic behind common layers, which Stable-Baselines3 no longer makes of a ``net_arch``.
+    """An actor and a critic with shared layers, which Stable-Baselines3 no longer supports in ``net_arch``.
 
-    Works wherever Stable-Baselines3 takes an ``ActorCriticPolicy``.
+    The policy can be used wherever Stable-Baselines3 takes an ``ActorCriticPolicy``.
 
     Args:
-        observation_space: What is seen.
-        action_space: The actions.
+        observation_space: The observation space.
+        action_space: The action space.
         lr_schedule: Learning rate as a function of the remaining share of the training.
-        net_arch: Sizes of the layers under ``"shared"``, ``"pi"`` and ``"vf"``; what is left out has none.
-        activation_fn: What follows each layer.
-        kwargs: As for ``ActorCriticPolicy``.
+        net_arch: Sizes of the layers under ``"shared"``, ``"pi"`` and ``"vf"``; a missing key means no such layers.
+        activation_fn: Activation function after each layer.
+        kwargs: Keyword arguments of ``ActorCriticPolicy``.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class SharedTrunkPolicy(ActorCriticPolicy):
     ) -> None:
         sizes = {"shared": (64,), "pi": (64,), "vf": (64,)} if net_arch is None else dict(net_arch)
         if unknown := sorted(set(sizes) - {"shared", "pi", "vf"}):
-            raise ValueError(f"net_arch must hold 'shared', 'pi' and 'vf', got {unknown[0]!r}")
+            raise ValueError(f"net_arch must only have the keys 'shared', 'pi' and 'vf', got {unknown[0]!r}")
         super().__init__(observation_space, action_space, lr_schedule, sizes, activation_fn, **kwargs)  # type: ignore[arg-type]
 
     def _build_mlp_extractor(self) -> None:

@@ -1,13 +1,13 @@
-"""Stable-Baselines3's PPO with places where a fair variant can step in.
+"""Stable-Baselines3's PPO with hooks for fair variants.
 
-The arithmetic is that of Stable-Baselines3, to the bit: a test compares the weights. What is added:
+Results are bit-identical to Stable-Baselines3's; a test compares the weights. The additions are:
 
-* Samples of agents that had no turn (frozen, or not granted one) stay out of the policy loss; their action made no
-  difference. They stay in the value loss.
-* Weights are looked over once a rollout. Of discrete actions the arguments of every distribution are not, in which
-  Stable-Baselines3 spends a fifth of a step of one row: what draws them refuses what is not finite.
-* `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch` are overridden by fair variants of the updates,
-  `PPO._played`, `PPO._taken` and `PPO._after_rollout` by those of the rollouts.
+* Samples of agents without a turn (frozen, or not granted one) are excluded from the policy loss, since their action
+  had no effect. They are included in the value loss.
+* Weights are checked once per rollout. The arguments of distributions of discrete actions are not checked, which takes
+  Stable-Baselines3 a fifth of a step with one row; sampling rejects probabilities that are not finite.
+* Fair variants of the updates override `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch`. Fair
+  variants of the rollouts override `PPO._played`, `PPO._taken` and `PPO._after_rollout`.
 """
 
 from collections import defaultdict
@@ -42,12 +42,12 @@ class Minibatch(NamedTuple):
     old_log_prob: th.Tensor
     advantages: th.Tensor
     returns: th.Tensor
-    place: th.Tensor  # each sample's in the flattened rollout, see `Rollout.flat`
+    place: th.Tensor  # index of each sample in the flattened rollout, see `Rollout.flat`
     turn: th.Tensor | None  # which samples had a turn; None: all
 
 
 class Evaluation(NamedTuple):
-    """What the present policy says of a minibatch; all but the values concern the samples that had a turn."""
+    """The current policy's evaluation of a minibatch; all fields but the values are for samples with a turn."""
 
     advantages: th.Tensor
     log_prob: th.Tensor
@@ -66,27 +66,27 @@ class Losses(NamedTuple):
 
 
 Taken = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
-"""Is told a step's place in the rollout, actions and log-probabilities; returns those to learn from."""
+"""Takes a step's index in the rollout, actions and log-probabilities; returns actions and log-probabilities to use."""
 
 
 class Rollout(RolloutBuffer):
-    """Stable-Baselines3's rollout buffer that also keeps what each step did to whom.
+    """Stable-Baselines3's rollout buffer, which also records the interactions of agents.
 
     Attributes:
-        source: The environment whose agents' interactions are recorded after each step, or None: those of rows that
-            are no agents are not.
-        taken: What says which actions a step's samples are of, or None: those that were sampled.
-        turn: Who had a turn, shape (steps, rows).
-        reward: The agents' own rewards, unscaled, shape (steps, rows).
-        group: Their groups, shape (steps, rows).
-        stratum: Their strata, the combinations of their legitimate factors, shape (steps, rows).
+        source: The environment whose agents' interactions are recorded after each step; None: rows are not agents, and
+            no interactions are recorded.
+        taken: Function that returns the actions of a step's samples; None: the sampled actions are used.
+        turn: Whether the agents had a turn, shape (steps, rows).
+        reward: The agents' own unscaled rewards, shape (steps, rows).
+        group: Groups of the agents, shape (steps, rows).
+        stratum: Strata of the agents, the combinations of their legitimate factors, shape (steps, rows).
     """
 
     source: AgentsVecEnv | None = None
     taken: Taken | None = None
 
     def reset(self) -> None:
-        """Forget the rollout."""
+        """Discard the rollout."""
         super().reset()
         shape = self.buffer_size, self.n_envs
         self.turn = np.ones(shape, bool)
@@ -117,7 +117,7 @@ class Rollout(RolloutBuffer):
         super().add(obs, action, reward, episode_start, value, log_prob)
 
     def flat(self, values: NDArray[Any]) -> th.Tensor:
-        """Return what has shape (steps, rows, ...) in the order of `Minibatch.place`, shape (steps * rows, ...)."""
+        """Return values of shape (steps, rows, ...) in the order of `Minibatch.place`, shape (steps * rows, ...)."""
         flat = self.to_torch(self.swap_and_flatten(values))
         return flat.flatten() if values.ndim == 2 else flat
 
@@ -142,9 +142,9 @@ class PPO(sb3.PPO):
     """Proximal policy optimisation (Schulman et al., 2017) as in Stable-Baselines3, with hooks.
 
     Args:
-        args: As for `stable_baselines3.PPO`.
-        skip_idle: Whether samples of agents without a turn stay out of the policy loss.
-        kwargs: As for `stable_baselines3.PPO`.
+        args: Arguments of `stable_baselines3.PPO`.
+        skip_idle: Whether samples of agents without a turn are excluded from the policy loss.
+        kwargs: Keyword arguments of `stable_baselines3.PPO`.
     """
 
     policy: BasePolicy  # type: ignore[assignment]
@@ -160,7 +160,7 @@ class PPO(sb3.PPO):
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
-        """Collect experience, with what each step did to whom.
+        """Collect experience, including the interactions of each step.
 
         Raises:
             ValueError: The policy's weights are not finite.
@@ -191,7 +191,7 @@ class PPO(sb3.PPO):
         self._log_training()
 
     def _train_on(self, batch: Minibatch) -> bool:
-        """Take one gradient step; return False if the policy has moved too far to go on."""
+        """Take one gradient step; return False if the policy has changed too much to continue."""
         evaluation = self._evaluate(batch)
         losses = self._losses(evaluation)
         loss = self._total(losses)
@@ -231,7 +231,7 @@ class PPO(sb3.PPO):
         )
 
     def _losses(self, evaluation: Evaluation) -> Losses:
-        """Return clipped surrogate, entropy and squared error of the values, the first two with a minus."""
+        """Return the negative clipped surrogate, the negative entropy and the squared error of the values."""
         clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
         advantages, ratio = evaluation.advantages, th.exp(evaluation.log_ratio)
         entropy = evaluation.log_prob if evaluation.entropy is None else -evaluation.entropy
@@ -260,15 +260,15 @@ class PPO(sb3.PPO):
         self._records["approx_kl"].append(approx_kl)
 
     def _of_turns(self, batch: Minibatch, values: th.Tensor) -> th.Tensor:
-        """Return the values of the samples that had a turn."""
+        """Return the entries of ``values`` for the samples with a turn."""
         return values if batch.turn is None else values[batch.turn]
 
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
-        """Return the advantages that the policy follows, of the samples that had a turn."""
+        """Return the advantages for the policy loss, for the samples with a turn."""
         return self._normalised(self._of_turns(batch, batch.advantages))
 
     def _normalised(self, advantages: th.Tensor, *, scale_of: th.Tensor | None = None) -> th.Tensor:
-        """Return centred advantages in units of their standard deviation, or of that of ``scale_of``."""
+        """Return centred advantages divided by their standard deviation, or by that of ``scale_of``."""
         if not self.normalize_advantage or len(advantages) < 2:
             return advantages
         return (advantages - advantages.mean()) / self._scale(advantages if scale_of is None else scale_of)
@@ -278,39 +278,39 @@ class PPO(sb3.PPO):
         return advantages.std() + 1e-8 if self.normalize_advantage and len(advantages) > 1 else 1.0
 
     def _optimizers(self) -> list[th.optim.Optimizer]:
-        """Return the optimisers that follow the learning rate's schedule."""
+        """Return the optimisers to which the learning rate schedule applies."""
         return [self.policy.optimizer]
 
     def _played(self, env: VecEnv) -> VecEnv:
-        """Return the environment as a rollout that begins plays it."""
+        """Return the environment, possibly wrapped, for a new rollout."""
         return env
 
     def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        """Take in the step of the rollout that was just played; return the actions to learn from.
+        """Process the latest step of the rollout; return the actions and log-probabilities to learn from.
 
         Args:
-            step: Its place in the rollout.
-            action: What was sampled, shape (rows, ...).
-            log_prob: The logarithms of their probabilities, shape (rows,).
+            step: Index of the step in the rollout.
+            action: The sampled actions, shape (rows, ...).
+            log_prob: Logarithms of their probabilities, shape (rows,).
         """
         return action, log_prob
 
     def carried(self) -> list[th.Tensor]:
-        """Return what a variant knows of the episodes that are under way, for a checkpoint."""
+        """Return a variant's state of the unfinished episodes, for a checkpoint."""
         return []
 
     def carry(self, state: list[th.Tensor]) -> None:
-        """Go on with the episodes that are under way in the environment, knowing what was known of them."""
+        """Restore a variant's state of the unfinished episodes in the environment."""
 
     def _after_rollout(self) -> None:
-        """Do what a variant needs after a rollout and before the updates."""
+        """Hook for variants, called after a rollout and before the updates."""
 
     def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
-        """Return what a variant adds to the loss, or None."""
+        """Return a term that a variant adds to the loss, or None."""
         return None
 
     def _after_minibatch(self, batch: Minibatch) -> None:
-        """Do what a variant needs after each gradient step."""
+        """Hook for variants, called after each gradient step."""
 
     def _log_training(self) -> None:
         for name, values in self._records.items():
@@ -327,7 +327,7 @@ class PPO(sb3.PPO):
 
 
 def mean(values: th.Tensor) -> th.Tensor:
-    """Return the mean, 0 of nothing: a minibatch in which nobody had a turn."""
+    """Return the mean, or 0 if there are no values, as in a minibatch in which no agent had a turn."""
     return values.mean() if len(values) else values.sum()
 
 
@@ -340,7 +340,7 @@ def check_finite(policy: BasePolicy) -> None:
 
 @contextmanager
 def unchecked_distributions() -> Iterator[None]:
-    """Leave out meanwhile what torch checks of the arguments of distributions, in the whole process."""
+    """Disable torch's checks of the arguments of distributions in the whole process, as a context."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)
     try:
@@ -357,6 +357,6 @@ def lanes_of(env: VecEnv) -> LanesVecEnv | None:
 
 
 def source_of(env: VecEnv) -> AgentsVecEnv | None:
-    """Return the environment under the wrappers if it reports interactions agent by agent, else None."""
+    """Return the environment under the wrappers if it reports interactions for each agent, else None."""
     found = lanes_of(env)
     return found if isinstance(found, AgentsVecEnv) else None

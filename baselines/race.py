@@ -1,6 +1,7 @@
-"""Learners of this package and of others on one task, for the benchmark.
+"""Benchmark of this package's learners against those of other libraries on the same task.
 
-PCN and morl-baselines', F-PPO and Stable-Baselines3's PPO, a team's DDPG and Stable-Baselines3's DDPG of each agent.
+It compares this package's PCN with morl-baselines' PCN, F-PPO with Stable-Baselines3's PPO, and a team's DDPG with
+one Stable-Baselines3 DDPG for each agent.
 """
 
 import importlib
@@ -31,21 +32,21 @@ from fair_envs.registration import make_rules, make_sb3
 
 TREASURE = "deep-sea-treasure-v0"  # of MO-Gymnasium
 STEPS = 20_000
-CORNER = (0.0, -200.0)  # the reference of hypervolumes
-MOST = np.array([124, -1], np.float32)  # what returns are at most, as in the paper
+CORNER = (0.0, -200.0)  # reference point of hypervolumes
+MOST = np.array([124, -1], np.float32)  # largest returns, as in the paper
 
 
-UNSURE = 0.1  # the threshold of massaging
-KEPT = 300_000  # transitions in a replay
+UNSURE = 0.1  # threshold of massaging
+KEPT = 300_000  # transitions in a replay buffer
 
 
 def fair_and_plain(env_id: str, *, lanes: int, n_steps: int) -> tuple[Any, Any]:
-    """Return F-PPO, which massages from the first rollout on, and Stable-Baselines3's PPO; all else is the same.
+    """Return F-PPO, with massaging from the first rollout on, and Stable-Baselines3's PPO with the same settings.
 
     Args:
-        env_id: An environment with a study that massages.
+        env_id: An environment whose study has a massager.
         lanes: Rows of the environment.
-        n_steps: Of each lane in a rollout.
+        n_steps: Steps of each lane in a rollout.
     """
     settings: dict[str, Any] = {"n_steps": n_steps, "batch_size": 64, "device": "cpu", "seed": 0}
     played, plain = (make_sb3(env_id, n_envs=lanes, rows="lanes") for _ in range(2))
@@ -64,14 +65,14 @@ def fair_and_plain(env_id: str, *, lanes: int, n_steps: int) -> tuple[Any, Any]:
 
 
 def together_and_separate(*, lanes: int, batch_size: int) -> tuple[DDPG, list[sb3.DDPG]]:
-    """Return the DDPG of a team of FairPursuit and Stable-Baselines3's for each of its agents, ready to update.
+    """Return the DDPG of a FairPursuit team and a Stable-Baselines3 DDPG for each agent, ready to update.
 
-    The networks are the paper's and the replays are full. Those of the separate learners hold the transitions of all
-    agents, which makes no difference to the time of an update.
+    The networks are the paper's and the replay buffers are full. The buffers of the separate learners contain the
+    transitions of all agents, which does not affect the time of an update.
 
     Args:
-        lanes: Of the environment.
-        batch_size: Transitions that an agent learns from in an update.
+        lanes: Lanes of the environment.
+        batch_size: Transitions for each agent in an update.
     """
     env = make_sb3("FairPursuit-v0", n_envs=lanes)
     settings: dict[str, Any] = {"batch_size": batch_size, "device": "cpu", "seed": 0}
@@ -88,7 +89,7 @@ def together_and_separate(*, lanes: int, batch_size: int) -> tuple[DDPG, list[sb
 
 
 def fill(replay: ReplayBuffer) -> None:
-    """Fill a replay with drawn transitions of episodes that do not end."""
+    """Fill a replay buffer with random transitions of episodes that do not end."""
     rng = np.random.default_rng(0)
     for name in ("observations", "next_observations", "actions", "rewards"):
         values = getattr(replay, name)
@@ -97,14 +98,14 @@ def fill(replay: ReplayBuffer) -> None:
 
 
 class Found(NamedTuple):
-    """What a learner took and found."""
+    """Cost and result of a learner."""
 
     seconds: float
-    whole: bool  # the front that its policy achieves is the known one
+    whole: bool  # whether the achieved front is the known front
 
 
 def ready() -> None:
-    """Load the libraries, and do once what is no part of the time.
+    """Load the libraries, and run one-off work that is not part of the measured time.
 
     Raises:
         ImportError: MO-Gymnasium or morl-baselines is missing.
@@ -115,14 +116,14 @@ def ready() -> None:
 
 
 def treasures(lanes: int) -> Any:
-    """Return deep-sea-treasure side by side."""
+    """Return a vector environment of deep-sea-treasure."""
     mo_gymnasium: Any = importlib.import_module("mo_gymnasium")
     vector: Any = importlib.import_module("mo_gymnasium.wrappers.vector")
     return vector.MOSyncVectorEnv([lambda: mo_gymnasium.make(TREASURE, float_state=True)] * lanes)
 
 
 def own(steps: int, *, seed: int) -> Found:
-    """Train this package's learner on deep-sea-treasure and play its coverage set."""
+    """Train this package's learner on deep-sea-treasure and evaluate its coverage set."""
     settings = PCNSettings()
     env = treasures(settings.episodes)
     begin = time.perf_counter()
@@ -131,7 +132,7 @@ def own(steps: int, *, seed: int) -> Found:
 
 
 def other(steps: int, *, seed: int) -> Found:
-    """Train morl-baselines' with as many episodes and updates; it plays its coverage set while it trains."""
+    """Train morl-baselines' learner with as many episodes and updates; it evaluates its coverage set in training."""
     learner: Any = importlib.import_module("morl_baselines.multi_policy.pcn.pcn").PCN
     env, test = treasures(2).envs
     np.random.seed(seed)
@@ -140,7 +141,7 @@ def other(steps: int, *, seed: int) -> Found:
     model = learner(env, scaling_factor=np.array([0.1, 0.1, 0.01]), gamma=1.0, log=False, seed=seed)
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, inside(folder), redirect_stdout(io.StringIO()):
-        # It prints, and writes weights where it is.
+        # It prints, and writes weights to the working folder.
         model.train(steps, test, np.array(CORNER), num_er_episodes=50, max_buffer_size=200, max_return=MOST)
     seconds = time.perf_counter() - begin
     returns, _, _ = model.evaluate(test, MOST, n=200)
@@ -148,14 +149,14 @@ def other(steps: int, *, seed: int) -> Found:
 
 
 def whole(returns: NDArray[Any], world: Any) -> bool:
-    """Return whether returns dominate as much as the known front."""
+    """Return whether returns dominate as much volume as the known front."""
     known = hypervolume(np.array(world.pareto_front(1.0)), reference=CORNER)
     return bool(hypervolume(returns, reference=CORNER) > known - 1e-3)
 
 
 @contextmanager
 def inside(folder: str) -> Iterator[None]:
-    """Work in another folder meanwhile."""
+    """Change the working folder, as a context."""
     before = os.getcwd()
     os.chdir(folder)
     try:

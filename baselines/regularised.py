@@ -1,15 +1,15 @@
-"""PPO whose advantages are regularised by what a step did to short-term and long-term fairness.
+"""PPO whose advantages are regularised by a step's effect on short-term and long-term fairness.
 
 `APPO` is the advantage regularisation of Yu et al. (2022), *Policy Optimization with Advantage Regularization for
 Long-Term Fairness in Decision Systems*; `FPPO` is that of Hu, Lear and Zhang (2024), *Striking a Balance in Fairness
 for Dynamic Systems Through Reinforcement Learning*, with its action massaging.
 
-Per step, with the measures of fairness after it and the change that it made:
+The terms of the regularisation use, for each step:
 
-* d: the short-term disparity, dd: its change,
-* l: the change of the long-term disparity,
+* d: the short-term disparity after the step, dd: its change in the step,
+* l: the change of the long-term disparity in the step.
 
-a term of the regularisation is at most 0 where the step made things worse, at least 0 where it made them better.
+A term is at most 0 if the step made fairness worse, and at least 0 if the step improved it.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -29,19 +29,19 @@ from fair_envs.baselines.ppo import PPO, Minibatch
 from fair_envs.parameters import NonNegative, Positive, checked
 
 Scaling = Literal["running", "paper", "as_coded"]
-TINY = 1e-8  # in divisions by a range or a standard deviation, as in Stable-Baselines3
+TINY = 1e-8  # added to divisors (a range or a standard deviation), as in Stable-Baselines3
 
 
 # ------------------------------------------------------------------------------------------------- the terms
 
 
 class Changes(NamedTuple):
-    """What steps did to fairness, tensors of one shape; NaN where it is undefined.
+    """Effects of steps on fairness, tensors of the same shape; NaN where undefined.
 
     Attributes:
-        short: The short-term disparity after the step (d).
-        short_change: By how much the step raised it (dd).
-        long_change: By how much the step raised the long-term disparity (l).
+        short: Short-term disparity after the step (d).
+        short_change: Increase of the short-term disparity in the step (dd).
+        long_change: Increase of the long-term disparity in the step (l).
     """
 
     short: th.Tensor
@@ -50,12 +50,12 @@ class Changes(NamedTuple):
 
 
 def value_term(changes: Changes, *, delta: float) -> th.Tensor:
-    """Return ``min(0, delta - d)``: what the short-term disparity exceeds the tolerance by, negative; 0 if unknown."""
+    """Return ``min(0, delta - d)``, minus the excess of the short-term disparity over the tolerance; 0 if unknown."""
     return defined(th.clamp(delta - changes.short, max=0))
 
 
 def decrease_term(changes: Changes, *, delta: float) -> th.Tensor:
-    """Return ``min(0, -dd)`` where d exceeds the tolerance, else 0: it got worse still; 0 if unknown."""
+    """Return ``min(0, -dd)`` where d exceeds the tolerance (the excess increased), else 0; 0 if unknown."""
     return defined(th.where(changes.short > delta, th.clamp(-changes.short_change, max=0), 0.0))
 
 
@@ -72,12 +72,12 @@ def bonus_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tens
 
 
 def defined(term: th.Tensor) -> th.Tensor:
-    """Return the term with 0, which has no effect, where it is undefined."""
+    """Return the term with undefined entries replaced by 0, which has no effect."""
     return th.nan_to_num(term, nan=0.0, posinf=None, neginf=None)
 
 
 def min_max(values: th.Tensor) -> th.Tensor:
-    """Return the values' places between the least and the greatest of them, 0 to 1; all 0 where they are equal."""
+    """Return the values rescaled to 0 .. 1 by their minimum and maximum; all 0 if they are equal."""
     low = values.min()
     return (values - low) / (values.max() - low + TINY)
 
@@ -86,18 +86,18 @@ def added(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Ten
     """Return ``A + sum_k weight_k * term_k`` (Eq. 4 of F-PPO).
 
     Args:
-        advantages: Shape (n,).
-        terms: Shape (n, terms).
-        weights: Shape (terms,).
+        advantages: Advantages, shape (n,).
+        terms: Regularisation terms, shape (n, terms).
+        weights: Weights of the terms, shape (terms,).
     """
     return advantages + terms @ weights
 
 
 def added_as_coded(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
-    """Return what the published code adds up: advantages and terms rescaled to 0 .. 1 in the minibatch, shape (n,).
+    """Return the published code's sum: advantages and terms rescaled to 0 .. 1 in the minibatch, shape (n,).
 
-    A weight then is relative to the range of the minibatch; a term of which all values are equal vanishes, and an
-    outlier rescales all others. Arguments as for `added`.
+    Weights are then relative to the ranges in the minibatch. A term whose values are all equal vanishes, and an outlier
+    rescales all other values. The arguments are those of `added`.
     """
     scaled = th.stack([min_max(term) for term in terms.unbind(1)], dim=1)
     return added(min_max(advantages), scaled, weights)
@@ -107,7 +107,7 @@ def added_as_coded(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) 
 
 
 class Recorded(NamedTuple):
-    """What the measures said in a rollout, arrays of shape (steps, rows)."""
+    """Values of the measures in a rollout, arrays of shape (steps, rows)."""
 
     short: Floats32
     short_change: Floats32
@@ -118,41 +118,42 @@ class Recorded(NamedTuple):
 
 
 class Regularised(PPO):
-    """PPO that follows a short-term and a long-term measure of fairness, and may massage actions.
+    """PPO that tracks a short-term and a long-term fairness measure, and can massage actions.
 
-    By itself it only follows and massages; subclasses make something of what the measures say. Measures are read from
-    the facts of a step before an episode that it ended gives way to the next. Where they are undefined they have no
-    effect. Logged are ``train/short_term`` and ``train/long_term``, their means over the rollout where they are
-    defined, and ``train/massaged``, the share of altered actions.
+    This class only measures and massages; subclasses use the measures in their updates. Measures are read from the
+    record of a step before the environment starts the next episode. Undefined values have no effect. The means of the
+    measures over the rollout, where defined, are logged as ``train/short_term`` and ``train/long_term``, and the share
+    of altered actions as ``train/massaged``.
 
-    Massaging alters decisions, which are then not distributed as the policy says. What is learnt from them:
+    Massaging alters decisions, whose distribution then differs from the policy's. There are three ways to learn from
+    them:
 
-    * ``"as_paper"``: the altered actions, as if they had been sampled. That is biased: it raises the probabilities of
-      actions because they are executed often, not because they are good.
-    * ``"shield"``: the sampled actions, as if massaging were part of the environment. That is right for the policy
-      behind the shield, which then is to be kept where the policy is used (`ShieldActions`).
-    * ``"corrected"``: the altered actions, weighted by how much more probable they are in the policy than they are
-      executed. In the states that the shield leads to that is right for what the policy does by itself; nothing is
-      learnt of actions that the massager never lets through. Only for discrete actions.
+    * ``"as_paper"``: learn from the altered actions as if they had been sampled. This is biased: it raises the
+      probabilities of actions because they are executed often, not because they are good.
+    * ``"shield"``: learn from the sampled actions as if massaging were part of the environment. This is correct for the
+      policy with its shield, which must then also be applied when the policy is used (`ShieldActions`).
+    * ``"corrected"``: learn from the altered actions with importance weights, the policy's probability of an action
+      over the probability of executing it. In the states reached with the shield, this is correct for the policy
+      without its shield. Nothing is learned about actions that the massager never executes. Only for discrete actions.
 
-    A saved model keeps the measures' and the massager's makers, its multipliers and how many rollouts it has seen;
-    episodes that were under way are not continued where it is loaded, so the measures begin anew with them. What a
-    massager itself remembers is its own to keep; those of this package remember nothing, but for a `LendingMassager`
-    that knows labels, which goes on to read those of the environment that it was made for.
+    A saved model contains the factories of the measures and the massager, its multipliers and the number of rollouts.
+    A loaded model does not continue unfinished episodes, so its measures start with new episodes. A massager must save
+    its own state. The massagers of this package have no state, except a `LendingMassager` with access to labels, which
+    continues to read the labels of the environment for which it was made.
 
     Args:
-        args: As for `stable_baselines3.PPO`. The environment is `fair_envs.make_sb3`, or any other whose infos hold
-            `fair_envs.core.interactions.record`.
-        short: Makes the measure of short-term fairness; it must be given.
-        long: Makes that of long-term fairness, or None.
-        massager: Alters unsure actions while experience is collected; None: none are. Needs rows of lanes.
-        massaging_schedule: What it calls unsure: a number, or by rollout (`MassagingSchedule`).
-        massaging: What is learnt from altered actions.
-        max_importance: What a sample counts at most in ``"corrected"``.
-        kwargs: As for `fair_envs.baselines.PPO`.
+        args: Arguments of `stable_baselines3.PPO`. The environment is made by `fair_envs.make_sb3`, or is any other one
+            whose infos contain `fair_envs.core.interactions.record`.
+        short: Factory of the short-term fairness measure; required.
+        long: Factory of the long-term fairness measure, or None.
+        massager: Alters uncertain actions while experience is collected; None: no massaging. Needs rows of lanes.
+        massaging_schedule: Threshold of the massager: a number, or a function of the rollout (`MassagingSchedule`).
+        massaging: How to learn from altered actions.
+        max_importance: Upper bound of the importance weights in ``"corrected"``.
+        kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
 
     Raises:
-        ValueError: An argument outside its range, or an environment that tells no facts.
+        ValueError: An argument is outside its range, or the environment does not return the record of interactions.
     """
 
     def __init__(
@@ -167,8 +168,8 @@ class Regularised(PPO):
         **kwargs: Any,
     ) -> None:
         checked("massaging", massaging, Massaging)
-        if short is None and kwargs.get("_init_setup_model", True):  # a model that is loaded gets it later
-            raise ValueError("short must make a measure, got None")
+        if short is None and kwargs.get("_init_setup_model", True):  # a loaded model gets it later
+            raise ValueError("short must be a factory of measures, got None")
         if (massager is None) != (massaging_schedule is None):
             raise ValueError(
                 f"massager and massaging_schedule must be given together, got massager={massager!r} and "
@@ -188,7 +189,7 @@ class Regularised(PPO):
 
     @property
     def rollouts(self) -> int:
-        """How many rollouts have been collected in the learner's life."""
+        """Number of rollouts collected so far, including those before a resumption."""
         return int(self.memory.get("rollouts", 0))
 
     # ------------------------------------------------------------------------------------------- collecting
@@ -205,7 +206,7 @@ class Regularised(PPO):
         return following
 
     def _followed(self, env: VecEnv) -> FollowMeasures:
-        """Return what follows the measures in an environment, the same as before while the environment is."""
+        """Return the wrapper that updates the measures, reused while the environment is the same."""
         if self._following is None or self._following.venv is not env:
             short = self.short
             assert short is not None
@@ -225,9 +226,9 @@ class Regularised(PPO):
         return self._following
 
     def _said(self, observation: NDArray[Any]) -> Any:
-        """Return the distribution that the last actions were drawn from, at these observations."""
+        """Return the distribution of the last sampled actions, given their observations."""
         policy: Any = self.policy
-        if type(policy).forward is ActorCriticPolicy.forward:  # it has just been called, and keeps it
+        if type(policy).forward is ActorCriticPolicy.forward:  # it has just been called and stores its distribution
             return policy.action_dist
         with th.no_grad():
             return policy.get_distribution(policy.obs_to_tensor(observation)[0])
@@ -246,7 +247,7 @@ class Regularised(PPO):
     def _executed(
         self, shield: ShieldActions, step: int, action: NDArray[Any], log_prob: th.Tensor
     ) -> tuple[NDArray[Any], th.Tensor]:
-        """Return the actions to learn from where a massager was at work, and their log-probabilities."""
+        """Return the actions to learn from when actions are massaged, and their log-probabilities."""
         self.recorded.altered[step] = shield.altered
         if self.massaging == "shield":
             return action, log_prob
@@ -255,7 +256,7 @@ class Regularised(PPO):
         if shield.log_prob is None:
             return action, log_prob
         altered, executed = shield.altered, shield.executed.reshape(action.shape)
-        if altered.all():  # as mostly with one lane, where bringing them together takes longer than all else here
+        if altered.all():  # common with one lane, where merging would take most of the time here
             return executed, shield.log_prob
         chosen = action.copy()
         chosen[altered] = executed[altered]
@@ -280,17 +281,17 @@ class Regularised(PPO):
         return advantages * self._of_turns(batch, self._importance[batch.place])
 
     def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
-        """Return the advantages that the policy follows; ``own`` are those of the samples that had a turn."""
+        """Return the advantages for the policy loss; ``own`` are those of the samples with a turn."""
         return self._normalised(own)
 
     # ----------------------------------------------------------------------------------------------- keeping
 
     def carried(self) -> list[th.Tensor]:
-        """Return what the measures know of the episodes that are under way."""
+        """Return the measures' state of the unfinished episodes."""
         return [] if self._following is None else snapshot(self._following.measures)
 
     def carry(self, state: list[th.Tensor]) -> None:
-        """Go on with the episodes that were under way in the environment."""
+        """Restore the measures' state of the unfinished episodes."""
         if state and self.env is not None:
             restore(self._followed(self.env).measures, state)
 
@@ -303,40 +304,40 @@ class Regularised(PPO):
 
 
 def blank(steps: int, rows: int) -> Recorded:
-    """Return the record of a rollout of which nothing is known yet."""
+    """Return an empty record of a rollout."""
     unknown = np.full((4, steps, rows), np.nan, np.float32)
     return Recorded(*unknown, np.zeros((steps, rows), bool), np.ones((steps, rows), np.float32))  # type: ignore[call-arg]
 
 
 def massaging_refused(massaging: str, massager: Any, space: gym.Space[Any]) -> bool:
-    """Return whether what is executed cannot be told how probable it is, though it is asked for."""
+    """Return whether probabilities of executed actions are needed but cannot be computed."""
     if massaging != "corrected" or massager is None or isinstance(space, gym.spaces.Discrete):
         return False
     return not (isinstance(space, gym.spaces.MultiDiscrete) and getattr(massager, "alters_one_entry", False))
 
 
 def mean_defined(values: NDArray[Any]) -> float:
-    """Return the mean of what is defined, NaN where nothing is."""
+    """Return the mean of the defined values, NaN if there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean(dtype=np.float64)) if len(known) else np.nan
 
 
 class AdvantageRegularised(Regularised):
-    """PPO whose advantages have weighted terms added to them; subclasses say which.
+    """PPO that adds weighted terms to its advantages; subclasses define the terms.
 
-    How they are added:
+    The terms can be added in three ways:
 
-    * ``"running"``: advantages are standardised first, terms are divided by their standard deviation over all rollouts
-      so far (those that `alike` says are one quantity by a common one). A weight of 1 lets a typical change of fairness
-      count as much as a typical advantage, whatever unit it has.
-    * ``"paper"``: as printed, ``A + weight * term``, on standardised advantages and with the terms in their own unit.
+    * ``"running"``: advantages are standardised, and terms are divided by their standard deviation over all rollouts so
+      far (a common one if `alike` is true). With a weight of 1, a typical change of fairness then counts as much as a
+      typical advantage, in any unit.
+    * ``"paper"``: as printed, ``A + weight * term``, with standardised advantages and terms in their own unit.
     * ``"as_coded"``: as in the published code, see `added_as_coded`; standardised afterwards.
 
     Args:
-        args: As for `stable_baselines3.PPO`.
-        delta: The tolerance: how much short-term disparity is accepted.
+        args: Arguments of `stable_baselines3.PPO`.
+        delta: Tolerated short-term disparity.
         scaling: How the terms are added.
-        kwargs: As for `Regularised`.
+        kwargs: Keyword arguments of `Regularised`.
     """
 
     alike = False  # whether the terms are parts of one quantity
@@ -348,7 +349,7 @@ class AdvantageRegularised(Regularised):
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """What the terms are multiplied by."""
+        """Weights of the terms."""
         raise NotImplementedError
 
     def terms(self, changes: Changes) -> th.Tensor:
@@ -391,15 +392,15 @@ class AdvantageRegularised(Regularised):
 class APPO(AdvantageRegularised):
     """PPO with the advantage regularisation of POCAR (Yu et al., 2022), the A-PPO of Hu, Lear and Zhang (2024).
 
-    ``A + value_weight * min(0, delta - d) + decrease_weight * [d > delta] min(0, -dd)``: being above the tolerance
-    costs, and so does going further. Both are taken after the step, as in the published code; the paper takes them
-    before it, where the first does not depend on the action.
+    The advantages are ``A + value_weight * min(0, delta - d) + decrease_weight * [d > delta] min(0, -dd)``. Disparities
+    above the tolerance are penalised, and so are further increases. Both terms are computed after the step, as in the
+    published code; in the paper they are computed before the step, where the first does not depend on the action.
 
     Args:
-        args: As for `stable_baselines3.PPO`.
-        value_weight: Of the value-thresholding term, at least 0.
-        decrease_weight: Of the decrease-in-violation term, at least 0.
-        kwargs: As for `AdvantageRegularised`.
+        args: Arguments of `stable_baselines3.PPO`.
+        value_weight: Weight of the value-thresholding term, at least 0.
+        decrease_weight: Weight of the decrease-in-violation term, at least 0.
+        kwargs: Keyword arguments of `AdvantageRegularised`.
     """
 
     def __init__(self, *args: Any, value_weight: float = 0.25, decrease_weight: float = 0.25, **kwargs: Any) -> None:
@@ -409,7 +410,7 @@ class APPO(AdvantageRegularised):
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Those of the value-thresholding and of the decrease-in-violation term."""
+        """Weights of the value-thresholding and the decrease-in-violation term."""
         return self.value_weight, self.decrease_weight
 
     def terms(self, changes: Changes) -> th.Tensor:
@@ -420,18 +421,18 @@ class APPO(AdvantageRegularised):
 class FPPO(AdvantageRegularised):
     """F-PPO (Hu, Lear and Zhang, 2024): long-term fairness by regularised advantages, short-term fairness by massaging.
 
-    ``A + weight * R`` with ``R = min(0, -l)`` where the short-term disparity exceeds ``delta`` and ``max(0, -l)`` where
-    it does not (Eq. 4 and 7). Within the tolerance harm to the long term thus costs nothing: of two actions that change
-    it as much on average, the one whose changes vary more is preferred. ``gated=False`` takes ``R = -l`` everywhere,
-    which asks for the change on average. Without a massager it is the ablation F-PPO-L, with one and weights of 0
-    F-PPO-S.
+    The advantages are ``A + weight * R`` with ``R = min(0, -l)`` where the short-term disparity exceeds ``delta`` and
+    ``max(0, -l)`` where it does not (Eq. 4 and 7). Within the tolerance, harm to long-term fairness is thus not
+    penalised: of two actions with the same mean change, the one whose changes vary more is preferred. ``gated=False``
+    uses ``R = -l`` everywhere, which optimises the mean change. Without a massager this is the ablation F-PPO-L; with a
+    massager and weights of 0 it is F-PPO-S.
 
     Args:
-        args: As for `stable_baselines3.PPO`; ``long`` is needed where a weight is above 0.
-        weight: The paper's lambda, of the penalty and of the bonus, at least 0.
-        bonus_weight: Of the bonus, if it has another one, as in the published code; at least 0.
-        gated: Whether the short-term disparity says which of the two counts.
-        kwargs: As for `AdvantageRegularised`.
+        args: Arguments of `stable_baselines3.PPO`; ``long`` is required if a weight is above 0.
+        weight: The paper's lambda, weight of the penalty and the bonus, at least 0.
+        bonus_weight: Separate weight of the bonus, as in the published code, at least 0; None: ``weight``.
+        gated: Whether the short-term disparity decides which of the two terms applies.
+        kwargs: Keyword arguments of `AdvantageRegularised`.
     """
 
     alike = True
@@ -445,12 +446,12 @@ class FPPO(AdvantageRegularised):
             self.weight if bonus_weight is None else float(checked("bonus_weight", bonus_weight, NonNegative))
         )
         if any(self.weights) and kwargs.get("long") is None and kwargs.get("_init_setup_model", True):
-            raise ValueError("long must be given where a weight is above 0, got None")
+            raise ValueError("long must be given if a weight is above 0, got None")
         super().__init__(*args, **kwargs)
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Those of the penalty and of the bonus."""
+        """Weights of the penalty and the bonus."""
         return self.weight, self.bonus_weight
 
     def terms(self, changes: Changes) -> th.Tensor:

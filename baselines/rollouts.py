@@ -1,4 +1,4 @@
-"""Plays whole episodes of agents with discrete actions on any `gymnasium.vector.VectorEnv`, its lanes side by side."""
+"""Plays whole episodes with discrete actions on the parallel lanes of any `gymnasium.vector.VectorEnv`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from fair_envs.evaluation import MostLikely, Stochastic, Transition, VectorEnv, 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Episode:
-    """What happened in an episode of T steps.
+    """An episode of T steps.
 
     Attributes:
-        observations: What each decision was based on, shape (T, ...), float32.
-        actions: Shape (T,), or (T, N) where a step has N choices.
-        rewards: Shape (T, objectives), float64; one objective where rewards are numbers.
+        observations: Observations on which the decisions are based, shape (T, ...), float32.
+        actions: Actions, shape (T,), or (T, N) if a step has N choices.
+        rewards: Rewards, shape (T, objectives), float64; one objective if rewards are numbers.
     """
 
     observations: Floats32
@@ -33,18 +33,18 @@ class Episode:
 
     @cached_property
     def returns_to_go(self) -> Floats:
-        """The sum of the rewards from each step on, that step's included, shape (T, objectives)."""
+        """Sum of the rewards from each step on, including that step, shape (T, objectives)."""
         return np.cumsum(self.rewards[::-1], axis=0)[::-1]
 
     @property
     def returns(self) -> Floats:
-        """The sum of all rewards, shape (objectives,)."""
+        """Sum of all rewards, shape (objectives,)."""
         total: Floats = self.returns_to_go[0]
         return total
 
 
 class Random(Stochastic):
-    """Takes all discrete actions equally often, and says so to an environment that records probabilities."""
+    """Takes discrete actions uniformly at random, and reports the probabilities to environments that record them."""
 
     def __init__(self, env: VectorEnv) -> None:
         shape = (env.num_envs, 1, *choices_of(env), actions_of(env))
@@ -56,10 +56,10 @@ class Random(Stochastic):
 
 
 def actions_of(env: VectorEnv) -> int:
-    """Return how many actions there are, of each choice where a step has several.
+    """Return the number of actions of a step, or of each choice if a step has several.
 
     Raises:
-        ValueError: The actions are not discrete, or the observations are no arrays of numbers.
+        ValueError: The actions are not discrete, or the observations are not arrays of numbers.
     """
     space = env.single_action_space
     one = isinstance(space, gym.spaces.Discrete)
@@ -74,7 +74,7 @@ def actions_of(env: VectorEnv) -> int:
 
 
 def choices_of(env: VectorEnv) -> tuple[int, ...]:
-    """Return the shape of one action: () for a Discrete, (N,) for N choices a step."""
+    """Return the shape of one action: () for a Discrete, (N,) for N choices per step."""
     return env.single_action_space.shape or ()
 
 
@@ -82,11 +82,11 @@ def objectives_of(env: VectorEnv) -> gym.spaces.Box:
     """Return the space of the vector rewards.
 
     Raises:
-        ValueError: The environment states none.
+        ValueError: The environment does not define it.
     """
     space = getattr(env, "reward_space", None) or getattr(env.unwrapped, "reward_space", None)
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"env must have vector rewards and state their reward_space, got {space}")
+        raise ValueError(f"env must have vector rewards and define reward_space, got {space}")
     return space
 
 
@@ -99,25 +99,27 @@ def collect(
     seed: int | None = None,
     deterministic: bool = False,
 ) -> list[Episode]:
-    """Play so many episodes and return them; the k-th is played in lane k modulo B.
+    """Play episodes and return them; the k-th episode is played in lane k modulo B.
 
-    Every lane plays a fixed number of episodes, so that short ones are not preferred. Probabilities are reported to
-    environments that take note of them and decide on one person a step; those of a deterministic policy are 0 and 1.
+    Every lane plays a fixed number of episodes, so that the sample is not biased towards short episodes. Action
+    probabilities are reported to environments that record them and decide about one person per step; those of a
+    deterministic policy are 0 and 1.
 
     Args:
-        env: B lanes.
-        policy: Who decides.
-        episodes: How many.
-        chance: What actions are drawn with.
-        seed: Of the environment's reset; lane b gets ``seed + b``. None: it goes on with its own luck.
-        deterministic: Whether the likeliest action is taken instead of a drawn one.
+        env: Environment of B lanes.
+        policy: The policy.
+        episodes: Number of episodes.
+        chance: Generator for sampling actions.
+        seed: Seed of the environment's reset; lane b gets ``seed + b``. None: the environment continues its random
+            streams.
+        deterministic: Whether the most probable action is taken instead of a sampled one.
     """
     world = VectorWorld(env, seed=seed, random=chance)
     return _episodes(list(rollout(world, MostLikely(policy) if deterministic else policy, episodes=episodes)), episodes)
 
 
 def _episodes(steps: Sequence[Transition], count: int) -> list[Episode]:
-    """Return the episodes from what all lanes did, step by step."""
+    """Return the episodes from the transitions of all lanes."""
     numbers = np.stack([np.where(step.active, step.episode, -1) for step in steps])
     observations, actions, rewards = (
         np.stack([getattr(step, name)[:, 0] for step in steps]) for name in ("observation", "action", "reward")

@@ -1,7 +1,7 @@
-"""A run's folder: settings, versions, metrics, and a checkpoint from which it goes on to the bit.
+"""A run's folder: settings, versions, metrics, and a checkpoint from which training resumes bit-identically.
 
-Nothing that is read here runs code: settings are JSON, weights are tensors and plain data. What is damaged is reported
-with its name; one process at a time writes a run.
+Reading a run runs no code: settings are JSON, weights are tensors and plain data. Errors name damaged files. Only one
+process at a time can write a run.
 """
 
 import csv
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 S = TypeVar("S")
 M = TypeVar("M")
 Restore = Callable[[M, Mapping[str, Any]], object]
-"""Puts a model into the state of a checkpoint."""
+"""Function that restores the state of a checkpoint in a model."""
 
 
 # ---------------------------------------------------------------------------------------------------- checkpoints
@@ -53,7 +53,7 @@ def source(env: VecEnv | None) -> AgentsVecEnv:
 
 
 def batch(env: VecEnv | None) -> LanesVecEnv:
-    """Return the environment under the wrappers, whose rows are agents or lanes."""
+    """Return the environment of agents or lanes under the wrappers."""
     found = None if env is None else lanes_of(env)
     if found is None:
         raise ValueError("env must be made by fair_envs.make_sb3, got another environment")
@@ -61,13 +61,13 @@ def batch(env: VecEnv | None) -> LanesVecEnv:
 
 
 def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
-    """Return all that the rest of a training depends on, at the beginning of a rollout.
+    """Return the complete, serialised state of a training at the beginning of a rollout.
 
-    It holds tensors and plain data only, so that thawing it runs no code.
+    It contains only tensors and plain data, so that loading it runs no code.
 
     Args:
         model: The learner.
-        run: Its run.
+        run: The learner's run.
     """
     name, keys, *place = np.random.get_state()
     state = {
@@ -89,7 +89,7 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
 
 
 def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
-    """Put a model that was made with the same settings, and the global generators of chance, where they were."""
+    """Restore a model that was created with the same settings, and the global random number generators."""
     env = batch(model.env)
     env.reset()
     lanes = np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype)
@@ -104,8 +104,8 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
 
 
 def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
-    """Put a model that was made with the same settings where it was, without the episodes that it was playing."""
-    model.set_parameters(dict(state["learner"]))  # of a text, Stable-Baselines3 would open the file of that name
+    """Restore a model that was created with the same settings, without its unfinished episodes."""
+    model.set_parameters(dict(state["learner"]))  # Stable-Baselines3 would open a string as a file name
     for counter in COUNTERS:
         setattr(model, counter, state["counters"][counter])
     if isinstance(model, Carrying):
@@ -116,7 +116,7 @@ def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
 
 
 def serialized(state: Any) -> bytes:
-    """Return tensors and plain data as a file of PyTorch's, with a checksum of the whole as the archive's comment."""
+    """Return tensors and plain data as a PyTorch file, with a checksum of the content as the archive's comment."""
     stream = io.BytesIO()
     th.save(state, stream)
     content = stream.getvalue()
@@ -124,17 +124,17 @@ def serialized(state: Any) -> bytes:
 
 
 def _comment(content: bytes) -> bytes:
-    """Return the checksum of an archive without a comment as its comment, with the comment's length before it."""
+    """Return the archive comment, the checksum of an archive without comment, preceded by the comment's length."""
     checksum = b"sha256:" + hashlib.sha256(content).hexdigest().encode()
     return len(checksum).to_bytes(2, "little") + checksum
 
 
 def read_weights(path: Path) -> dict[str, Any]:
-    """Return what a file of tensors and plain data holds, after comparing its checksum; no code is run.
+    """Return the content of a file of tensors and plain data, after checking its checksum; loading runs no code.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is damaged, or holds something else.
+        ValueError: The file is damaged, or has other content.
     """
     sealed = path.read_bytes()
     size = len(_comment(b""))
@@ -143,14 +143,14 @@ def read_weights(path: Path) -> dict[str, Any]:
         raise damaged(path, "its checksum is wrong or missing")
     try:
         state: dict[str, Any] = th.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever is in it
+    except Exception as error:  # the content is untrusted
         reason = said(error).split(". ")[0]
         raise ValueError(
-            f"{path} must hold tensors and plain data only, and nothing that runs code when it is loaded; "
+            f"{path} must contain only tensors and plain data, and nothing that runs code when it is loaded; "
             f"it is refused ({reason})"
         ) from error
     if not isinstance(state, dict):
-        raise damaged(path, f"it must hold names and values, got a {type(state).__name__}")
+        raise damaged(path, f"it must contain names and values, got a {type(state).__name__}")
     return state
 
 
@@ -159,78 +159,78 @@ def read_weights(path: Path) -> dict[str, Any]:
 
 @runtime_checkable
 class Carrying(Protocol):
-    """A learner whose training depends on more than its networks and counters."""
+    """A learner whose training has state besides its networks and counters."""
 
     def carried(self) -> Any:
-        """Return that, as tensors and plain data."""
+        """Return that state as tensors and plain data."""
 
     def carry(self, state: Any) -> None:
-        """Take it up."""
+        """Restore that state."""
 
 
 class Logging(Protocol):
-    """A learner that logs; every one of Stable-Baselines3 does."""
+    """A learner with a logger, such as every learner of Stable-Baselines3."""
 
     num_timesteps: int
 
     def set_logger(self, logger: Logger) -> None:
-        """Log there from now on."""
+        """Set the logger."""
 
 
 class Run:
     """A run's folder.
 
     Attributes:
-        folder: Where it is.
+        folder: Path of the folder.
         rows: The metrics, one row for each rollout.
-        unlogged: What the learner had recorded, but not yet written as a row, when the checkpoint was written.
+        unlogged: Values recorded by the learner that were not yet written as a row at the checkpoint.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rows: list[Row] = []
         self.unlogged: Mapping[str, Any] = {}
-        self._state: dict[str, Any] | None = None  # of the checkpoint with which the run was opened, until it is used
+        self._state: dict[str, Any] | None = None  # of the checkpoint when the run was opened, until it is used
 
     @cached_property
     def _made_from(self) -> dict[str, Any]:
-        """What the training depends on besides this package: its settings, and hashes of the functions they name."""
+        """Inputs of the training besides this package: its settings, and hashes of the functions that they name."""
         settings = self.config()
         return {"settings": settings, "functions": {path: source_hash(path) for path in sorted(paths_in(settings))}}
 
     def place(self) -> dict[str, Any]:
-        """Return what a checkpoint says of its run: how many rows of metrics there are, and what it was made from."""
+        """Return a checkpoint's information about its run: the number of rows of metrics, and the run's inputs."""
         return {"rows": len(self.rows), **self._made_from}
 
     @staticmethod
     def check_begun(folder: Path) -> None:
-        """Raise FileNotFoundError if the folder holds no run."""
+        """Raise FileNotFoundError if the folder contains no run."""
         if not (folder / "config.json").is_file():
-            raise FileNotFoundError(f"run must be a folder that a training has made, with config.json, got {folder}")
+            raise FileNotFoundError(f"run must be a folder created by a training, with config.json, got {folder}")
 
     @classmethod
     @contextmanager
     def begun(
         cls, folder: Path, config: Mapping[str, Any], make: Callable[[], M], *, resume: bool, restore: Restore[M]
     ) -> Iterator[tuple["Run", M]]:
-        """Yield a new run, or the one that is in a folder, and its model where it stands; nobody else writes it.
+        """Yield a new or resumed run and its model in its current state; the folder is locked meanwhile.
 
         Args:
-            folder: Of the run.
+            folder: Folder of the run.
             config: The settings.
-            make: Makes the untrained model.
-            resume: Whether to go on with the run in the folder.
-            restore: Puts a model into the state of a checkpoint.
+            make: Creates the untrained model.
+            resume: Whether to resume the run in the folder.
+            restore: Restores the state of a checkpoint in a model.
 
         Raises:
-            FileExistsError: The folder exists and is not to be resumed.
-            FileNotFoundError: There is nothing to resume.
+            FileExistsError: The folder exists and ``resume`` is False.
+            FileNotFoundError: There is no run to resume.
             ValueError: The run has other settings, is damaged, or is being written by another process.
         """
         if not resume:
             check_new(folder)
             need_tensorboard()
-            model = make()  # before the folder is made: bad parameters leave nothing behind
+            model = make()  # before the folder is created, so that invalid parameters leave no folder behind
             run = cls.create(folder, config)
             with writing(folder):
                 yield run, model
@@ -246,10 +246,10 @@ class Run:
 
     @classmethod
     def create(cls, folder: Path, config: Mapping[str, Any]) -> "Run":
-        """Make the folder of a new run, with its settings and versions or not at all.
+        """Create the folder of a new run atomically, with its settings and versions.
 
         Raises:
-            FileExistsError: Another run was faster.
+            FileExistsError: Another run has created the folder.
         """
         with appearing(folder, new=True) as part:
             write_json(part / "config.json", config)
@@ -258,10 +258,10 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
-        """Return a run that was begun.
+        """Return an existing run.
 
         Raises:
-            FileNotFoundError: The folder holds none.
+            FileNotFoundError: The folder contains no run.
         """
         cls.check_begun(folder)
         run = cls(folder)
@@ -272,12 +272,12 @@ class Run:
                 if before.get(name) != kept.get(name):
                     raise damaged(
                         folder / "config.json",
-                        f"it says {name} {kept.get(name)!r}, but the training was begun with {before.get(name)!r}",
+                        f"it has {name} {kept.get(name)!r}, but the training was started with {before.get(name)!r}",
                     )
             rows = read_json(folder / "metrics.json", list)
             if len(rows) < state["rows"] or not all(isinstance(row, dict) for row in rows):
                 raise damaged(
-                    folder / "metrics.json", f"it must hold the {state['rows']} rows that checkpoint.pt counts on"
+                    folder / "metrics.json", f"it must contain the {state['rows']} rows that checkpoint.pt refers to"
                 )
             run.rows, run.unlogged, run._state = rows[: state["rows"]], state["unlogged"], state
         elif (folder / "metrics.json").exists():
@@ -286,24 +286,24 @@ class Run:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether there is one; a run that was stopped while it was set up has none."""
+        """Whether there is a checkpoint; a run that was stopped during its setup has none."""
         return (self.folder / "checkpoint.pt").is_file()
 
     def config(self) -> dict[str, Any]:
-        """Return the settings it was begun with, as they stand in the file.
+        """Return the settings of the run as stored in the file.
 
         Raises:
-            FileNotFoundError: The folder holds no run.
+            FileNotFoundError: The folder contains no run.
             ValueError: The file is damaged.
         """
         return read_json(self.folder / "config.json", dict)
 
     def trusted_config(self, kind: type[Any]) -> dict[str, Any]:
-        """Return the settings, for a record (a dataclass) of a kind.
+        """Return the settings as arguments for a dataclass.
 
         Raises:
-            FileNotFoundError: The folder holds no run.
-            ValueError: The file is damaged, holds other settings, or names something to import that is not trusted, see
+            FileNotFoundError: The folder contains no run.
+            ValueError: The file is damaged, has other settings, or names something to import that is not trusted, see
                 `fair_envs.imports`.
         """
         path, kept = self.folder / "config.json", self.config()
@@ -314,7 +314,7 @@ class Run:
         return kept
 
     def settings(self, kind: type[S]) -> S:
-        """Return the settings as a record of a kind; what is raised is that of `trusted_config`."""
+        """Return the settings as an instance of a dataclass; errors are those of `trusted_config`."""
         given = self.trusted_config(kind)
         try:
             return kind(**given)
@@ -322,7 +322,7 @@ class Run:
             raise damaged(self.folder / "config.json", said(error)) from error
 
     def check(self, config: Mapping[str, Any]) -> None:
-        """Raise ValueError if the run was begun with other settings."""
+        """Raise ValueError if the run was started with other settings."""
         kept = self.config()
         for name in kept | dict(config):
             expected, came = kept.get(name), config.get(name)
@@ -330,36 +330,36 @@ class Run:
                 raise ValueError(f"{name} must be {expected!r} to resume {self.folder}, got {came!r}")
 
     def checkpoint(self) -> dict[str, Any]:
-        """Return the state that was written last.
+        """Return the state of the last checkpoint.
 
         Raises:
-            FileNotFoundError: None was.
+            FileNotFoundError: There is no checkpoint.
         """
         if not self.has_checkpoint:
             raise FileNotFoundError(f"run must be a folder with checkpoint.pt, got {self.folder}")
         path = self.folder / "checkpoint.pt"
         state = read_weights(path)
         if not isinstance(state.get("rows"), int):
-            raise damaged(path, "it does not say how many rows of metrics belong to it")
+            raise damaged(path, "the number of its rows of metrics is missing or invalid")
         try:
             state["unlogged"] = dict(state["unlogged"])
         except (KeyError, TypeError, ValueError) as error:
-            raise damaged(path, "it does not say which values were recorded for the next row") from error
+            raise damaged(path, "the values recorded for the next row are missing or invalid") from error
         return state
 
     def take_up(self, restore: Callable[[Mapping[str, Any]], object]) -> None:
-        """Pass the checkpoint with which the run was opened to a function that restores it, and forget it.
+        """Pass the checkpoint from when the run was opened to a function that restores it, and discard it.
 
         Raises:
             FileNotFoundError: There was no checkpoint.
-            ValueError: It is damaged, or the state of another kind of training.
+            ValueError: The checkpoint is damaged, or belongs to another kind of training.
         """
         state, self._state = self._state or self.checkpoint(), None
-        for function in sorted(paths_in(self.config())):  # trusted; what only a checkpoint names is not imported
+        for function in sorted(paths_in(self.config())):  # trusted; names only in the checkpoint are not imported
             if source_hash(function) != state.get("functions", {}).get(function):
                 raise ValueError(
-                    f"{function!r} must be the function that {self.folder} was begun with, but its module's file has "
-                    "changed; restore that file, or begin again in a new folder"
+                    f"{function!r} must be the function with which {self.folder} was started, but its module's file "
+                    "has changed; restore that file, or begin again in a new folder"
                 )
         try:
             restore(state)
@@ -370,17 +370,17 @@ class Run:
             ) from error
 
     def write(self, state: bytes) -> None:
-        """Write a checkpoint, after the metrics that it counts on."""
+        """Write a checkpoint, after the metrics that it refers to."""
         write_json(self.folder / "metrics.json", self.rows)
         replace_file(self.folder / "checkpoint.pt", state)
 
     @contextmanager
     def log(self, model: "Logging", *, iterations: int = 0) -> Iterator[Logger]:
-        """Let a model log to the metrics and to TensorBoard, from where it stands.
+        """Make a model log to the metrics and to TensorBoard, as a context.
 
         Args:
             model: The learner.
-            iterations: How many were logged before, where the learner counts from 1 again after an interruption.
+            iterations: Number of iterations logged before, if the learner restarts its count when resumed.
         """
         logger = RunLogger(str(self.folder), [Metrics(self)], iterations=iterations)
         try:
@@ -396,18 +396,18 @@ class Run:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a run depends on."""
+    """Return the versions of software that a run depends on."""
     found = {"fair-envs": fair_envs.__version__, "python": platform.python_version(), "machine": platform.machine()}
     return found | {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
 class RunLogger(Logger):
-    """A logger that goes on counting iterations where an interrupted run had stopped.
+    """A logger that continues the count of iterations of an interrupted run.
 
     Args:
-        folder: Of the run.
-        outputs: Where it logs to.
-        iterations: How many were logged before.
+        folder: Folder of the run.
+        outputs: Outputs of the logger.
+        iterations: Number of iterations logged before.
     """
 
     def __init__(self, folder: str, outputs: list[KVWriter], *, iterations: int) -> None:
@@ -415,11 +415,11 @@ class RunLogger(Logger):
         self._before = iterations
 
     def record(self, key: str, value: Any, exclude: Any = None) -> None:
-        """Keep a value for the next row."""
+        """Record a value for the next row."""
         super().record(key, value + self._before if key == "time/iterations" else value, exclude)
 
     def dump(self, step: int = 0) -> None:
-        """Write a row; TensorBoard's hands it to a thread, by a queue that an interruption would leave locked."""
+        """Write a row undisturbed, since an interruption could leave the queue of TensorBoard's thread locked."""
         with undisturbed():
             super().dump(step)
 
@@ -451,7 +451,7 @@ class Metrics(KVWriter):
         return self._run.folder / "metrics.csv"
 
     def _rewrite(self) -> None:
-        """Write all rows under all names."""
+        """Rewrite all rows with all column names."""
         self._names = list(dict.fromkeys(name for row in self._run.rows for name in row))
         stream = io.StringIO(newline="")
         writer = csv.DictWriter(stream, self._names)
@@ -461,13 +461,13 @@ class Metrics(KVWriter):
 
 
 def need_tensorboard() -> None:
-    """Raise ImportError, before a folder is made, if the library that writes TensorBoard's log is missing."""
+    """Raise ImportError if the library that writes TensorBoard's log is missing, before a folder is created."""
     if importlib.util.find_spec("tensorboard") is None:
         raise ImportError("runs need tensorboard; install it with: pip install 'fair-envs[baselines]'")
 
 
 class Board(TensorBoardOutputFormat):
-    """TensorBoard's log; what it showed after the step from which a run goes on is dropped."""
+    """TensorBoard's log, without the entries after the step from which a run is resumed."""
 
     def __init__(self, folder: Path, *, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -477,6 +477,6 @@ class Board(TensorBoardOutputFormat):
 
 
 def number(value: Any) -> Any:
-    """Return a Python number or text that JSON can hold; None for one that is not finite."""
+    """Return a Python number or string that can be stored as JSON; None for a number that is not finite."""
     plain = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -1,6 +1,7 @@
-"""Learners of the performance alone, on decision environments: what fairness objectives are compared with.
+"""Learners that optimise only the performance on decision environments, as a comparison for fairness objectives.
 
-They are Stable-Baselines3's. What they reach is a lower limit of what can be reached, whatever a study calls it.
+The learners are Stable-Baselines3's. Their performance is a lower bound of the best possible performance, even where a
+study calls it the optimum.
 """
 
 from collections.abc import Mapping
@@ -28,10 +29,10 @@ Algorithm = Literal["dqn", "ppo"]
 
 @dataclass(frozen=True, kw_only=True)
 class SingleTraining:
-    """What learns the performance, and how. F in the comments is FAReL's DQN, see `farel_dqn`.
+    """Settings of a training on the performance. F in the comments marks FAReL's DQN, see `farel_dqn`.
 
     Raises:
-        ValueError: A value outside its range.
+        ValueError: A value is outside its range.
     """
 
     env_id: str
@@ -45,14 +46,14 @@ class SingleTraining:
     net_arch: tuple[int, ...] = (64, 64)  # F: 64
     # DQN
     buffer_size: PositiveInt = 100_000  # F: 100 times the horizon
-    learning_starts: NonNegativeInt = 1000  # steps at random; F: 50 episodes
+    learning_starts: NonNegativeInt = 1000  # random steps; F: 50 episodes
     train_freq: PositiveInt = 4  # steps of each lane between updates, or episodes; F: 10 episodes
     train_unit: Literal["step", "episode"] = "step"  # episodes need one lane; F
     gradient_steps: PositiveInt = 8  # each time; F: 20
     target_interval: PositiveInt = 1000  # steps between copies to the target network; F has none, which is 1
-    epsilon: UnitInterval = 0.05  # chance of a random action in the end; F
-    epsilon_start: UnitInterval = 1.0  # and at the beginning; F: 0.1
-    bootstrap_truncated: bool = True  # whether what is cut off by the horizon counts on; F does not
+    epsilon: UnitInterval = 0.05  # final probability of a random action; F
+    epsilon_start: UnitInterval = 1.0  # initial probability of a random action; F: 0.1
+    bootstrap_truncated: bool = True  # whether to bootstrap when the horizon truncates an episode; F does not
     # PPO
     n_steps: PositiveInt = 256  # of each lane in a rollout
     # The machine
@@ -74,12 +75,12 @@ class SingleTraining:
 def farel_dqn(env_id: str, *, horizon: int, target_network: bool = True, **given: Any) -> SingleTraining:
     """Return FAReL's DQN (Cimpean et al. 2025): one layer, a constant epsilon, 20 updates after every 10 episodes.
 
-    Stable-Baselines3 takes the Huber loss where FAReL takes squared errors; they agree on errors below 1.
+    Stable-Baselines3 uses the Huber loss, FAReL squared errors; they agree on errors below 1.
 
     Args:
-        env_id: The environment.
-        horizon: Of its episodes, which the sizes are multiples of.
-        target_network: Whether there is one; FAReL has none.
+        env_id: Id of the environment.
+        horizon: Length of its episodes; sizes are multiples of it.
+        target_network: Whether to use a target network; FAReL has none.
         given: Other fields of `SingleTraining`.
     """
     settings: dict[str, Any] = {
@@ -130,7 +131,7 @@ def make_single(config: SingleTraining) -> BaseAlgorithm:
             replay_buffer_kwargs={"handle_timeout_termination": config.bootstrap_truncated},
             **shared,
         )
-    env.seed(first)  # the model has seeded it with its own seed
+    env.seed(first)  # replaces the seed set by the model
     return model
 
 
@@ -144,7 +145,7 @@ def train_single(config: SingleTraining, *, progress: bool = False) -> BaseAlgor
 
 
 class Learnt(DecisionMaker):
-    """What a Stable-Baselines3 model has learnt, as a policy: DQN's best action, or an actor's probabilities.
+    """The policy of a Stable-Baselines3 model: DQN's best action, or an actor's probabilities.
 
     Args:
         model: A model with discrete actions on rows of lanes.

@@ -1,4 +1,4 @@
-"""Tests trained teams at many speeds: the policy that the curriculum left at each, and the last one at all of them."""
+"""Tests trained teams at many speeds: the policy stored for each speed, and the last policy at all speeds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
@@ -14,10 +14,10 @@ from fair_envs.metrics.intervals import Estimate
 from fair_envs.reports import Report, number
 
 Kept = Literal["of the speed", "last"]
-"""Which policy is tested at a speed: the one that was kept there, or the last one."""
+"""Policy tested at a speed: the one stored for that speed, or the last one."""
 
 Plays = Mapping[str, Mapping[float, TeamPlay]]
-"""What came of each policy of `Kept` at each speed."""
+"""Results of each policy of `Kept` at each speed."""
 
 
 def play_levels(
@@ -31,16 +31,16 @@ def play_levels(
     made: Callable[[Policy], Policy] = lambda team: team,
     each: OnProgress = lambda: None,
 ) -> Plays:
-    """Return what comes of the same starts at each speed, with the policy kept there and with the last one.
+    """Return the results from the same starts at each speed, with the policy of that speed and with the last policy.
 
     Args:
-        model: The trained model; its policy is as it was afterwards, also if an episode fails.
-        states: The weights of the policies that were kept, by speed; speeds without one are left out for them.
+        model: The trained model; its policy is restored afterwards, also after an error.
+        states: Weights of the stored policies by speed; speeds without a stored policy are skipped for these.
         rules: The environment.
-        speeds: At which the policies are tested.
-        episodes: At each speed.
-        seed: Of the first episode.
-        made: Makes the team that plays of the one that was trained.
+        speeds: Speeds at which the policies are tested.
+        episodes: Episodes at each speed.
+        seed: Seed of the first episode.
+        made: Creates the team that plays from the trained team.
         each: Called after each speed.
     """
     last = {name: value.clone() for name, value in model.policy.state_dict().items()}
@@ -82,6 +82,6 @@ def report_of(plays: Plays, *, about: Mapping[str, Any]) -> Report:
         details={"tests": {kept: {f"{v:g}": play.as_dict() for v, play in of.items()} for kept, of in plays.items()}},
         notes=[
             "deficit: distance from team fairness in bits; 0 is fair, and so is a team that never captures. "
-            "p: how likely a fair team has as large a deficit."
+            "p: probability that a fair team has a deficit at least as large."
         ],
     )

@@ -1,4 +1,4 @@
-"""The methods for teams: DDPG, Fair-E and Fair-ER."""
+"""Methods for teams: DDPG, Fair-E and Fair-ER."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,17 +19,17 @@ from fair_envs.reports import Report
 
 
 def is_team(rules: Rules) -> bool:
-    """Return whether agents act together by directions or angles."""
+    """Return whether the agents are a team that acts by directions or angles."""
     return rules.pace is not None and not isinstance(rules.action_space(rules.params), gym.spaces.Discrete)
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment cannot be trained on, or ""."""
+    """Return why an environment is not supported, or ""."""
     return "" if rules.pace is not None else "needs a team of agents that act by directions"
 
 
 def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
-    """Play a team at the speeds of its curriculum, or at the one that is given."""
+    """Evaluate a team at the speeds of its curriculum, or at a given speed."""
     rules = make_rules(settings.env_id, **test.parameters)
     pace = str(rules.pace)
     levels = () if pace in test.changed else getattr(settings, "kept_levels", ())
@@ -54,8 +54,8 @@ def policy(model: Any, settings: TeamTraining, rules: Rules) -> Policy:
 
 OF_FAIR_ER = frozenset({"fairness_weight", "form", "fairness_limit", "weight_learning_rate"})
 SUMMARIES = {
-    "ddpg": "Deep deterministic policy gradient for a team, with networks of their own for each agent.",
-    "fair-e": "DDPG with one equivariant network for all agents, whose exchange changes nothing.",
+    "ddpg": "Deep deterministic policy gradient for a team, with separate networks for each agent.",
+    "fair-e": "DDPG with one equivariant network for all agents, which makes them exchangeable.",
     "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
 }
 METHODS = tuple(
@@ -72,7 +72,7 @@ METHODS = tuple(
         presets={
             "recommended": "settings for a small world",
             "large": "settings for the paper's world",
-            "paper": "those of the paper",
+            "paper": "the settings of the paper",
         },
         preset=team_preset,
     )

@@ -1,9 +1,9 @@
-"""The networks of all agents of a team as one: n networks of a shape are one tensor of weights, applied in one pass.
+"""Networks of all agents of a team as one stack: n networks of the same shape, stored in one tensor of weights.
 
-A stack takes inputs of shape (n, batch, ...) and applies network i to the i-th of them, for as many networks as there
-are inputs. A team that shares its
-parameters is a stack of one, applied to the observations of all agents. That all weights are one tensor, shape
-(n, parameters), makes of an optimiser's step, of a clipped gradient and of a moving average one operation each.
+A stack takes inputs of shape (n, batch, ...) and applies network i to input i in one pass, where n is the number of
+inputs. A team with shared parameters is a stack of one network, applied to the observations of all agents. Since all
+weights are one tensor of shape (n, parameters), an optimiser's step, gradient clipping and a moving average are one
+operation each.
 """
 
 import math
@@ -15,28 +15,28 @@ import torch as th
 from torch import nn
 from torch.nn import functional
 
-SHORTEST = 1e-6  # length below which a direction fades out, so that its gradient stays finite
+SHORTEST = 1e-6  # length below which a direction is scaled down to 0, so that its gradient stays finite
 
 Layer = tuple[th.Tensor, th.Tensor]
 """The weights (n, inputs, outputs) and biases (n, 1, outputs) of a linear layer of each network."""
 
 
 class Sets(NamedTuple):
-    """What an observation holds, in this order; networks that are told treat the team-mates as a set."""
+    """Layout of an observation, in this order, for networks that treat team-mates as a set."""
 
-    base: int  # numbers about others than team-mates
-    mates: int  # team-mates
-    mate: int  # numbers about each of them
+    base: int  # numbers that are not about team-mates
+    mates: int  # number of team-mates
+    mate: int  # numbers about each team-mate
     own: int  # numbers about the agent itself
 
     @property
     def size(self) -> int:
-        """How many numbers an observation has."""
+        """Size of an observation."""
         return self.base + self.mates * self.mate + self.own
 
 
 class Stack(nn.Module):
-    """n networks of linear layers of given sizes, as (inputs, outputs); each begins as `torch.nn.Linear` does.
+    """n networks of linear layers of given sizes, as (inputs, outputs), initialised like `torch.nn.Linear`.
 
     Attributes:
         weights: All weights and biases, shape (n, parameters).
@@ -54,7 +54,7 @@ class Stack(nn.Module):
         self.weights = nn.Parameter(th.cat(parts, 1))
 
     def layers(self, networks: int) -> list[Layer]:
-        """Return the weights and biases of the layers of the first so many networks, views of all weights."""
+        """Return the weights and biases of the layers of the first ``networks`` networks, as views."""
         parts = th.split(self.weights[:networks], self._parts, 1)
         return [
             (weight.view(networks, *size), bias.view(networks, 1, size[1]))
@@ -65,13 +65,13 @@ class Stack(nn.Module):
 def linear(layer: Layer, inputs: th.Tensor) -> th.Tensor:
     """Apply each network's layer to its inputs: (n, batch, inputs) -> (n, batch, outputs)."""
     weight, bias = layer
-    if weight.shape[2] == 1:  # what batched products are several times slower at
+    if weight.shape[2] == 1:  # batched products are several times slower here
         return (inputs * weight.transpose(1, 2)).sum(2, keepdim=True) + bias
     return th.baddbmm(bias, inputs, weight)
 
 
 class StackedMLP(Stack):
-    """n networks of ReLU layers, the last one linear."""
+    """n networks of ReLU layers and a linear output layer."""
 
     def __init__(self, networks: int, inputs: int, hidden: Sequence[int], outputs: int) -> None:
         super().__init__(networks, list(pairwise([inputs, *hidden, outputs])))
@@ -85,22 +85,23 @@ class StackedMLP(Stack):
 
 
 class StackedSets(Stack):
-    """n networks that see team-mates as a set (deep sets, Zaheer et al., 2017).
+    """n networks that treat team-mates as a set (deep sets, Zaheer et al., 2017).
 
-    Two ReLU layers of all that is no team-mate and of each team-mate, the mean over the team-mates, then ReLU layers
-    and a linear one. The order of the team-mates makes no difference. Without team-mates the mean is of one, of zeros.
+    Two ReLU layers process each team-mate together with all other numbers. Their output is averaged over the team-mates
+    and processed by further ReLU layers and a linear layer. The order of the team-mates has no effect. Without
+    team-mates, the mean is over one team-mate of zeros.
 
     Args:
-        networks: n.
-        sets: Where an observation holds what.
-        more: How many further numbers follow the observation.
-        hidden: The sizes of the layers; the first two are those below the mean.
-        outputs: How many numbers come out.
+        networks: Number of networks, n.
+        sets: Layout of an observation.
+        more: Number of further numbers after the observation.
+        hidden: Sizes of the layers; the first two are before the mean.
+        outputs: Number of outputs.
     """
 
     def __init__(self, networks: int, sets: Sets, more: int, hidden: Sequence[int], outputs: int) -> None:
         if len(hidden) < 2:
-            raise ValueError(f"networks that see sets must have at least two layers, got {list(hidden)}")
+            raise ValueError(f"hidden must have at least two layers for networks on sets, got {list(hidden)}")
         self.sets, self.rest = sets, sets.own + more
         first, second, *others = hidden
         sizes = [(sets.base + self.rest, first), (max(sets.mate, 1), first), (first, second)]
@@ -127,12 +128,12 @@ class StackedSets(Stack):
 
 
 def stack(networks: int, inputs: int, hidden: Sequence[int], outputs: int, *, sets: Sets | None) -> Stack:
-    """Return a stack for so many inputs, of which the first are an observation with sets, if it has any."""
+    """Return a stack for a number of inputs; with ``sets``, the first inputs are an observation with that layout."""
     if sets is None:
         return StackedMLP(networks, inputs, hidden, outputs)
     return StackedSets(networks, sets, inputs - sets.size, hidden, outputs)
 
 
 def unit(vectors: th.Tensor) -> th.Tensor:
-    """Return the directions of vectors (..., axes), as vectors of length 1; those shorter than `SHORTEST` fade to 0."""
+    """Return vectors (..., axes) scaled to length 1; vectors shorter than `SHORTEST` are scaled down towards 0."""
     return vectors / th.sqrt(vectors.square().sum(-1, keepdim=True) + SHORTEST**2)

@@ -1,4 +1,4 @@
-"""Plays teams and returns what came of it: success, steps, and who contributed how often."""
+"""Plays teams and returns their results: success, steps, and each agent's contributions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from fair_envs.parameters import Range, checked
 from fair_envs.progress import progress_bar
 
 Speed = Annotated[float, Range(0, 100)]
-"""What a curriculum changes, see `fair_envs.core.Rules.pace`."""
+"""Parameter changed by a curriculum, see `fair_envs.core.Rules.pace`."""
 
-LISTED = 10  # agents, all of whose sets are listed at most
+LISTED = 10  # largest number of agents for which all sets are listed
 
 
 class SetSpeed:
-    """Sets the speed of pursuers where an episode begins, an entry of `Lanes.amendments`: a curriculum changes `value`.
+    """Sets the speed of pursuers when an episode begins, as an entry of `Lanes.amendments`; curricula change `value`.
 
     Args:
-        value: Lengths a time unit; each pursuer's own factor multiplies it. None leaves the rules' speed.
+        value: Speed in lengths per time unit, multiplied by each pursuer's own factor. None keeps the rules' speed.
     """
 
     def __init__(self, value: float | None) -> None:
@@ -36,7 +36,7 @@ class SetSpeed:
 
     @property
     def value(self) -> float | None:
-        """The speed of the episodes that begin from now on."""
+        """Speed in episodes that begin after it is set."""
         return self._value
 
     @value.setter
@@ -51,14 +51,14 @@ class SetSpeed:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamPlay:
-    """What came of E episodes of n pursuers; episode k is the first one of the environment seeded ``seed + k``.
+    """Results of E episodes of n pursuers; episode k is the first one of the environment seeded ``seed + k``.
 
     Attributes:
         captured: Whether all evaders were captured, shape (E,).
-        captors: Who captured at least one, shape (E, n).
-        returns: Of each pursuer, shape (E, n).
-        steps: Until the end, shape (E,).
-        seed: Of the first episode.
+        captors: Whether each pursuer captured at least one evader, shape (E, n).
+        returns: Returns of the pursuers, shape (E, n).
+        steps: Lengths of the episodes, shape (E,).
+        seed: Seed of the first episode.
     """
 
     captured: Flags
@@ -69,37 +69,37 @@ class TeamPlay:
 
     @property
     def episodes(self) -> int:
-        """How many episodes there are (E)."""
+        """Number of episodes (E)."""
         return len(self.captured)
 
     @cached_property
     def success(self) -> Estimate:
-        """The share of episodes in which all evaders are captured, with Wilson's interval."""
+        """Share of episodes in which all evaders are captured, with Wilson's interval."""
         return share_interval(self.captured)
 
     @cached_property
     def steps_to_capture(self) -> Estimate:
-        """The mean of the steps of these episodes, with Student's interval; NaN without any.
+        """Mean number of steps of the successful episodes, with Student's interval; NaN if there are none.
 
-        It says nothing about the episodes that time out: do not compare teams by it unless they succeed alike.
+        It ignores episodes that time out. Use it to compare teams only if they succeed equally often.
         """
         return mean_interval(self.steps[self.captured])
 
     @cached_property
     def fairness(self) -> TeamFairness:
-        """How far the sets of captors are from fair, with the p-value of a fair team."""
+        """Distance of the sets of captors from team fairness, with the p-value under a fair team."""
         return team_fairness(self.captors)
 
     @property
     def identity(self) -> float:
-        """The mutual information of a pursuer's identity and whether it captures, in bits."""
+        """Mutual information between a pursuer's identity and whether it captures, in bits."""
         return identity_mutual_information(self.captors)
 
     @property
     def outcomes(self) -> dict[tuple[int, ...], int]:
-        """In how many episodes each set of captors occurred, the small sets first.
+        """Number of episodes for each set of captors, small sets first.
 
-        All 2^n sets are listed, but of more than ten pursuers only those that occurred.
+        All 2^n sets are listed; with more than ten pursuers, only those that occurred.
         """
         found, n = captor_sets(self.captors), self.captors.shape[1]
         sets = chain.from_iterable(combinations(range(n), size) for size in range(n + 1))
@@ -107,13 +107,13 @@ class TeamPlay:
 
     @property
     def shares(self) -> Floats:
-        """Each pursuer's share of all captures, shape (n,); captors of one episode count once each; NaN without any."""
+        """Each pursuer's share of captures, shape (n,), each captor counted once per episode; NaN without captures."""
         captures: Ints = self.captors.sum(axis=0)
         total = captures.sum()
         return captures / total if total else np.full(len(captures), np.nan)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the measures for JSON, which has no NaN: what is not finite is None."""
+        """Return the measures for JSON, with None in place of numbers that are not finite."""
         return {
             "episodes": self.episodes,
             "seed": self.seed,
@@ -140,17 +140,17 @@ def play_team(
     """Play test episodes; episode k is the first one of the environment seeded ``seed + k``, for every team.
 
     Args:
-        team: Who plays all pursuers.
-        rules: The environment, a team's.
-        episodes: How many, at least 1.
-        seed: Of the first episode.
-        lanes: How many are played at once; the results do not depend on it if the team's actions do not.
-        speed: Of the pursuers, see `SetSpeed`; None: the rules'.
-        amendments: What else is changed where an episode begins.
-        progress: Whether to show a bar with the time left.
+        team: Policy of all pursuers.
+        rules: A team environment.
+        episodes: Number of episodes, at least 1.
+        seed: Seed of the first episode.
+        lanes: Number of episodes played in parallel; the results do not depend on it if the team's actions do not.
+        speed: Speed of the pursuers, see `SetSpeed`; None: the rules'.
+        amendments: Other changes when an episode begins.
+        progress: Whether to show a progress bar with the remaining time.
 
     Raises:
-        ValueError: A number below 1, a seed or speed that cannot be, or rules of another environment.
+        ValueError: A number is below 1, a seed or speed is invalid, or the rules are of another environment.
     """
     check_count("episodes", episodes)
     check_count("lanes", lanes)
@@ -172,7 +172,7 @@ def play_team(
 
 
 def _play(team: Policy, rules: Rules, seeds: NDArray[np.uint64], *, amendments: Sequence[Amendment]) -> TeamPlay:
-    """Play one episode of each seed, all at once."""
+    """Play one episode for each seed, in parallel."""
     lanes = begun(rules, seeds, amendments=amendments)
     returns = np.zeros((lanes.count, lanes.agents))
     for step in rollout(LanesWorld(lanes), team):
@@ -188,7 +188,7 @@ def _play(team: Policy, rules: Rules, seeds: NDArray[np.uint64], *, amendments: 
 
 
 def check_team(rules: Rules) -> None:
-    """Raise ValueError unless the rules are a team's, whose pace can be changed."""
+    """Raise ValueError unless the rules are those of a team whose pace can be changed."""
     if rules.pace is None:
         raise ValueError(f"rules must be those of a team (`Rules.pace`), got those of {rules.name}")
 
@@ -204,24 +204,24 @@ def evaluate_speeds(
     amendments: Sequence[Amendment] = (),
     progress: bool = False,
 ) -> dict[float, TeamPlay]:
-    """Return what comes of the same starts at each speed of the pursuers.
+    """Return the results from the same starts at each speed of the pursuers.
 
     Args:
-        team: Who plays all pursuers.
+        team: Policy of all pursuers.
         rules: The environment.
-        speeds: At least one, each once.
-        episodes: At each speed.
-        seed: Of the first episode.
-        lanes: How many episodes are played at once.
-        amendments: What else is changed where an episode begins.
-        progress: Whether to show bars with the time left.
+        speeds: At least one speed, without repetitions.
+        episodes: Episodes at each speed.
+        seed: Seed of the first episode.
+        lanes: Number of episodes played in parallel.
+        amendments: Other changes when an episode begins.
+        progress: Whether to show progress bars with the remaining time.
 
     Raises:
-        ValueError: No speed, or one twice; see `play_team`.
+        ValueError: There is no speed or a repeated speed, or see `play_team`.
     """
     listed: list[float] = [checked("speeds", speed, Speed) for speed in speeds]
     if not listed or len(set(listed)) < len(listed):
-        raise ValueError(f"speeds must be at least one, and different, got {listed}")
+        raise ValueError(f"speeds must contain at least one speed and no repetitions, got {listed}")
     return {
         speed: play_team(
             team,
@@ -241,18 +241,18 @@ def by_seed(plays: Iterable[TeamPlay], *, undefined: Undefined = "nan") -> Mappi
     """Return the mean over training seeds of each measure, with Student's interval; episodes are not pooled.
 
     Args:
-        plays: What the team of each seed played.
-        undefined: What a seed without captures does to means of what is undefined then: see `mean_interval`.
+        plays: Results of the team of each seed.
+        undefined: Treatment of values that are undefined for a seed without captures, see `mean_interval`.
 
     Returns:
         The estimates of ``success``, ``steps_to_capture``, ``identity`` and of the measures of `over_seeds`.
 
     Raises:
-        ValueError: No seed.
+        ValueError: There is no seed.
     """
     seeds = tuple(plays)
     if not seeds:
-        raise ValueError("plays must hold one for each training seed, got none")
+        raise ValueError("plays must contain results for at least one training seed, got none")
     numbers = {
         "success": [play.success.value for play in seeds],
         "steps_to_capture": [play.steps_to_capture.value for play in seeds],
@@ -263,7 +263,7 @@ def by_seed(plays: Iterable[TeamPlay], *, undefined: Undefined = "nan") -> Mappi
 
 
 def paired_difference(first: TeamPlay, second: TeamPlay) -> Estimate:
-    """Return by how much the first team succeeds more often than the second from the same starts, with an interval.
+    """Return the first team's success rate minus the second's from the same starts, with an interval.
 
     Raises:
         ValueError: The episodes did not have the same seeds.

@@ -11,14 +11,14 @@ from fair_envs.evaluation import Policy
 
 
 class Learned(Policy):
-    """A model plays every pursuer, without noise.
+    """A model that controls every pursuer, without noise.
 
-    A network's results may differ in their last bits with the number of rows that it is given.
+    The last bits of a network's results can depend on the number of rows in its input.
 
     Args:
         model: Has ``predict(rows, deterministic=True) -> (actions, state)``, with a row for each pursuer of each lane;
-            row b n + i is what pursuer i of lane b sees. If its ``observation_space`` has one number more, that is i,
-            as for `fair_envs.baselines.GroupedPolicy`.
+            row b n + i is the observation of pursuer i of lane b. If its ``observation_space`` has one more number, it
+            is i, as for `fair_envs.baselines.GroupedPolicy`.
     """
 
     lanes: Lanes
@@ -27,14 +27,14 @@ class Learned(Policy):
         self.model = model
 
     def start(self, world: Any) -> None:
-        """Keep the lanes, whose rules say which actions there are."""
+        """Store the lanes, whose rules define the actions."""
         self.lanes = world.lanes
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return what the model predicts for each row.
+        """Return the model's prediction for each row.
 
         Raises:
-            ValueError: The model takes other observations, or has other actions.
+            ValueError: The model takes other observations, or returns other actions.
         """
         rows, lanes = self._rows(observation), self.lanes
         actions, _ = self.model.predict(rows, deterministic=True)

@@ -1,4 +1,4 @@
-"""Trains teams: DDPG, Fair-E and Fair-ER, from one record of settings."""
+"""Trains teams: DDPG, Fair-E and Fair-ER, with one settings class."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -34,19 +34,20 @@ TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
 Network = Literal["mlp", "sets"]
 Course = Literal["fixed", "linear", "stepped"]
 
-GUIDE = "greedy"  # the scripted policy that shows what to do
-KEPT_EVERY = 60.0  # seconds from one checkpoint to the next
-ROWS = 200  # of metrics, in a training
+GUIDE = "greedy"  # the scripted policy that demonstrates actions
+KEPT_EVERY = 60.0  # seconds between checkpoints
+ROWS = 200  # rows of metrics in a training
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamTraining:
-    """What a team is trained on, and how; equal trainings give equal networks.
+    """Settings of a team's training; equal settings give equal networks.
 
-    P in the comments is appendix C of Grupen, Selman and Lee (2022), C their code; see the preset ``paper``.
+    In the comments, P marks values of appendix C of Grupen, Selman and Lee (2022), C values of their code; see the
+    preset ``paper``.
 
     Raises:
-        ValueError: A value outside its range, or an environment that is no team's with directions as actions.
+        ValueError: A value is outside its range, or the environment is not that of a team with directions as actions.
     """
 
     env_id: str
@@ -62,26 +63,26 @@ class TeamTraining:
         (1.2, 0.6), "Speeds of the curriculum: the first and the last of linear, each of stepped."
     )  # P: 1.2 and 0.4
     episodes: NonNegativeInt = setting(
-        0, "Episodes that the curriculum takes, or each speed of stepped; 0 is the whole training."
+        0, "Episodes of the curriculum, or of each speed of stepped; 0 is the whole training."
     )  # C: 15,000
     levels: Sequence[float] = setting(
-        (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "Speeds at which the policy is kept for evaluation."
+        (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "Speeds at which the policy is stored for evaluation."
     )  # P
     # The rollouts
     lanes: PositiveInt = setting(16, "Environments that are played in parallel.")  # C: 1
     train_freq: PositiveInt = setting(1, "Steps of all lanes between updates.")  # C: 5
     gradient_steps: PositiveInt = setting(1, "Gradient steps of each update.")  # C
     learning_starts: NonNegativeInt = setting(60_000, "Agent steps before the first update.")  # C: 1,000 episodes
-    reward_scale: Positive = setting(0.1, "Factor on the rewards that are learned from.")  # P: 1
+    reward_scale: Positive = setting(0.1, "Factor by which rewards are multiplied in training.")  # P: 1
     # DDPG
     batch_size: PositiveInt = setting(256, COMMON["batch_size"])  # P: 512
     buffer_size: PositiveInt = setting(
-        300_000, "Transitions that the replay buffer holds for each agent."
-    )  # P: 500,000, with Fair-E of all
+        300_000, "Capacity of the replay buffer in transitions per agent."
+    )  # P: 500,000, for all agents together with Fair-E
     learning_rate: Positive = setting(1e-3, "Learning rate of the actors.")  # P: 1e-4
     critic_learning_rate: Positive = setting(1e-3, "Learning rate of the critics.")  # P
     tau: UnitInterval = setting(
-        0.01, "Share of the networks that the target networks take over in each update."
+        0.01, "Step size of the target networks towards the networks in each update."
     )  # C; P: 0.001
     gamma: UnitInterval = setting(0.98, COMMON["gamma"])  # P: 0.99
     n_steps: PositiveInt = setting(10, "Steps of the returns that critics learn.")  # P: 1
@@ -89,31 +90,31 @@ class TeamTraining:
     actor: Sequence[int] = setting((64, 64), "Sizes of the actor's layers.")  # P: 128, 128
     critic: Sequence[int] = setting((64, 64, 64), "Sizes of the critic's layers.")  # P: 128, 128, 128
     twin_critics: bool = setting(
-        False, "Whether the smaller estimate of two critics is learned from, as in TD3."
+        False, "Whether to learn from the smaller estimate of two critics, as in TD3."
     )  # TD3: True, with the next two
     policy_delay: PositiveInt = setting(1, "Critic updates for each actor update.")  # TD3: 2
     target_policy_noise: NonNegative = setting(
         0.0, "Standard deviation of the noise on target actions, as in TD3."
     )  # TD3: 0.2
-    target_noise_clip: NonNegative = setting(0.5, "Largest noise on target actions.")  # TD3
+    target_noise_clip: NonNegative = setting(0.5, "Largest absolute value of the noise on target actions.")  # TD3
     # Exploration
     guided: bool = setting(
-        True, "Whether agents sometimes act like the scripted greedy controller while they explore."
+        True, "Whether agents sometimes act like the scripted greedy controller during exploration."
     )  # C
     exploration_fraction: UnitInterval = setting(0.12, "Share of the training in which exploration decreases.")  # C
     exploration_initial_eps: UnitInterval = setting(
-        0.95, "Probability at the beginning that an agent acts like the greedy controller."
+        0.95, "Initial probability that an agent acts like the greedy controller."
     )  # C
     exploration_final_eps: UnitInterval = setting(
-        0.05, "Probability in the end that an agent acts like the greedy controller."
+        0.05, "Final probability that an agent acts like the greedy controller."
     )  # C
-    noise_initial_sigma: NonNegative = setting(0.3, "Scale of the action noise at the beginning.")  # C
-    noise_final_sigma: NonNegative = setting(0.05, "Scale of the action noise in the end.")  # C: 0.02
-    noise_theta: UnitInterval = setting(0.15, "How fast the action noise returns to 0.")  # C
+    noise_initial_sigma: NonNegative = setting(0.3, "Initial scale of the action noise.")  # C
+    noise_final_sigma: NonNegative = setting(0.05, "Final scale of the action noise.")  # C: 0.02
+    noise_theta: UnitInterval = setting(0.15, "Share of the action noise that decays in a step.")  # C
     # Fair-ER
     fairness_weight: NonNegative = setting(0.5, "Weight of Fair-ER's equivariance penalty, lambda.")
     form: Form = setting(
-        "plain", "Form of Fair-ER's penalty: plain, on values of mean size 1, or with a weight that follows the limit."
+        "plain", "Form of Fair-ER's penalty: plain, with normalised values, or with a weight adapted to the limit."
     )
     fairness_limit: Annotated[float, Range(0, 2)] = setting(0.05, "Limit on the penalty, for form automatic.")
     weight_learning_rate: NonNegative = setting(0.01, "Learning rate of the weight, for form automatic.")
@@ -138,10 +139,10 @@ class TeamTraining:
                 object.__setattr__(self, name, checked(name, value, kind))
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
         if make_rules(self.env_id).pace is None:
-            raise ValueError(f"env_id must be that of a team, such as FairPursuit-v0, got {self.env_id!r}")
+            raise ValueError(f"env_id must be that of a team environment, such as FairPursuit-v0, got {self.env_id!r}")
         rules = make_rules(self.env_id, **self.parameters)
         if not rules.acts_by_directions():
-            raise ValueError(f"parameters must be such that actions are directions, got {dict(self.parameters)}")
+            raise ValueError(f"parameters must make actions directions, got {dict(self.parameters)}")
         self.course()
         if self.steps <= self.learning_starts:
             raise ValueError(
@@ -154,7 +155,7 @@ class TeamTraining:
         """Return the curriculum, or None.
 
         Raises:
-            ValueError: Speeds that do not fit it, or that grow.
+            ValueError: The speeds do not match the curriculum, or increase.
         """
         if self.curriculum == "fixed":
             return None
@@ -167,26 +168,26 @@ class TeamTraining:
 
     @property
     def kept_levels(self) -> tuple[float, ...]:
-        """The levels that the curriculum passes, whose policies are kept; none without a curriculum."""
+        """Levels that the curriculum passes, whose policies are stored; none without a curriculum."""
         course = self.course()
         return () if course is None else tuple(passed(course, self.levels))
 
     @property
     def row(self) -> int:
-        """How many agent steps a row of the metrics is about."""
+        """Number of agent steps per row of the metrics."""
         return -(-self.steps // ROWS)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, as JSON reads them back."""
+        """Return the settings as plain data that survives a round trip through JSON."""
         return plain_settings(self)
 
 
 Preset = Literal["recommended", "large", "paper"]
-"""Settings that stand in for those that are not given: those of a small world, of the paper's world, or the paper's.
+"""Sources of the default settings: for a small world, for the paper's world, or the paper's own.
 
-In the small one teams learn, some seeds to capture far below the evader's speed. In the paper's world, four times as
-large, ``"large"`` takes about as long and learns much less (see docs/reproduction/grupen2022.md): it is where to begin
-with a larger budget.
+In the small world teams learn, with some seeds to capture far below the evader's speed. The paper's world is four times
+as large. There ``"large"`` takes about as long and learns much less (see docs/reproduction/grupen2022.md); use it as a
+starting point with a larger budget.
 """
 
 FULL_SIZE: Mapping[str, Any] = {  # P and C
@@ -218,10 +219,10 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
 
 
 def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a preset for a training that is given so far.
+    """Return the values of a preset for the settings given so far.
 
     Raises:
-        ValueError: An unknown preset.
+        ValueError: The preset is unknown.
     """
     values = dict(PRESETS[checked("preset", preset, Preset)])
     values["parameters"] = {**values["parameters"], **given.get("parameters", {})}
@@ -229,7 +230,7 @@ def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def team_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> TeamTraining:
-    """Return the settings of a training, with those of a preset in place of what is not given."""
+    """Return the settings of a training, completed from a preset."""
     values = team_preset(preset, given)
     return TeamTraining(**{**values, **given, "env_id": env_id, "parameters": values["parameters"]})
 
@@ -263,7 +264,7 @@ def make_team(config: TeamTraining) -> DDPG:
         settings |= {name: getattr(config, name) for name in own}
     guide = scripted(make_rules(config.env_id, **config.parameters), GUIDE) if config.guided else None
     model = LEARNERS[config.algorithm](POLICIES[config.network], env, guide=guide, device="cpu", **settings)
-    env.seed(first)  # the model has seeded it with its own seed
+    env.seed(first)  # replaces the seed set by the model
     if (course := config.course()) is not None:
         begin_at(env, course)
     return model
@@ -279,13 +280,13 @@ def train_team(
     follow: FollowCurriculum | None = None,
     rows: "TeamRows | None" = None,
 ) -> DDPG:
-    """Train and return the model; arguments, and what is raised, are those of `fair_envs.baselines.train`.
+    """Train and return the model; arguments and errors are those of `fair_envs.baselines.train`.
 
-    With ``out`` the folder gets what `train` writes there, and ``model-1.2.pt`` and so on, the policies of the levels.
-    A checkpoint, which holds the replay until the training ends, is written every minute: so much at most is done again
-    after an interruption, to the bit (but for the row of metrics in which it came). ``follow`` is what follows the
-    curriculum and keeps the levels' policies, where one wants to have it in hand: `following` of these settings; and
-    ``rows`` what logs how the training goes.
+    With ``out``, the training writes the files of `train` and the policies of the levels, such as ``model-1.2.pt``. A
+    checkpoint is written every minute and contains the replay buffer until the training ends. After an interruption at
+    most one minute is therefore repeated, bit-identically except for the row of metrics of the interruption. Optional
+    callbacks are ``follow``, which applies the curriculum and stores the levels' policies (`following` of these
+    settings), and ``rows``, which logs the progress of the training.
     """
     follow = follow or following(config, folder=None if out is None else Path(out))
     follows = [] if follow is None else [follow]
@@ -303,7 +304,7 @@ def train_team(
 
 
 def following(config: TeamTraining, *, folder: Path | None = None) -> FollowCurriculum | None:
-    """Return what follows a training's curriculum and keeps the policies of its levels, in a folder too; or None."""
+    """Return a callback that applies a training's curriculum and stores the policies of its levels, or None."""
     course = config.course()
     return None if course is None else FollowCurriculum(course, levels=config.levels, folder=folder)
 
@@ -312,14 +313,14 @@ def load_team(run: str | Path) -> tuple[DDPG, TeamTraining]:
     """Return the model of a run's last checkpoint, for evaluation, and its settings.
 
     Raises:
-        FileNotFoundError: The folder holds no run.
+        FileNotFoundError: The folder contains no run.
     """
     model, config = load_as(run, TeamTraining, make_team)
     return cast(DDPG, model), config
 
 
 class RareKeeper(Keeper):
-    """Writes the state from time to time, at the beginning of a rollout; the replay only while the training goes on."""
+    """Writes the state periodically at the beginning of a rollout, with the replay buffer only during training."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -334,21 +335,21 @@ class RareKeeper(Keeper):
     def _on_training_end(self) -> None:
         super()._on_training_end()
         if self._finished:
-            cast(TeamReplay, cast(DDPG, self.model).replay_buffer).reset()  # a training that is over needs none
+            cast(TeamReplay, cast(DDPG, self.model).replay_buffer).reset()  # not needed after the training
 
 
 class TeamRows(BaseCallback):
-    """Keeps and logs what the episodes came to that ended in each so many agent steps.
+    """Records and logs the results of the episodes that ended within each interval of agent steps.
 
-    ``rollout/success`` is the share in which all evaders were captured (where a time limit terminates, in which one was
-    captured in the last step), ``rollout/captures`` that in which a pursuer captured at least one; without an episode
-    that ended nothing is logged of either.
+    ``rollout/success`` is the share of episodes in which all evaders were captured (if the time limit terminates
+    episodes: in which one was captured in the last step). ``rollout/captures`` is the share in which a pursuer captured
+    at least one evader. If no episode ended, neither is logged.
 
     Args:
-        every: Agent steps.
+        every: Length of the interval in agent steps.
 
     Attributes:
-        rows: Agent steps at the end, episodes, the share that succeeded, and each agent's captures in an episode.
+        rows: Agent steps at the end, episodes, the share of successes, and each agent's captures per episode.
     """
 
     def __init__(self, *, every: int) -> None:
@@ -358,7 +359,7 @@ class TeamRows(BaseCallback):
 
     def _on_training_start(self) -> None:
         lanes = source(self.training_env).lanes
-        self._captors = np.zeros((lanes.count, lanes.agents), bool)  # in the episodes under way
+        self._captors = np.zeros((lanes.count, lanes.agents), bool)  # in the unfinished episodes
         self._clear()
 
     def _clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Trains PPO and fair-PPO from one record of settings, into a folder that an interruption leaves ready to resume."""
+"""Trains PPO and fair-PPO with one settings class, with a folder from which interrupted training can be resumed."""
 
 import dataclasses
 import json
@@ -42,30 +42,30 @@ from fair_envs.stopping import stoppable
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
 
 GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
-"""The two games of the counterfactual penalty: nobody and everybody carries the attribute."""
+"""The two games of the counterfactual penalty: no agent has the attribute, and all agents have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is trained, and how; equal trainings give equal networks.
+    """Settings of a training; equal settings give equal networks.
 
-    Marks in the comments: C is the code published with fair-PPO, SB3 the default of Stable-Baselines3. Where none is
-    given or another value is used, it was found to learn the harvest quickly.
+    Marks in the comments: C is the code published with fair-PPO, SB3 the default of Stable-Baselines3. Defaults without
+    a mark, or that differ from the marked value, were found to learn the harvest quickly.
 
     Raises:
-        ValueError: A value outside its range, or parameters that JSON cannot hold.
+        ValueError: A value is outside its range, or parameters cannot be stored as JSON.
     """
 
     env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment; its horizon among them
-    algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which learns from turns that were not granted
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
+    algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which also learns from steps without a turn
     steps: PositiveInt = setting(1_280_000, "Agent steps to train for, rounded up to whole rollouts.")
     # The rollouts
     lanes: PositiveInt = setting(8, "Environments that are played in parallel.")
     n_steps: PositiveInt = setting(100, COMMON["n_steps"])  # C: whole episodes of 3000
-    reward_scale: Positive = setting(0.1, "Factor on the rewards that are learned from.")  # C: 1
+    reward_scale: Positive = setting(0.1, "Factor by which rewards are multiplied in training.")  # C: 1
     skip_idle: bool = setting(
-        True, "Whether turns that an agent did not have are left out of the policy loss."
+        True, "Whether steps in which an agent had no turn are excluded from the policy loss."
     )  # C learns from them
     # PPO
     batch_size: Annotated[int, Range(2)] = setting(4096, COMMON["batch_size"])  # C: 256
@@ -88,10 +88,12 @@ class Training:
     )
     alpha: NonNegative = setting(1.0, "Weight of the retrospective cost of fair-PPO.")
     beta: NonNegative = setting(0.0, "Weight of the prospective cost of fair-PPO.")
-    weight: NonNegative = setting(1.0, "Factor on both costs of fair-PPO, the paper's lambda.")
-    mode: ModeName = setting("shaped", "How fair-PPO's cost reaches the policy.")
-    credit: Credit = setting("common", "Whose behaviour is charged with the disparity.")
-    tolerance: NonNegative = setting(0.0, "Disparity per agent and episode that costs nothing, for mode p3o.")
+    weight: NonNegative = setting(1.0, "Common weight of both costs of fair-PPO, the paper's lambda.")
+    mode: ModeName = setting("shaped", "How fair-PPO's cost changes the policy.")
+    credit: Credit = setting(
+        "common", "Whether agents pay for the whole change of the disparity (common) or only for their own part (own)."
+    )
+    tolerance: NonNegative = setting(0.0, "Disparity per agent and episode that is not penalised, for mode p3o.")
     worlds: Sequence[Mapping[str, Any]] = setting(
         GAMES, "Parameters that differ between the two games of the counterfactual penalty."
     )
@@ -117,13 +119,13 @@ class Training:
             raise ValueError(f"net_arch must list the sizes of the layers, got {self.net_arch!r}")
         object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, PositiveInt) for size in self.net_arch))
         if self.paired and self.lanes % 2:
-            raise ValueError(f"lanes must be even for penalty 'cf', half of them for each game, got {self.lanes}")
+            raise ValueError(f"lanes must be even for penalty 'cf', with half of them for each game, got {self.lanes}")
         if self.lanes > LANES_EACH:
             raise ValueError(f"lanes must be at most {LANES_EACH}, got {self.lanes}")
 
     @property
     def paired(self) -> bool:
-        """Whether two games are played side by side."""
+        """Whether two games are played in parallel."""
         return self.algorithm == "fair-ppo" and self.penalty == "cf"
 
     def as_dict(self) -> dict[str, Any]:
@@ -132,18 +134,18 @@ class Training:
 
 
 def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON reads them back."""
+    """Return parameters as plain data that survives a round trip through JSON."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise ValueError(f"{name} must map names to values, got {given!r}")
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(given), allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers, texts and flags only, got {given!r}") from error
+        raise ValueError(f"{name} must contain only numbers, strings and booleans, got {given!r}") from error
     return plain
 
 
 def plain_settings(config: Any) -> dict[str, Any]:
-    """Return a record of settings as plain data, as JSON reads them back."""
+    """Return settings as plain data that survives a round trip through JSON."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     return plain
 
@@ -152,7 +154,7 @@ def plain_settings(config: Any) -> dict[str, Any]:
 
 
 def make_env(config: Training) -> AgentsVecEnv:
-    """Return the environment of a training, seeded apart from those of all others."""
+    """Return the environment of a training, with seeds that no other training uses."""
     env = make_sb3(
         config.env_id,
         n_envs=config.lanes // 2 if config.paired else config.lanes,
@@ -170,8 +172,8 @@ def make_model(config: Training) -> BaseAlgorithm:
     """Return the untrained model.
 
     Raises:
-        ValueError: A parameter of the environment outside its range.
-        TypeError: An unknown parameter of the environment.
+        ValueError: A parameter of the environment is outside its range.
+        TypeError: A parameter of the environment is unknown.
     """
     env = make_env(config)
     names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
@@ -180,7 +182,7 @@ def make_model(config: Training) -> BaseAlgorithm:
     model: BaseAlgorithm
     policy: Any = "MlpPolicy" if config.shared else GroupedPolicy
     with warnings.catch_warnings():
-        # A last minibatch that is smaller than the others does no harm.
+        # A smaller last minibatch is harmless.
         warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
         if config.algorithm == "sb3-ppo":
             model = sb3.PPO(policy, env, **settings)
@@ -190,7 +192,7 @@ def make_model(config: Training) -> BaseAlgorithm:
             names = "skip_idle penalty alpha beta weight mode credit tolerance"
             fair = {name: getattr(config, name) for name in names.split()}
             model = FairPPO(policy, env, **fair, **settings)
-    env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # the model has seeded it with its own seed
+    env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # replaces the seed set by the model
     return model
 
 
@@ -204,41 +206,41 @@ def train(
 ) -> BaseAlgorithm:
     """Train and return the model.
 
-    With ``out`` the folder gets ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row for
-    each rollout), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``model.zip``. Whatever interrupts the training
-    leaves a checkpoint of the beginning of the rollout that was under way; resumed, the training ends with the same
-    networks to the bit as without the interruption, on the same machine and versions. The global generators of chance
-    are left as they were found.
+    With ``out``, the training writes ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row
+    for each rollout), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``model.zip`` to the folder. An interrupted
+    training leaves a checkpoint of the beginning of the current rollout. A resumed training gives bit-identical
+    networks to an uninterrupted one, on the same machine and with the same versions. The state of the global random
+    number generators is restored afterwards.
 
     Args:
-        config: What is trained, and how.
+        config: Settings of the training.
         out: A new folder, or None.
-        resume: Whether to go on with the training in ``out``.
-        progress: Whether to show a bar with the time left.
-        callback: Stable-Baselines3 callbacks; what they remember is theirs to save.
+        resume: Whether to resume the training in ``out``.
+        progress: Whether to show a progress bar with the remaining time.
+        callback: Stable-Baselines3 callbacks, which must save their own state.
 
     Raises:
-        FileExistsError: ``out`` exists and is not to be resumed.
-        FileNotFoundError: There is nothing to resume.
+        FileExistsError: ``out`` exists and ``resume`` is False.
+        FileNotFoundError: There is no run to resume.
         ValueError: The run to resume has another configuration, or a parameter is outside its range.
     """
     return train_as(config, make_model, out=out, resume=resume, progress=progress, callback=callback)
 
 
 class Settings(Protocol):
-    """What is asked of the record of a training's settings."""
+    """Interface of a training's settings."""
 
     @property
     def algorithm(self) -> str:
-        """What learns."""
+        """Name of the method."""
 
     @property
     def steps(self) -> int:
-        """When the training ends."""
+        """Number of steps of the training."""
 
     @property
     def threads(self) -> int:
-        """How many threads it uses."""
+        """Number of threads."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""
@@ -258,17 +260,17 @@ def train_as(
     log_interval: int | None = 1,
     keeper: "Callable[[Run], Keeper] | None" = None,
 ) -> BaseAlgorithm:
-    """Train and return the model that a function makes of settings.
+    """Train and return the model that a function creates from settings.
 
     Args:
-        config: What is trained, and how.
-        make: Makes the untrained model.
-        out: As for `train`, and so on.
-        resume: As for `train`.
-        progress: As for `train`.
-        callback: As for `train`.
-        log_interval: Rollouts from one row of metrics to the next; None: a callback writes them.
-        keeper: What keeps the state; None: `Keeper`, at the beginning of each rollout.
+        config: Settings of the training.
+        make: Creates the untrained model.
+        out: See `train`.
+        resume: See `train`.
+        progress: See `train`.
+        callback: See `train`.
+        log_interval: Rollouts between rows of metrics; None: a callback writes the rows.
+        keeper: Callback that stores the state; None: `Keeper`, at the beginning of each rollout.
     """
     settings: dict[str, Any] = {"progress": progress, "callback": callback, "log_interval": log_interval}
     if out is None:
@@ -305,19 +307,19 @@ def _learn(
     done, left = model.num_timesteps, config.steps - model.num_timesteps
     unit = "agent steps" if of_agents else "steps"
     if left > 0:
-        fresh = model._last_obs is None  # else its first episodes have begun, and have to go on
+        fresh = model._last_obs is None  # otherwise its first episodes have begun and must continue
         with progress_bar(config.algorithm, total=config.steps, done=done, unit=unit, shown=progress) as advance:
             model.learn(
                 left,
                 callback=CallbackList([*callbacks, Progress(advance, left=left), *callbacks_of(callback)]),
-                log_interval=log_interval,  # type: ignore[arg-type]  # it takes None
+                log_interval=log_interval,  # type: ignore[arg-type]  # it accepts None
                 reset_num_timesteps=fresh,
             )
     return model
 
 
 def callbacks_of(callback: MaybeCallback) -> list[BaseCallback]:
-    """Return what a learner is given as callbacks as a list of them."""
+    """Return a learner's callbacks as a list."""
     if callback is None:
         return []
     if isinstance(callback, list):
@@ -329,13 +331,13 @@ def load(run: str | Path) -> tuple[BaseAlgorithm, Training]:
     """Return the model of a run's last checkpoint, for evaluation, and its settings.
 
     Raises:
-        FileNotFoundError: The folder holds no run.
+        FileNotFoundError: The folder contains no run.
     """
     return load_as(run, Training, make_model)
 
 
 def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) -> tuple[BaseAlgorithm, S]:
-    """Return the model of a run's last checkpoint, of settings of a kind that a function makes models of."""
+    """Return the model of a run's last checkpoint and its settings, for a settings class and a model factory."""
     kept = Run.open(Path(run))
     config = kept.settings(kind)
     with own_chance(config.threads):
@@ -346,7 +348,7 @@ def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) 
 
 @contextmanager
 def own_chance(threads: int) -> Iterator[None]:
-    """Let torch use so many threads, and leave that and the global generators of chance as they were found."""
+    """Set torch's number of threads, and restore it and the global random number generators at the end."""
     kept = th.get_num_threads(), th.get_rng_state(), np.random.get_state(), random.getstate()
     th.set_num_threads(threads)
     try:
@@ -362,11 +364,11 @@ def own_chance(threads: int) -> Iterator[None]:
 
 
 class Keeper(BaseCallback):
-    """Holds the state at the beginning of the rollout, and writes it from time to time.
+    """Keeps the state at the beginning of the rollout, and writes it periodically.
 
     Args:
-        run: Where it is written.
-        every: Number of rollouts from one writing to the next.
+        run: The run to which it is written.
+        every: Number of rollouts between checkpoints.
     """
 
     def __init__(self, run: Run, *, every: int = 10) -> None:
@@ -390,21 +392,21 @@ class Keeper(BaseCallback):
         self._collected = True
 
     def _on_training_end(self) -> None:
-        self._finished = self._collected  # else a callback has stopped the training within a rollout
+        self._finished = self._collected  # otherwise a callback has stopped the training within a rollout
 
     def write(self) -> None:
-        """Write where the training can go on."""
+        """Write a checkpoint from which the training can be resumed."""
         if self._finished:
             self._state = freeze(self.model, self.run)
         if self._state is not None:
             self.run.write(self._state)
 
 
-REWARD = "rollout/reward"  # what the groups' mean rewards are logged as
+REWARD = "rollout/reward"  # log name of the groups' mean rewards
 
 
 class GroupRewards(BaseCallback):
-    """Logs, for each rollout, what the agents of each group earned on average per agent and step."""
+    """Logs the mean reward per agent and step of each group in each rollout."""
 
     def _on_rollout_start(self) -> None:
         self._groups = source(self.training_env).fair_spec.groups
@@ -423,7 +425,7 @@ class GroupRewards(BaseCallback):
 
 
 class MeanReward(BaseCallback):
-    """Logs, for each rollout, the mean reward of a row and step."""
+    """Logs the mean reward per row and step in each rollout."""
 
     def _on_rollout_start(self) -> None:
         self._sum, self._steps = 0.0, 0
@@ -438,7 +440,7 @@ class MeanReward(BaseCallback):
 
 
 class LearningCurve(BaseCallback):
-    """Keeps what the agents of each group earned in each rollout, as the training logs it."""
+    """Records the logged mean rewards of each group in each rollout."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -454,11 +456,11 @@ class LearningCurve(BaseCallback):
 
 
 class Progress(BaseCallback):
-    """Moves a progress bar on by the steps of all rows.
+    """Advances a progress bar by the steps of all rows.
 
     Args:
-        advance: What moves it on.
-        left: Steps until the bar is full.
+        advance: Function that advances the bar.
+        left: Remaining steps until the bar is full.
     """
 
     def __init__(self, advance: Advance, *, left: int) -> None:

@@ -85,7 +85,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
     assert missing_options("ddpg", said.text) == [] and "--fairness-weight" not in said.text
     assert "recommended|large|paper" in said.flat
     said = Said("train", "fair-er", "--help")
-    assert missing_options("fair-er", said.text) == [] and "values of mean size 1" in said.flat
+    assert missing_options("fair-er", said.text) == [] and "with normalised values" in said.flat
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,14 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["ddpg", PURSUIT, "--steps", "6000"], "steps must be more than learning_starts, 60000, to learn anything"),
         (["ddpg", PURSUIT, "--gamma", "2"], "gamma must be between 0 and 1, got 2"),
         (["ddpg", PURSUIT, "--preset", "small"], "preset must be one of 'recommended', 'large', 'paper', got 'small'"),
-        (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "speeds must fall, got (0.4, 1.2)"),
+        (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "speeds must decrease, got (0.4, 1.2)"),
         (["ddpg", PURSUIT, "--actor", "8,x"], "actor must be an integer at least 1, got 'x'"),
         (["fair-er", PURSUIT, "--form", "fair"], "form must be one of 'plain', 'normalised', 'automatic', got 'fair'"),
-        (["ddpg", PURSUIT, "-p", "action=discrete"], "parameters must be such that actions are directions, got {"),
-        (["fair-e", PURSUIT, "-p", "observation=authors", "--network", "sets"], "DeepSetsPolicy must be told"),
+        (["ddpg", PURSUIT, "-p", "action=discrete"], "parameters must make actions directions, got {"),
+        (
+            ["fair-e", PURSUIT, "-p", "observation=authors", "--network", "sets"],
+            "policy_kwargs['sets'] must be given for DeepSetsPolicy",
+        ),
         (["fair-er", PURSUIT, "-p", "pursuers=1"], "env must have at least two agents whose actions are directions"),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(tmp_path: Path, marker: Pat
     malicious(run.folder / "checkpoint.pt", marker)
     (run.folder / "metrics.json").write_text("[]")
     for read in (load, lambda folder: Run.open(folder)):
-        with pytest.raises(ValueError, match=r"checkpoint\.pt must hold tensors and plain data only, .* refused"):
+        with pytest.raises(ValueError, match=r"checkpoint\.pt must contain only tensors and plain data, .* refused"):
             read(run.folder)
     assert not marker.exists()
 
@@ -148,7 +148,7 @@ def test_a_function_that_was_changed_since_the_checkpoint_is_refused(tmp_path: P
     (run / "metrics.json").write_text("[]")
     with (
         trusting(),
-        pytest.raises(ValueError, match=r"'friend\.evil:f' must be the function that .* was begun with"),
+        pytest.raises(ValueError, match=r"'friend\.evil:f' must be the function with which .* was started"),
     ):
         load_pcn(run)
 

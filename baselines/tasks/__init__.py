@@ -1,6 +1,6 @@
-"""What the long-term fairness of an environment is measured and mitigated with, for each that can be trained on here.
+"""Measures and mitigations of long-term fairness, as a `Study` for each supported environment.
 
-Add an environment of your own with ``STUDIES["MyEnv-v0"] = Study(...)``.
+Add your own environment with ``STUDIES["MyEnv-v0"] = Study(...)``.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,23 +31,23 @@ from fair_envs.metrics.long_term import (
 from fair_envs.registration import find
 
 Signals = Literal["sound", "as_coded", "known"]
-"""What a learner follows: this package's measures, the published code's, or what the decision-maker knows besides."""
+"""Signals of a learner: this package's measures, the published code's, or those with additional information."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What the fairness of an environment is measured and mitigated with.
+    """Measures and mitigations of long-term fairness for an environment.
 
     Attributes:
-        short: Makes the short-term measure of so many lanes, from the environment's rules.
-        long: Makes the long-term measure.
-        massager: Makes what alters unsure actions, from the environment that is trained on; None: there is none.
-        thresholds: What it calls unsure, by rollout of the published training.
-        rollouts: How many of them there are.
-        needs: Parameters of the environment without which the measures make no sense.
-        settings: Fields of `LongTermTraining` whose defaults do not suit the environment.
-        published: Fields as in the published study, by algorithm; under ``"all"`` for all of them.
-        others: Other signals, each with the fields of a study that it has instead; ``"sound"`` is the study itself.
+        short: Creates the short-term measure from the environment's rules and the number of lanes.
+        long: Creates the long-term measure.
+        massager: Creates the massager from the training environment; None: there is none.
+        thresholds: Thresholds of the massager, by rollout of the published training.
+        rollouts: Number of rollouts of the published training.
+        needs: Parameters of the environment that the measures require.
+        settings: Fields of `LongTermTraining` whose defaults are overridden for the environment.
+        published: Fields as in the published study, by algorithm; the key ``"all"`` is for all algorithms.
+        others: Other signals, each with the fields of the study that it replaces; ``"sound"`` is the study itself.
     """
 
     short: Callable[[Rules, int], Measure]
@@ -61,16 +61,16 @@ class Study:
     others: Mapping[Signals, Mapping[str, Any]] = field(default_factory=dict)
 
     def without(self, parameters: Mapping[str, Any]) -> str:
-        """Return which of the needed parameters are not as they must be, in words; nothing if all are."""
+        """Return a description of the required parameters that are missing or different, empty if there are none."""
         return ", ".join(
             f"{name}={value!r}" for name, value in self.needs.items() if parameters.get(name, None) != value
         )
 
     def of(self, signals: Signals) -> "Study":
-        """Return the study that follows other signals.
+        """Return the study for other signals.
 
         Raises:
-            ValueError: There are none of that name.
+            ValueError: There are no signals with that name.
         """
         if signals == "sound":
             return self
@@ -80,14 +80,14 @@ class Study:
 
 
 STUDIES: dict[str, Study] = {}
-"""The studies by the environment's id."""
+"""The studies by id of the environment."""
 
 
 def study_of(env_id: str) -> Study:
     """Return an environment's study.
 
     Raises:
-        ValueError: It has none.
+        ValueError: The environment has no study.
     """
     find(env_id)
     if env_id not in STUDIES:
@@ -98,32 +98,32 @@ def study_of(env_id: str) -> Study:
 # ---------------------------------------------------------------------------------------------------------- lending
 
 
-FEWEST = 10  # people who would repay, as expected, from which on a group's rate is told
+FEWEST = 10  # expected number of people who would repay, from which on a group's rate is defined
 
 
 def expected_opportunity(rules: Any, lanes: int) -> OpportunityGap:
-    """Return the gap of the true positive rates that a bank expects, which knows how often each score repays."""
+    """Return the gap of expected true positive rates, for a bank that has the repayment probability of each score."""
     return OpportunityGap(lanes, window=rules.params.window, qualified=rules.repayment, minimum=FEWEST)
 
 
 def known_opportunity(rules: Any, lanes: int) -> OpportunityGap:
-    """Return the published code's gap: of hidden labels, of one applicant more, and 0 where a rate is undefined."""
+    """Return the published code's gap: with hidden labels and one more applicant, 0 where a rate is undefined."""
     return OpportunityGap(lanes, window=rules.params.window, one_more=True, undefined="zero")
 
 
 def scores_in_window(rules: Any, lanes: int) -> WindowDistance:
-    """Return the distance of the scores of the last applicants."""
+    """Return the distance between the groups' scores of the latest applicants."""
     return WindowDistance(lanes, groups=2, levels=len(rules.repayment), window=rules.params.window)
 
 
 def counts_in_window(rules: Any, lanes: int) -> WindowDistance:
-    """Return the published code's distance: of the counts, whose scores it forgets."""
+    """Return the published code's distance: of the counts, which ignores the scores."""
     levels = len(rules.repayment)
     return WindowDistance(lanes, groups=2, levels=levels, window=rules.params.window, distance="as_coded")
 
 
 def published_lending_massager(env: LanesVecEnv) -> LendingMassager:
-    """Return the massager of the published code, which reads who will repay and acts on ties."""
+    """Return the massager of the published code, which uses hidden repayment labels and acts on ties."""
     return LendingMassager(env, label="as_coded", known=lambda: env.oracle()["feedback"][:, 0])
 
 
@@ -171,7 +171,7 @@ def shares_of_units(rules: Any, lanes: int) -> ShareDeviation:
 
 
 def incidents_in_window(rules: Any, lanes: int) -> IncidentDistance:
-    """Return how far the shares of incidents in the window are from equal ones."""
+    """Return the distance of the shares of incidents in the window from equal shares."""
     return IncidentDistance(lanes, individuals=rules.params.locations, window=rules.params.window)
 
 
@@ -218,12 +218,12 @@ STUDIES["FairAttention-v0"] = Study(
 
 
 def effective_vaccinations(rules: Any, lanes: int) -> VaccinationGap:
-    """Return the gap between the communities in effective vaccinations for each newly infected."""
+    """Return the gap between the communities in effective vaccinations per new infection."""
     return VaccinationGap(lanes, groups=len(rules.spec.groups))
 
 
 def all_vaccinations(rules: Any, lanes: int) -> VaccinationGap:
-    """Return the published code's gap, in which vaccinations without effect count too."""
+    """Return the published code's gap, which also counts vaccinations without effect."""
     return VaccinationGap(lanes, groups=len(rules.spec.groups), effective=False)
 
 
@@ -238,7 +238,7 @@ def heads(rules: Any, lanes: int) -> StateDistance:
 
 
 def published_epidemic_massager(env: LanesVecEnv) -> EpidemicMassager:
-    """Return the massager of the published code, which hands out vaccines without effect and acts on ties."""
+    """Return the massager of the published code, which also gives vaccines without effect and acts on ties."""
     return EpidemicMassager(env, ties="first", ineffective=True)
 
 

@@ -1,4 +1,4 @@
-"""The massager of allocations, for FairAttention."""
+"""Massager of allocations for FairAttention."""
 
 import math
 from collections.abc import Iterator
@@ -15,34 +15,35 @@ from fair_envs.envs.attention.rules import decode
 from fair_envs.metrics.long_term import Measure
 from fair_envs.parameters import checked
 
-SMALLEST_SHARE = 0.005  # of the softmax that is left to a location; the published code's
+SMALLEST_SHARE = 0.005  # smallest softmax share left to a location; the published code's
 
 
 # The massager ---------------------------------------------------------------------------------------------------------
 
 
 class AttentionMassager:
-    """Moves one unit to another location if the short-term measure falls and the policy is unsure; see `Massager`.
+    """Moves one unit to another location if this reduces the short-term measure and the policy is uncertain.
 
-    The measure is a `ShareDeviation`, or another that says what it would become for each of n choices of sending units
-    (``if_taken``, of shape (B, n, K)). Nothing is moved where it is undefined, which is so before the first step. The
-    best move is made; the lowest indices win a tie, and a move that changes nothing is not made.
+    See `Massager` for the interface. The measure is a `ShareDeviation`, or any other measure that predicts its value
+    for each of n allocations (``if_taken``, of shape (B, n, K)). No unit is moved where the measure is undefined, as
+    before the first step. The best move is made; ties go to the lowest indices, and a move that does not change the
+    measure is not made.
 
-    ``action="units"``: a unit's choice of location r gives way to k if their probabilities differ by at most the
-    threshold, as in the paper's text. ``action="logits"``: what the published code does. It moves a share of the
-    softmax, at most one unit's, from r to k; both logits must have about the same density as before under the policy's
-    Gaussians. That depends on the policy's spread, so that a threshold means something else as learning goes on; the
-    measure is asked about the allocation with the unit moved, though decoding the new logits gives another one now and
-    then (4 to 7 % of pairs); and the new logits may lie outside the action space.
+    ``action="units"``: a unit's choice of location r is replaced by k if their probabilities differ by at most the
+    threshold, as in the paper's text. ``action="logits"``: as in the published code, a share of the softmax, at most
+    one unit's, is moved from r to k; both logits must have about the same density as before under the policy's
+    Gaussians. This has three drawbacks. The density depends on the policy's standard deviation, so the meaning of a
+    threshold changes during training. The measure is predicted for the allocation with the unit moved, but decoding the
+    new logits sometimes gives another allocation (4 to 7 % of pairs). The new logits can lie outside the action space.
 
     Args:
-        locations: How many there are (K).
-        units: How many there are (N).
+        locations: Number of locations (K).
+        units: Number of units (N).
         action: The environment's parameter.
 
     Attributes:
-        alters_one_entry: Whether one entry of an action is altered at most, so that it can be told how probable what is
-            executed is.
+        alters_one_entry: Whether at most one entry of an action is altered, so that the probability of an executed
+            action can be computed.
     """
 
     def __init__(self, *, locations: int = 5, units: int = 6, action: Literal["units", "logits"] = "units") -> None:
@@ -55,7 +56,7 @@ class AttentionMassager:
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
     ) -> NDArray[Any]:
-        """Return the altered actions, fresh, of the shape of ``action``."""
+        """Return the altered actions, a new array with the shape of ``action``."""
         if self.action == "units":
             return self._of_units(action, policy, short, threshold)
         return self._of_logits(action, policy, short, threshold)
@@ -97,24 +98,24 @@ class AttentionMassager:
         return permutations(range(self.locations), 2)
 
     def _shifted(self, logits: Floats, shares: Floats, pair: tuple[int, int]) -> Floats:
-        """Return logits whose softmax has up to one unit's share moved from one location to another, shape (B, K)."""
+        """Return logits after moving up to one unit's share of the softmax between two locations, shape (B, K)."""
         origin, target = pair
         mass = shares[:, origin] - np.maximum(SMALLEST_SHARE, shares[:, origin] - 1 / self.units)
         largest = logits.max(axis=1)
         whole = largest + np.log(np.exp(logits - largest[:, np.newaxis]).sum(axis=1))
         out: Floats = logits.copy()
-        with np.errstate(divide="ignore", invalid="ignore"):  # where there is not enough to move
+        with np.errstate(divide="ignore", invalid="ignore"):  # where the share is too small to move
             out[:, origin] = whole + np.log(shares[:, origin] - mass)
             out[:, target] = whole + np.log(shares[:, target] + mass)
         return out
 
 
 def moves(counts: Ints, may: Flags, short: Measure) -> Iterator[tuple[int, int, int]]:
-    """Yield lane, origin and target of the moves of one unit that lower a short-term measure the most.
+    """Yield lane, origin and target of the moves of one unit that reduce a short-term measure the most.
 
     Args:
         counts: Units at each location, shape (B, K).
-        may: Whether a unit may be moved, shape (B, from, to).
+        may: Whether a unit can be moved, shape (B, from, to).
         short: The measure.
     """
     lanes, locations = counts.shape
@@ -132,11 +133,11 @@ def moves(counts: Ints, may: Flags, short: Measure) -> Iterator[tuple[int, int, 
 
 
 def softmax(logits: Floats) -> Floats:
-    """Return the shares of logits, along the last axis."""
+    """Return the softmax of logits along the last axis."""
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def gaussian(value: Floats, mean: Floats, std: Floats) -> Floats:
-    """Return the density of a normal number."""
+    """Return the density of a normal distribution."""
     return np.asarray(np.exp(-0.5 * ((value - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi)))

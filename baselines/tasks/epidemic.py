@@ -1,4 +1,4 @@
-"""What makes vaccinations fairer in the short term, for FairEpidemic."""
+"""Massager of vaccinations for FairEpidemic."""
 
 from typing import Any, Literal, cast
 
@@ -11,34 +11,34 @@ from fair_envs.envs.epidemic.policies import by_person, network_of
 from fair_envs.envs.epidemic.rules import SUSCEPTIBLE
 from fair_envs.metrics.long_term import Measure
 
-NOBODY = -1  # in place of a person's community
+NOBODY = -1  # stands for no person's community
 
 
 # ---------------------------------------------------------------------------------------------------- massaging
 
 
 class EpidemicMassager:
-    """Gives unlikely vaccinations to the community that lowers the gap of vaccinations, after Hu, Lear and Zhang.
+    """Redirects uncertain vaccinations to the community that reduces the vaccination gap most (Hu, Lear and Zhang).
 
-    A decision whose probability is at most the threshold is unsure. For it, the gap is asked what it would become if
-    one more person of each community, or nobody, were vaccinated now. If the best of these is better than what was
-    decided, the community's susceptible member whom the policy finds likeliest is vaccinated instead, or nobody. Only
-    what has an effect is weighed: a vaccine for somebody who is not susceptible is a vaccine for nobody, and a
-    community without susceptible members is no choice.
+    A decision whose probability is at most the threshold is uncertain. For such a decision, the gap is predicted for
+    each option: vaccinating one person of each community, or no one. If the best option is better than the decision, it
+    is executed instead, with the susceptible member of that community that has the highest probability in the policy.
+    Only effective vaccinations count: vaccinating a person who is not susceptible is treated as vaccinating no one, and
+    a community without susceptible members is not an option.
 
-    It levels down as well as up: where every vaccination would widen the gap, as at the start of an episode, nobody is
-    vaccinated and more people fall ill. Read the gap beside the reward.
+    The massager can also level down. If every vaccination would widen the gap, as at the start of an episode, no one
+    is vaccinated and more people become ill. Interpret the gap together with the reward.
 
     Args:
-        env: FairEpidemic of any face with one vaccine a step, or its rules.
-        ties: ``"keep"``: a decision stays unless another is better, by more than a rounding; ``"first"``: the first of
-            the best communities is taken, nobody last, as in the published code, which changes decisions without a
-            gain.
-        ineffective: Whether vaccines count that have no effect, as in the published code: every community is a choice,
-            and its likeliest member is vaccinated where none is susceptible. The measure should then count them too.
+        env: FairEpidemic with one vaccine per step, of any interface, or its rules.
+        ties: ``"keep"``: a decision is kept unless another is better by more than rounding; ``"first"``: the first of
+            the best communities is taken, with no vaccination last, as in the published code, which changes decisions
+            without an improvement.
+        ineffective: Whether vaccines without effect count, as in the published code: every community is an option, and
+            its most probable member is vaccinated if none is susceptible. The measure should then count them too.
 
     Raises:
-        ValueError: Another environment, or several vaccines.
+        ValueError: The environment is not FairEpidemic, or has several vaccines per step.
 
     References:
         Hu, Lear and Zhang, "Striking a balance in fairness for dynamic systems through reinforcement learning", arXiv
@@ -52,24 +52,24 @@ class EpidemicMassager:
         self.people: int = network.people
         self.groups = len(network.names)
         self.ties, self.ineffective = ties, ineffective
-        self._options = np.array([*range(self.groups), NOBODY])[:, np.newaxis]  # to whom a vaccine may be given
+        self._options = np.array([*range(self.groups), NOBODY])[:, np.newaxis]  # communities that can get a vaccine
         self._community = np.append(network.community, NOBODY)  # of each action
         self._members = network.community == np.arange(self.groups)[:, np.newaxis]  # (groups, people)
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
     ) -> NDArray[Any]:
-        """Return the altered actions, fresh, shape (B,).
+        """Return the altered actions, a new array of shape (B,).
 
         Args:
-            observation: What is seen, shape (B, people, columns) or flat.
-            action: Whom the policy vaccinates, shape (B,); the number after the last person's is nobody's.
-            policy: With ``probabilities``, shape (B, people + 1).
-            short: A `VaccinationGap` after the step before.
-            threshold: Actions of at most this probability are unsure.
+            observation: Observations, shape (B, people, columns) or flat.
+            action: Index of the person vaccinated by the policy, shape (B,); the index ``people`` means no one.
+            policy: Output with ``probabilities``, shape (B, people + 1).
+            short: A `VaccinationGap` after the previous step.
+            threshold: Actions with at most this probability are uncertain.
 
         Raises:
-            ValueError: The policy has no such probabilities.
+            ValueError: The policy has no probabilities of that shape.
         """
         chances = self._checked(policy.probabilities, len(action))
         unsure = chances[np.arange(len(action)), action] <= threshold
@@ -91,7 +91,7 @@ class EpidemicMassager:
         return probabilities
 
     def _able(self, observation: NDArray[Any]) -> Flags:
-        """Return who can be vaccinated with effect, shape (B, people); everybody, if what has none counts too."""
+        """Return the mask of people to consider, shape (B, people): the susceptible, plus others if `ineffective`."""
         susceptible: Flags = by_person(observation, self.people)[..., SUSCEPTIBLE] == 1
         if not self.ineffective:
             return susceptible
@@ -100,12 +100,12 @@ class EpidemicMassager:
         return susceptible | none_beside
 
     def _own(self, action: Ints, able: Flags) -> Ints:
-        """Return the community to which a decision gives a vaccine, shape (B,)."""
-        effect = able[np.arange(len(action)), np.minimum(action, self.people - 1)]  # nobody's community is nobody's
+        """Return the community that gets the vaccine of a decision, shape (B,)."""
+        effect = able[np.arange(len(action)), np.minimum(action, self.people - 1)]  # no one's community is NOBODY
         return np.where(effect | self.ineffective, self._community[action], NOBODY)
 
     def _best(self, own: Ints, able: Flags, short: Measure) -> Ints:
-        """Return the community whose vaccination gives the smallest gap, or nobody's, shape (B,)."""
+        """Return the community whose vaccination gives the smallest gap, or `NOBODY`, shape (B,)."""
         asked: Any = cast(Any, short).if_taken
         gaps = np.stack([asked(option) for option in self._options.repeat(len(own), axis=1)]).round(DIGITS)
         gaps[:-1][~(able[:, np.newaxis] & self._members).any(axis=2).T] = np.inf
@@ -115,7 +115,7 @@ class EpidemicMassager:
         return np.where(gaps.min(axis=0) < gaps[own, np.arange(len(own))], best, own)
 
     def _likeliest(self, group: Ints, able: Flags, chances: Floats) -> Ints:
-        """Return the likeliest member of a community that can be vaccinated, or nobody, shape (B,)."""
+        """Return the most probable member of a community that can be vaccinated, or no one, shape (B,)."""
         members = self._community[:-1] == group[:, np.newaxis]
         chosen = np.where(members & able, chances[:, :-1], -1.0).argmax(axis=1)
         return np.where(group == NOBODY, self.people, chosen)

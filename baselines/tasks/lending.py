@@ -1,4 +1,4 @@
-"""The massager of lenders' decisions, and a long-term measure, for FairLending."""
+"""Massager of lending decisions and a long-term measure for FairLending."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -19,23 +19,23 @@ from fair_envs.parameters import checked
 
 
 class LendingMassager:
-    """Turns unsure decisions about loans around where that brings the groups' true positive rates closer together.
+    """Reverses uncertain lending decisions if this reduces the gap between the groups' true positive rates.
 
-    A decision of the probability p is unsure if threshold <= p <= 1 - threshold. The short-term measure is asked for
-    its value after the decision and after the other one; strictly less wins, by more than a rounding.
+    A decision with probability p is uncertain if threshold <= p <= 1 - threshold. The short-term measure is predicted
+    for both decisions. The decision is reversed if that gives a smaller value, by more than rounding.
 
     Args:
-        env: FairLending of any face, or its rules.
-        label: What is taken for whether the applicant repays: ``"estimated"``, the chance at the score; ``"known"``,
-            the hidden label, a privilege that no bank has; ``"as_coded"``, the hidden label and a tie turns the
-            decision around too, as in the published code. There, every unsure decision about somebody who will not
-            repay is turned around, since neither decision changes the measure: the label leaks into what is learnt.
-        known: Returns who will repay, shape (B,), for the latter two:
-            ``lambda: env.unwrapped.oracle()["feedback"][:, 0]``. It is asked where a decision is unsure.
-        repayment: The chance to repay at each score, shape (scores,); by default the environment's.
+        env: FairLending of any interface, or its rules.
+        label: Source of the applicant's repayment label. ``"estimated"``: the repayment probability at the score;
+            ``"known"``: the hidden label, to which no bank has access; ``"as_coded"``: the hidden label, and ties also
+            reverse the decision, as in the published code. There, every uncertain decision about an applicant who will
+            not repay is reversed, since neither decision changes the measure: the label leaks into training.
+        known: Function that returns the repayment labels, shape (B,), for the latter two:
+            ``lambda: env.unwrapped.oracle()["feedback"][:, 0]``. It is called if a decision is uncertain.
+        repayment: Repayment probability at each score, shape (scores,); by default the environment's.
 
     Raises:
-        ValueError: Another environment, no such chances, or ``known`` is missing or not asked for.
+        ValueError: The environment is not FairLending, ``repayment`` is invalid, or ``known`` is missing or not needed.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LendingMassager:
         self.rules = lending_of(env)
         self.label = checked("label", label, Literal["estimated", "known", "as_coded"])
         if (known is None) != (label == "estimated"):
-            raise ValueError(f"known must be given for the labels 'known' and 'as_coded' alone, got {known!r}")
+            raise ValueError(f"known must be given only for the labels 'known' and 'as_coded', got {known!r}")
         self._known = known
         self._applicant = ApplicantReader(self.rules)
         scores = len(self.rules.repayment)
@@ -58,7 +58,7 @@ class LendingMassager:
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
     ) -> NDArray[Any]:
-        """Return the altered actions, fresh, shape (B,); ``short`` is an `OpportunityGap` or offers its `if_taken`."""
+        """Return the altered actions, a new array of shape (B,); ``short`` needs the `if_taken` of `OpportunityGap`."""
         if policy.probabilities is None:
             raise ValueError("policy must give probabilities of discrete actions, got none")
         chance = policy.probabilities[np.arange(len(action)), action]
@@ -73,25 +73,25 @@ class LendingMassager:
         return np.where(unsure & fairer, other, action)
 
 
-# What loans do to the groups ------------------------------------------------------------------------------------------
+# Effects of loans on the groups ---------------------------------------------------------------------------------------
 
 
 class ScoreDistance(Measure):
-    """The 1-Wasserstein distance of the groups' scores, as a bank keeps it in its books.
+    """The 1-Wasserstein distance between the groups' scores, as tracked by a bank.
 
-    It is the true distance: the bank knows the scores that the groups began with, and each loan moves ``mass_shift`` of
-    them by ``fair_outcome``. Unlike the distance of those who came to its door lately, it tells what a decision itself
-    has changed. 0 is fair; at most the number of scores - 1.
+    The distance is exact: the bank has the initial scores of the groups, and each loan moves ``mass_shift`` of them by
+    ``fair_outcome``. Unlike the distance of the latest applicants' scores, it measures the effect of a decision itself.
+    0 is fair; the maximum is the number of scores - 1.
 
     Args:
-        env: FairLending of any face, or its rules.
-        lanes: How many lanes (B).
+        env: FairLending of any interface, or its rules.
+        lanes: Number of lanes (B).
 
     Attributes:
         distributions: Share of each score in each group, shape (B, 2, scores).
 
     Raises:
-        ValueError: Another environment.
+        ValueError: The environment is not FairLending.
     """
 
     def __init__(self, env: Any, lanes: int) -> None:
@@ -103,10 +103,10 @@ class ScoreDistance(Measure):
         self.restart(np.ones(self.lanes, bool))
 
     def measured(self, info: Mapping[str, NDArray[Any]]) -> Floats:
-        """Take in a step and return the distance after it."""
+        """Process a step and return the distance after it."""
         group, action, features, outcome = self._told(info)
         if group.ndim > 1:
-            raise ValueError(f"fair_group must be of one applicant a lane, got shape {group.shape}")
+            raise ValueError(f"fair_group must have one applicant per lane, got shape {group.shape}")
         lane = np.flatnonzero(action == ACCEPT)
         who, scores = group[lane], self._first.shape[1]
         score = np.rint(features[lane, 0] * (scores - 1)).astype(np.int64)
@@ -120,7 +120,7 @@ class ScoreDistance(Measure):
         return self._distance()
 
     def forget(self, mask: Flags) -> None:
-        """Begin with the first distributions in the masked lanes."""
+        """Reset the masked lanes to the initial distributions."""
         self.distributions[mask] = self._first
         self.value = np.where(mask, self._distance(), self.value)
 

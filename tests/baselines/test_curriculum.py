@@ -64,12 +64,12 @@ def test_levels_are_those_that_a_speed_passes_and_of_steps_those_that_it_stops_a
         (lambda: Linear(start=-1), "start must be between 0 and 100, got -1"),
         (lambda: Linear(end=float("nan")), "end must be a finite number between 0 and 100, got nan"),
         (lambda: Linear(episodes=0), "episodes must be at least 1, got 0"),
-        (lambda: Stepped(()), "speeds must be at least one, got none"),
+        (lambda: Stepped(()), "speeds must contain at least one speed, got none"),
         (lambda: Stepped((1.0, "slow")), "speeds must be a finite number between 0 and 100, got 'slow'"),  # type: ignore[arg-type]
         (lambda: Stepped((1.0, 0.5), (3,)), "episodes must be one number for each of 2 speeds, got (3,)"),
         (lambda: Stepped((1.0,), (0,)), "episodes must be at least 1, got 0"),
-        (lambda: Stepped((0.5, 1.0)), "speeds must fall, got (0.5, 1.0)"),
-        (lambda: Linear(0.5, 1.0), "speeds must fall, got (0.5, 1.0)"),
+        (lambda: Stepped((0.5, 1.0)), "speeds must decrease, got (0.5, 1.0)"),
+        (lambda: Linear(0.5, 1.0), "speeds must decrease, got (0.5, 1.0)"),
         (lambda: FollowCurriculum(Linear(), levels=[-1.0]), "levels must be between 0 and 100, got -1.0"),
     ],
 )

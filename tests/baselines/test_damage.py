@@ -55,7 +55,7 @@ def changed_checkpoint(run: Path, *, without: str = "", **changes: Any) -> bytes
         ("checkpoint.pt", b"", "its checksum is wrong or missing"),
         ("checkpoint.pt", None, "its checksum is wrong or missing"),  # truncated
         ("checkpoint.pt", serialized({"rows": 0, "unlogged": {}}), r"it does not fit the run's settings \(KeyError"),
-        ("checkpoint.pt", serialized([1, 2]), "it must hold names and values"),
+        ("checkpoint.pt", serialized([1, 2]), "it must contain names and values"),
         ("config.json", b"", "it is not JSON"),
         ("config.json", b"{", "it is not JSON"),
         ("config.json", b"\xff", "it is not JSON"),
@@ -69,8 +69,8 @@ def changed_checkpoint(run: Path, *, without: str = "", **changes: Any) -> bytes
             "lanes must be an integer at least 1, got 'two'",
         ),
         ("metrics.json", b"{}", "it must hold a list, got a dict"),
-        ("metrics.json", b"[]", r"it must hold the \d+ rows that checkpoint\.pt counts on"),
-        ("metrics.json", b"[1]", r"it must hold the \d+ rows that checkpoint\.pt counts on"),
+        ("metrics.json", b"[]", r"it must contain the \d+ rows that checkpoint\.pt refers to"),
+        ("metrics.json", b"[1]", r"it must contain the \d+ rows that checkpoint\.pt refers to"),
         ("metrics.json", b"[{", "it is not JSON"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_checkpoint_that_is_missing_beside_metrics_is_damage(run: Path) -> Non
 def test_settings_that_were_edited_are_refused_by_name(run: Path) -> None:
     settings = json.loads((run / "config.json").read_text()) | {"learning_rate": 0.5}
     (run / "config.json").write_text(json.dumps(settings))
-    told = r"config\.json is damaged: it says learning_rate 0\.5, but the training was begun with 0\.01"
+    told = r"config\.json is damaged: it has learning_rate 0\.5, but the training was started with 0\.01"
     with pytest.raises(ValueError, match=told):
         load(run)
     with pytest.raises(ValueError, match=told):

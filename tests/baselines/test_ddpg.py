@@ -876,7 +876,7 @@ def test_an_environment_that_does_not_fit_is_refused_and_the_one_before_stays() 
     with pytest.raises(ValueError, match="agents must be 2, as the environment has, got 3"):
         model.set_env(pairs)
     alone = DummyVecEnv([lambda: RowsOf(model)] * 6)
-    with pytest.raises(ValueError, match=r"guide must be None for an environment that fair_envs\.make_sb3"):
+    with pytest.raises(ValueError, match=r"guide must be None for an environment that was not made"):
         model.set_env(alone)
     assert model.env is kept
 
@@ -990,10 +990,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"noise_theta": 2}, "noise_theta must be between 0 and 1, got 2"),
     ({"guide": "greedy"}, "guide must be a Policy such as Greedy(), or None, got 'greedy'"),
     ({"guide": Greedy}, "guide must be a Policy such as Greedy(), or None, got <class"),
-    ({"policy_kwargs": {"shared": True}}, "policy_kwargs must leave shared to the learner's own arguments"),
+    ({"policy_kwargs": {"shared": True}}, "policy_kwargs must not contain shared, which the learner sets"),
     ({"policy_kwargs": {"net_arch": [0]}}, "net_arch must be at least 1, got 0"),
-    ({"policy_kwargs": {"net_arch": {"pi": [8]}}}, "net_arch must list sizes, or those of 'pi' and of 'qf', got"),
-    ({"policy_kwargs": {"net_arch": 8}}, "net_arch must list sizes, or those of 'pi' and of 'qf', got 8"),
+    (
+        {"policy_kwargs": {"net_arch": {"pi": [8]}}},
+        "net_arch must list layer sizes, or the sizes for 'pi' and for 'qf', got",
+    ),
+    ({"policy_kwargs": {"net_arch": 8}}, "net_arch must list layer sizes, or the sizes for 'pi' and for 'qf', got 8"),
 ]
 
 
@@ -1030,9 +1033,12 @@ def of(kind: type[DDPG], env: Callable[[], Any], **settings: Any) -> Callable[[]
         (of(DDPG, lambda: team_env(action="heading")), "env must have actions in a Box of vectors from -1 to 1, got"),
         (of(DDPG, lambda: DummyVecEnv([Picture])), "env must have observations that are vectors of numbers, got Box"),
         (of(DDPG, lambda: DummyVecEnv([Bandit] * 4), agents=3), "agents must divide the environment's 4 rows, got 3"),
-        (of(DDPG, pendulum, guide=Greedy()), "guide must be None for an environment that fair_envs.make_sb3 has not"),
-        (of(DDPG, pendulum, policy="DeepSetsPolicy"), "DeepSetsPolicy must be told policy_kwargs['sets'] unless"),
-        (of(DDPG, lambda: team_env(observation="authors"), policy="DeepSetsPolicy"), "DeepSetsPolicy must be"),
+        (of(DDPG, pendulum, guide=Greedy()), "guide must be None for an environment that was not made"),
+        (of(DDPG, pendulum, policy="DeepSetsPolicy"), "policy_kwargs['sets'] must be given for DeepSetsPolicy unless"),
+        (
+            of(DDPG, lambda: team_env(observation="authors"), policy="DeepSetsPolicy"),
+            "policy_kwargs['sets'] must be given for DeepSetsPolicy",
+        ),
         (of(DDPG, team_env, policy_kwargs={"sets": (2, 1, 2, 0)}), "sets must be of observations of 6 numbers, got"),
         (of(FairE, team_env, shared=False), "shared must be True for Fair-E, got False"),
         (of(FairER, team_env, shared=True), "shared must be False for Fair-ER, whose agents have their own networks"),

@@ -228,5 +228,5 @@ def test_a_model_without_an_actor_is_refused() -> None:
 
 def test_a_model_that_saw_normalised_observations_is_refused() -> None:
     model = learner(sb3.PPO, VecNormalize(small_env(), norm_obs=True, norm_reward=False))
-    with pytest.raises(ValueError, match=r"model must see observations as they are, got one of VecNormalize"):
+    with pytest.raises(ValueError, match=r"model must take unnormalised observations, got one with VecNormalize"):
         play(model, small_rules(), episodes=1)

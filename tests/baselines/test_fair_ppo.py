@@ -241,9 +241,9 @@ def test_bad_arguments_are_refused(settings: dict[str, Any], message: str) -> No
     [
         (lambda: make_sb3(HARVEST, n_envs=2, rows="lanes", **LITTLE), "dp", "env must be made by .* rows='agents'"),
         (lambda: make_vec_env("CartPole-v1"), "dp", "env must be made by fair_envs.make_sb3"),
-        (lambda: small_env(worlds=GAMES), "dp", "env must be of one world for penalty 'dp', got 2"),
-        (small_env, "cf", "env must be of two worlds .*, got 1"),
-        (lambda: VecNormalize(small_env(), norm_obs=False), "dp", "env must leave the rewards' scale as it is"),
+        (lambda: small_env(worlds=GAMES), "dp", "env must have one world for penalty 'dp', got 2"),
+        (small_env, "cf", "env must have two worlds .*, got 1"),
+        (lambda: VecNormalize(small_env(), norm_obs=False), "dp", "env must not rescale rewards"),
     ],
 )
 def test_environments_that_do_not_fit_are_refused(make: Any, penalty: str, message: str) -> None:

@@ -279,7 +279,7 @@ def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str
         (lambda: LendingMassager(gym.make("FairHiring-v0")), "env must be FairLending, got"),
         (
             lambda: EqualOpportunityLender(lending(observation="ml-fairness-gym"), distributions="window"),
-            "observation must show share_0_advantaged, got 'ml-fairness-gym', which does not",
+            "observation must include share_0_advantaged, got 'ml-fairness-gym', which does not",
         ),
         (
             lambda: EqualOpportunityLender(lending(), distributions="past"),  # type: ignore[arg-type]

@@ -237,7 +237,7 @@ def test_every_setting_is_an_option_with_its_meaning() -> None:
     said = Said("train", "f-ppo", "--help")
     assert said.code == 0
     assert missing_options("f-ppo", said.text) == [] and "--preset" in said.text and "--limit" not in said.text
-    assert "Short-term disparity that is accepted. [0.05; a number at least 0]" in said.flat
+    assert "Short-term disparity up to which no penalty applies. [0.05; a number at least 0]" in said.flat
 
 
 # ------------------------------------------------------------------------------------------------- bad input

@@ -134,7 +134,7 @@ def test_a_method_of_ones_own_is_listed_with_its_options(toy: Method) -> None:
     assert "Random steps to learn from. [100; an integer at least 1]" in Said("train", "best-constant", "--help").flat
     expected = "method must support FairCollege-v0, got 'best-constant', which needs Discrete: no method supports it"
     assert expected in mistake("train", "best-constant", "FairCollege-v0")
-    with pytest.raises(ValueError, match="name must be new, got 'best-constant', which is a method already"):
+    with pytest.raises(ValueError, match="name must be new, got 'best-constant', which is already a method"):
         register(TOY)
 
 

@@ -98,7 +98,7 @@ def test_a_deterministic_agent_reports_what_it_does() -> None:
 def test_environments_that_do_not_fit_are_named() -> None:
     with pytest.raises(ValueError, match="env must restart ended episodes"):
         model(Treasure(2, mode=AutoresetMode.DISABLED)).iterate()
-    with pytest.raises(ValueError, match="env must have vector rewards and state their reward_space, got None"):
+    with pytest.raises(ValueError, match="env must have vector rewards and define reward_space, got None"):
         model(Vector(2))
 
 
@@ -254,7 +254,7 @@ def test_wrong_settings_are_named() -> None:
         PCNSettings(keep="best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_return must have 2 entries, one for each requested objective, got 3"):
         model(max_return=(1, 2, 3))
-    with pytest.raises(ValueError, match="requested must name some of the objectives 0 to 1, each once, got"):
+    with pytest.raises(ValueError, match="requested must list objectives from 0 to 1, each once, got"):
         model(requested=[0, 0])
     with pytest.raises(ValueError, match="return_unit must list a number for each objective, got 3"):
         PCNSettings(return_unit=3)  # type: ignore[arg-type]

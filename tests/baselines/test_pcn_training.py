@@ -147,11 +147,11 @@ def test_group_notions_compare_whom_they_are_told_to() -> None:
 
 
 def test_wrong_trainings_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="objectives and computed must name each once"):
+    with pytest.raises(ValueError, match="objectives and computed must not repeat a name"):
         config(computed=("SP",))
     with pytest.raises(ValueError, match="objectives must list names, got 'R'"):
         config(objectives="R")
-    with pytest.raises(ValueError, match="objectives must name a notion beside R"):
+    with pytest.raises(ValueError, match="objectives must name a notion besides R"):
         train_pcn(config(objectives=("R",)), out=tmp_path / "run")
     with pytest.raises(ValueError, match="notions must be objects with check and gap or names"):
         train_pcn(config(objectives=("R", "XX")), out=tmp_path / "run")
@@ -256,7 +256,7 @@ def test_every_setting_is_an_option_with_its_meaning() -> None:
     said = Said("train", "pcn", "--help")
     assert said.code == 0
     assert missing_options("pcn", said.text) == [] and "--preset" in said.text
-    assert "Episodes that the replay buffer holds. [200; an integer at least 1]" in said.flat
+    assert "Capacity of the replay buffer in episodes. [200; an integer at least 1]" in said.flat
 
 
 def test_wrong_options_are_told_in_a_line() -> None:

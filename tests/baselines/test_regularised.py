@@ -371,8 +371,8 @@ def test_a_policy_with_a_trunk_is_saved_with_its_sizes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (FPPO, {"short": None}, "short must make a measure, got None"),
-        (FPPO, {"long": None}, "long must be given where a weight is above 0, got None"),
+        (FPPO, {"short": None}, "short must be a factory of measures, got None"),
+        (FPPO, {"long": None}, "long must be given if a weight is above 0, got None"),
         (FPPO, {"weight": -1}, "weight must be at least 0, got -1"),
         (FPPO, {"bonus_weight": -1}, "bonus_weight must be at least 0, got -1"),
         (FPPO, {"delta": -0.1}, "delta must be at least 0"),
@@ -383,7 +383,7 @@ def test_a_policy_with_a_trunk_is_saved_with_its_sizes(tmp_path: Path) -> None:
         (APPO, {"decrease_weight": -1}, "decrease_weight must be at least 0"),
         (PPOLagrangian, {"limit": -1}, "limit must be at least 0, got -1"),
         (PPOLagrangian, {"limited": "all"}, "limited must be one of 'short', 'long', got 'all'"),
-        (PPOLagrangian, {"limited": "long", "long": None}, "long must be given where it is limited, got None"),
+        (PPOLagrangian, {"limited": "long", "long": None}, "long must be given if it is limited, got None"),
         (PPOLagrangian, {"multiplier": -1}, "multiplier must be at least 0"),
         (PPOLagrangian, {"multiplier_rate": 0}, "multiplier_rate must be at least"),
     ],
@@ -395,10 +395,10 @@ def test_bad_arguments_are_refused(kind: Any, given: Any, message: str) -> None:
 
 @pytest.mark.parametrize("env", [lambda: make_vec_env("CartPole-v1"), lambda: make_vec_env(lambda: Loans(tells=False))])
 def test_an_environment_that_tells_nothing_is_refused(env: Any) -> None:
-    with pytest.raises(ValueError, match=r"env must tell fair_envs.core.interactions.record in its infos, got none"):
+    with pytest.raises(ValueError, match=r"env must return fair_envs.core.interactions.record in its infos, got none"):
         collect(learner(env=env()))
 
 
 def test_a_trunk_of_unknown_parts_is_refused() -> None:
-    with pytest.raises(ValueError, match="net_arch must hold 'shared', 'pi' and 'vf', got 'q'"):
+    with pytest.raises(ValueError, match="net_arch must only have the keys 'shared', 'pi' and 'vf', got 'q'"):
         FPPO(SharedTrunkPolicy, own_env(), short=Granted, long=Age, policy_kwargs={"net_arch": {"q": [8]}})

@@ -128,7 +128,7 @@ def test_every_number_of_an_observation_counts() -> None:
 
 
 def test_sets_need_a_layer_on_each_side_of_the_sum() -> None:
-    with pytest.raises(ValueError, match=r"networks that see sets must have at least two layers, got \[8\]"):
+    with pytest.raises(ValueError, match=r"hidden must have at least two layers for networks on sets, got \[8\]"):
         stack(1, SETS.size, (8,), 1, sets=SETS)
 
 

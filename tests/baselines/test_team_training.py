@@ -257,8 +257,8 @@ def test_settings_survive_json() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"env_id": "FairWheat-v0"}, "id must be one of "),
-    ({"env_id": HARVEST}, "env_id must be that of a team, such as FairPursuit-v0, got 'FairHarvest-v0'"),
-    ({"parameters": {"action": "discrete"}}, "parameters must be such that actions are directions, got {"),
+    ({"env_id": HARVEST}, "env_id must be that of a team environment, such as FairPursuit-v0, got 'FairHarvest-v0'"),
+    ({"parameters": {"action": "discrete"}}, "parameters must make actions directions, got {"),
     ({"parameters": {"pursuers": 0}}, "pursuers must be between 1 and 100, got 0"),
     ({"parameters": {1: 2}}, "parameters must map names to values, got {1: 2}"),
     ({"algorithm": "ppo"}, "algorithm must be one of 'ddpg', 'fair-e', 'fair-er', got 'ppo'"),
@@ -267,12 +267,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"curriculum": "random"}, "curriculum must be one of 'fixed', 'linear', 'stepped', got 'random'"),
     ({"speeds": "1.2"}, "speeds must list numbers, got '1.2'"),
     ({"speeds": 1.2}, "speeds must list numbers, got 1.2"),
-    ({"speeds": (0.4, 1.2)}, "speeds must fall, got (0.4, 1.2)"),
-    ({"speeds": (0.4, 1.2), "curriculum": "stepped"}, "speeds must fall, got (0.4, 1.2)"),
+    ({"speeds": (0.4, 1.2)}, "speeds must decrease, got (0.4, 1.2)"),
+    ({"speeds": (0.4, 1.2), "curriculum": "stepped"}, "speeds must decrease, got (0.4, 1.2)"),
     ({"steps": 30}, "steps must be more than learning_starts, 30, to learn anything, got 30"),
     ({"lanes": 2**21}, "lanes must be at most 1048576, got 2097152"),
     ({"speeds": (1.2, 1.0, 0.4)}, "speeds must be the first and the last for curriculum 'linear', got (1.2, 1.0, 0.4)"),
-    ({"speeds": (), "curriculum": "stepped"}, "speeds must be at least one, got none"),
+    ({"speeds": (), "curriculum": "stepped"}, "speeds must contain at least one speed, got none"),
     ({"speeds": (-1.0, -2.0)}, "speeds must be between 0 and 100, got -1.0"),
     ({"levels": (1.0, "slow")}, "levels must be a finite number between 0 and 100, got 'slow'"),
     ({"actor": (8, 0)}, "actor must be at least 1, got 0"),
@@ -304,8 +304,11 @@ def test_unknown_presets_parameters_and_settings_are_named() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"network": "sets", "parameters": {"observation": "authors"}}, "DeepSetsPolicy must be told"),
-        ({"network": "sets", "actor": (8,)}, "networks that see sets must have at least two layers"),
+        (
+            {"network": "sets", "parameters": {"observation": "authors"}},
+            "policy_kwargs['sets'] must be given for DeepSetsPolicy",
+        ),
+        ({"network": "sets", "actor": (8,)}, "hidden must have at least two layers for networks on sets"),
         ({"algorithm": "fair-er", "parameters": {"pursuers": 1}}, "env must have at least two agents"),
     ],
 )

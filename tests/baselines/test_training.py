@@ -201,7 +201,7 @@ def test_a_runs_model_is_loaded_for_evaluation(tmp_path: Path) -> None:
     loaded, kept = load(tmp_path / "run")
     assert kept == settings
     assert np.array_equal(policy_weights(model), policy_weights(loaded))
-    with pytest.raises(FileNotFoundError, match="run must be a folder that a training has made"):
+    with pytest.raises(FileNotFoundError, match="run must be a folder created by a training"):
         load(tmp_path)
 
 
@@ -224,7 +224,7 @@ def test_nothing_is_overwritten_and_another_configuration_is_refused(tmp_path: P
         train(config(steps=ROLLOUT, gamma=0.5), out=tmp_path / "run", resume=True)
     with pytest.raises(ValueError, match=r"parameters must be .*'agents': 8.* to resume .*run, got"):
         train(config(steps=ROLLOUT, parameters={**LITTLE, "recolour": 4.0}), out=tmp_path / "run", resume=True)
-    with pytest.raises(FileNotFoundError, match="run must be a folder that a training has made"):
+    with pytest.raises(FileNotFoundError, match="run must be a folder created by a training"):
         train(config(), out=tmp_path / "nothing", resume=True)
     with pytest.raises(ValueError, match="out must name the run to resume, got None"):
         train(config(), resume=True)
@@ -328,7 +328,7 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
         ({"seed": -1}, "seed must be between 0 and 4294967295, got -1"),
         ({"penalty": "cf", "algorithm": "fair-ppo", "lanes": 3}, "lanes must be even for penalty 'cf'"),
         ({"worlds": ({},)}, "worlds must be two mappings of parameters"),
-        ({"parameters": {"horizon": th.zeros(1)}}, "parameters must hold numbers, texts and flags only"),
+        ({"parameters": {"horizon": th.zeros(1)}}, "parameters must contain only numbers, strings and booleans"),
         ({"parameters": [1]}, "parameters must map names to values"),
     ],
 )

@@ -1,8 +1,8 @@
 """Scripted policies for FairAttention.
 
-They give the probabilities of each unit's location, shape (B, units, locations). Those that use the true rates are
-bounds, no policies that anybody could use. The others see what the observation shows. After ml-fairness-gym (D'Amour et
-al., 2020), whose greedy agent is that of Elzayn et al. (2019).
+They return the probabilities of each unit's location, shape (B, units, locations). Policies with access to the true
+rates are upper bounds and cannot be used in practice. The others only use the observation. They follow ml-fairness-gym
+(D'Amour et al., 2020), whose greedy agent is that of Elzayn et al. (2019).
 """
 
 from typing import Any, NamedTuple
@@ -17,16 +17,16 @@ from fair_envs.envs.attention.rules import Attention, columns_of, counted
 from fair_envs.evaluation import DecisionMaker, World, rules_of
 from fair_envs.parameters import NonNegativeInt, UnitInterval, checked
 
-HIGHEST_RATE = 50.0  # that is estimated: units that all discover something say nothing against any higher one
+HIGHEST_RATE = 50.0  # largest estimate: if every unit discovers an incident, the likelihood has no maximum
 
 
-HALVINGS = 50  # of the interval that holds an estimate
+HALVINGS = 50  # bisection steps of an estimate
 
 
-MOST_INCIDENTS = 100  # that expected shares sum over
+MOST_INCIDENTS = 100  # incidents in the sums of expected shares
 
 
-ALPHA_STEP = 0.05  # by which the constraint gives way where nothing meets it
+ALPHA_STEP = 0.05  # relaxation of the constraint if no allocation satisfies it
 
 
 class Allocator(DecisionMaker):
@@ -36,7 +36,7 @@ class Allocator(DecisionMaker):
         env: FairAttention whose units choose locations, of any interface, or its rules.
 
     Raises:
-        ValueError: Another environment, or logits.
+        ValueError: The environment is not FairAttention, or its actions are logits.
     """
 
     def __init__(self, env: Any) -> None:
@@ -46,14 +46,14 @@ class Allocator(DecisionMaker):
         self.params, self.units, self.locations = rules.params, rules.params.units, rules.params.locations
 
     def of_shares(self, weights: Floats) -> Floats:
-        """Return that each unit is sent in proportion to weights of shape (B, K); equally if all are 0."""
+        """Return probabilities of each unit in proportion to weights of shape (B, K); equal ones if all are 0."""
         whole = weights.sum(axis=1, keepdims=True)
         shares = np.where(whole > 0, weights, 1.0) / np.where(whole > 0, whole, self.locations)
         probabilities: Floats = np.repeat(shares[:, np.newaxis], self.units, axis=1)
         return probabilities
 
     def of_counts(self, counts: Ints) -> Floats:
-        """Return that so many units are certain to be sent to each location, shape (B, K)."""
+        """Return deterministic probabilities for the given numbers of units at each location, shape (B, K)."""
         bounds = np.cumsum(counts, axis=1)
         place = (np.arange(self.units)[:, np.newaxis] >= bounds[:, np.newaxis]).sum(axis=2)
         certain: Floats = np.eye(self.locations)[place]
@@ -61,7 +61,7 @@ class Allocator(DecisionMaker):
 
 
 class Uniform(Allocator):
-    """Sends each unit anywhere, all locations equally often."""
+    """Sends each unit to a location chosen uniformly at random."""
 
     def decide(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities."""
@@ -69,10 +69,10 @@ class Uniform(Allocator):
 
 
 class RoundRobin(Allocator):
-    """Sends the same number of units everywhere; what is left over goes round."""
+    """Sends the same number of units to each location; the remaining units rotate."""
 
     def decide(self, observation: NDArray[Any]) -> Floats:
-        """Return the turn of the step."""
+        """Return the allocation of the step."""
         time = self.lanes.records["time"][:, np.newaxis]
         over = self.units % self.locations
         turn = (time * over + np.arange(over)) % self.locations  # (B, over)
@@ -81,7 +81,7 @@ class RoundRobin(Allocator):
 
 
 class Proportional(Allocator):
-    """Sends each unit in proportion to the true rates, which it is told."""
+    """Sends each unit in proportion to the true rates, to which it has access."""
 
     def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the rates' shares."""
@@ -89,35 +89,35 @@ class Proportional(Allocator):
 
 
 class Greedy(Allocator):
-    """Sends one unit after another to where it most probably discovers one more incident; it is told the true rates.
+    """Sends units one by one to the location where one more discovery is most probable, given the true rates.
 
-    It discovers the most in this step; what becomes of the rates does not count.
+    It maximises the expected discoveries of the step and ignores the effect on future rates.
     """
 
     def decide(self, observation: NDArray[Any]) -> Floats:
-        """Return the best allocation for certain."""
+        """Return the best allocation, with probability 1."""
         rates = self.oracle()["rate"] * self.params.discoverable_weight
         none = np.zeros(rates.shape, np.int64)
         return self.of_counts(added_greedily(rates, none, np.full_like(none, self.units), self.units))
 
 
 def tail(count: NDArray[Any], rates: Floats) -> Floats:
-    """Return the probability that a Poisson number of a rate is at least ``count``."""
+    """Return the probability that a Poisson variable with a given rate is at least ``count``."""
     value = np.where(count > 0, pdtrc(np.maximum(count - 1, 0), rates), 1.0)
     return np.asarray(value, np.float64)
 
 
 def added_greedily(rates: Floats, counts: Ints, limits: Ints, units: int) -> Ints:
-    """Return allocations to which units were added one by one, to where one more incident is most probable.
+    """Return allocations after adding units one by one to the location where one more discovery is most probable.
 
-    The expected discoveries are the sum of `tail` over the units at a location, which falls from unit to unit: one by
-    one is the best. The lowest index wins a tie.
+    The expected discoveries are the sum of `tail` over the units at a location. `tail` decreases from unit to unit, so
+    this greedy allocation is optimal. Ties go to the lowest index.
 
     Args:
-        rates: Shape (..., K).
-        counts: What is there already, shape (..., K); it stays as it is.
-        limits: The most that a location takes, shape (..., K).
-        units: How many there are in the end, if the limits leave room.
+        rates: Rates of incidents, shape (..., K).
+        counts: Units already allocated, shape (..., K); not modified.
+        limits: Largest number of units at each location, shape (..., K).
+        units: Total number of units at the end, if the limits permit.
     """
     counts = np.array(counts)
     for _ in range(units):
@@ -129,23 +129,23 @@ def added_greedily(rates: Floats, counts: Ints, limits: Ints, units: int) -> Int
 
 
 class Told(NamedTuple):
-    """What the last step told, shape (B, K)."""
+    """Feedback of the last step, shape (B, K)."""
 
-    seen: Ints  # incidents discovered, false ones too
+    seen: Ints  # discovered incidents, including false ones
     sent: Ints  # units
     reported: Ints
     known: Flags  # (B,): there was a step in this episode
 
 
 class Believer(Allocator):
-    """Holds beliefs about the rates, which each step's observation changes.
+    """Maintains beliefs about the rates, updated with each step's observation.
 
     Args:
         env: The environment.
-        seed: Of the agent's own luck.
+        seed: Seed of the agent's own random numbers.
 
     Attributes:
-        beliefs: Shape (B, K).
+        beliefs: Beliefs about the rates, shape (B, K).
     """
 
     def __init__(self, env: Any, *, seed: int = 0) -> None:
@@ -153,21 +153,21 @@ class Believer(Allocator):
         self.chance = np.random.default_rng(seed)
 
     def start(self, world: World) -> None:
-        """Make room for each lane's beliefs."""
+        """Allocate the beliefs of the lanes."""
         super().start(world)
         self.beliefs: Floats = np.zeros((world.count, self.locations))
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
-        """Forget the rates of these lanes."""
+        """Reset the beliefs of the masked lanes."""
         self.beliefs[mask] = 0
 
     def decide(self, observation: NDArray[Any]) -> Floats:
-        """Learn from the last step, then decide."""
+        """Update the beliefs with the last step, then return the probabilities."""
         self.learn(self.told(observation))
         return self.decided()
 
     def told(self, observation: NDArray[Any]) -> Told:
-        """Return what the newest row of the observation says."""
+        """Return the feedback in the newest row of the observation."""
         columns, params = columns_of(self.params), self.params
         newest = observation.reshape(len(observation), params.history, len(columns), self.locations)[:, -1]
         shown = {name: newest[:, k].astype(np.float64) for k, name in enumerate(columns)}
@@ -180,11 +180,11 @@ class Believer(Allocator):
         )
 
     def _counted(self, shown: Floats) -> Ints:
-        """Return the incidents that an observation shows."""
+        """Return the numbers of incidents in an observation."""
         return shown.astype(np.int64) if self.params.observation == "authors" else counted(shown, self.units)
 
     def learn(self, told: Told) -> None:
-        """Change the beliefs."""
+        """Update the beliefs."""
         raise NotImplementedError
 
     def decided(self) -> Floats:
@@ -193,16 +193,16 @@ class Believer(Allocator):
 
 
 class NaiveMatching(Believer):
-    """Sends units in proportion to the incidents it has seen at each location; old ones are forgotten by and by.
+    """Sends units in proportion to the discovered incidents at each location, which are gradually forgotten.
 
-    Where it sends many units it sees many incidents, so that what it believes comes true. Without a prior, it never
-    again visits a location that its first units left out.
+    Locations with many units have many discoveries, so its beliefs reinforce themselves. Without a prior, it never
+    returns to a location that its first units did not visit.
 
     Args:
         env: The environment.
-        decay: Probability that a seen incident is forgotten, in each step.
-        prior: Incidents that it begins with at each location.
-        seed: Of the agent's own luck.
+        decay: Probability in each step that a discovered incident is forgotten.
+        prior: Initial number of incidents at each location.
+        seed: Seed of the agent's own random numbers.
     """
 
     def __init__(self, env: Any, *, decay: float = 0.01, prior: int = 0, seed: int = 0) -> None:
@@ -211,27 +211,28 @@ class NaiveMatching(Believer):
         self.prior = checked("prior", prior, NonNegativeInt)
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
-        """Go back to the prior in these lanes."""
+        """Reset the masked lanes to the prior."""
         self.beliefs[mask] = self.prior
 
     def learn(self, told: Told) -> None:
-        """Forget some, and count what was seen and reported."""
+        """Forget some incidents, and add those discovered or reported."""
         gone = self.chance.binomial(self.beliefs.astype(np.int64), self.decay)
         self.beliefs += told.known[:, np.newaxis] * (told.seen + told.reported - gone)
 
 
 class Matching(Believer):
-    """Sends units in proportion to rates that it estimates, or anywhere now and then.
+    """Sends units in proportion to estimated rates, with occasional random exploration.
 
-    The estimate is the likeliest rate, given that a location's units cannot see more incidents than there are units.
+    The estimate is the maximum-likelihood rate, given that a location's units cannot discover more incidents than there
+    are units.
 
     Args:
         env: The environment.
         interval: Steps between estimates.
-        burn_in: Steps before the first.
-        window: So many last steps count; None: the whole episode.
-        epsilon: Probability that in a step all units are sent anywhere.
-        seed: Of the agent's own luck.
+        burn_in: Steps before the first estimate.
+        window: Number of latest steps used for estimates; None: the whole episode.
+        epsilon: Probability that all units of a step are sent uniformly at random.
+        seed: Seed of the agent's own random numbers.
     """
 
     def __init__(
@@ -253,17 +254,17 @@ class Matching(Believer):
         self._kept = min(window or self.params.horizon, self.params.horizon)
 
     def start(self, world: World) -> None:
-        """Make room for what each lane sees."""
+        """Allocate the records of the lanes."""
         super().start(world)
         self._seen, self._sent = (np.zeros((self._kept, world.count, self.locations), np.int64) for _ in range(2))
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
-        """Forget what these lanes have seen."""
+        """Reset the records of the masked lanes."""
         super().begin(mask, episodes)
         self._seen[:, mask] = self._sent[:, mask] = 0
 
     def learn(self, told: Told) -> None:
-        """Note the step; at every so many steps, estimate the rates anew."""
+        """Record the step, and update the estimates every ``interval`` steps."""
         time = self.lanes.records["time"]
         known = np.flatnonzero(told.known)
         place = (time[known] - 1) % len(self._seen)
@@ -274,27 +275,28 @@ class Matching(Believer):
             self.beliefs[due] = np.where(np.isnan(found), self.beliefs[due], found)
 
     def decided(self) -> Floats:
-        """Return the estimates' shares; equal ones in the lanes whose coin says so."""
+        """Return the planned probabilities; uniform ones in lanes that explore in this step."""
         anywhere = self.chance.random((len(self.beliefs), 1, 1)) < self.epsilon
         return np.where(anywhere, 1.0 / self.locations, self.planned())
 
     def planned(self) -> Floats:
-        """Return what the beliefs lead to, shape (B, N, K)."""
+        """Return the probabilities that follow from the beliefs, shape (B, N, K)."""
         return self.of_shares(self.beliefs)
 
 
 class FairGreedy(Matching):
-    """Discovers the most in the step, given that incidents are discovered about as often everywhere.
+    """Maximises the discoveries of the step, subject to similar discovery rates at all locations.
 
-    With estimated rates. The constraint: the expected share of a location's incidents that its units discover differs
-    by at most ``alpha`` between any two locations (1: no constraint). It gives way, in steps of 0.05, where no
-    allocation of all units meets it. ml-fairness-gym's code adds units where the tail probability falls least from one
-    unit to the next; here, as its text says, where one more discovery is most probable.
+    It uses estimated rates. The constraint is that the expected share of a location's incidents that its units discover
+    differs by at most ``alpha`` between any two locations (1: no constraint). If no allocation of all units satisfies
+    the constraint, it is relaxed in steps of 0.05. ml-fairness-gym's code adds units where the tail probability
+    decreases least from one unit to the next. Here units are added where one more discovery is most probable, as in its
+    text.
 
     Args:
         env: The environment.
-        alpha: The largest difference, 0 to 1.
-        settings: As for `Matching`.
+        alpha: Largest allowed difference, 0 to 1.
+        settings: Other arguments of `Matching`.
 
     References:
         Elzayn et al., "Fair algorithms for learning in allocation problems", FAT* 2019.
@@ -303,11 +305,11 @@ class FairGreedy(Matching):
     def __init__(self, env: Any, *, alpha: float = 1.0, **settings: Any) -> None:
         super().__init__(env, **settings)
         self.alpha = checked("alpha", alpha, UnitInterval)
-        self._believed: Floats | None = None  # what the plan is made for
+        self._believed: Floats | None = None  # beliefs for which the plan was made
         self._plan: Floats = np.zeros(0)
 
     def planned(self) -> Floats:
-        """Return the best allocation for certain; anything where nothing is known yet."""
+        """Return the best allocation, with probability 1; uniform probabilities before the first estimate."""
         if self._believed is None or not np.array_equal(self._believed, self.beliefs):
             certain = self.of_counts(fair_allocation(self.beliefs, self.units, alpha=self.alpha))
             known = self.beliefs.sum(axis=1) > 0
@@ -317,17 +319,17 @@ class FairGreedy(Matching):
 
 
 def likeliest_rates(seen: Ints, sent: Ints) -> Floats:
-    """Return the likeliest Poisson rates of incidents of which as many are seen as units allow, shape (...).
+    """Return maximum-likelihood Poisson rates from counts censored at the number of units, shape (...).
 
-    A step with fewer incidents seen than units sent tells their number; one with as many tells that there were at least
-    so many. The logarithm of the likelihood is concave, so that halving finds where its slope is 0.
+    If fewer incidents are discovered than units are sent in a step, the count is exact; otherwise it is a lower bound.
+    The log-likelihood is concave, so bisection finds the zero of its derivative.
 
     Args:
-        seen: Shape (T, ...).
-        sent: Shape (T, ...).
+        seen: Discovered incidents, shape (T, ...).
+        sent: Units sent, shape (T, ...).
 
     Returns:
-        NaN where no unit was sent; at most `HIGHEST_RATE`.
+        The rates, at most `HIGHEST_RATE`; NaN where no unit was sent.
     """
     exact, units = seen < sent, np.arange(1, max(2, int(sent.max(initial=1)) + 1))
     steps, total = exact.sum(axis=0), np.where(exact, seen, 0).sum(axis=0)
@@ -345,7 +347,7 @@ def likeliest_rates(seen: Ints, sent: Ints) -> Floats:
 def discovered_shares(rates: Floats, units: int) -> Floats:
     """Return the expected share of incidents that 0, 1, ... units discover, shape (..., K, units + 1).
 
-    Where no incident happens, any unit counts as having discovered all.
+    Without incidents, the share counts as 1 for at least one unit.
     """
     incidents, sent = np.arange(MOST_INCIDENTS), np.arange(units + 1)
     share = np.minimum(sent[:, np.newaxis], incidents) / np.maximum(incidents, 1)
@@ -358,13 +360,13 @@ def discovered_shares(rates: Floats, units: int) -> Floats:
 def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Ints:
     """Return the allocation that discovers the most under the constraint of `FairGreedy`, shape (B, K).
 
-    Some location has the smallest share: for each location and number of units there, the others need at least that
-    share and at most ``alpha`` more. Between these limits units are added one by one.
+    One location has the smallest share. For each candidate location and number of units there, the other locations need
+    at least that share and at most ``alpha`` more. Units are added one by one within these limits.
 
     Args:
-        rates: Shape (B, K).
-        units: How many there are.
-        alpha: The largest difference between the locations' expected shares.
+        rates: Rates of incidents, shape (B, K).
+        units: Number of units.
+        alpha: Largest difference between the locations' expected shares.
     """
     shares = discovered_shares(rates, units)  # (B, K, units + 1)
     lowest = shares.reshape(len(rates), -1)[:, :, np.newaxis, np.newaxis]  # (B, candidates, 1, 1)
@@ -382,7 +384,7 @@ def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Ints:
 
 
 def expected_discoveries(rates: Floats, counts: Ints) -> Floats:
-    """Return how many incidents so many units discover on average, shapes (..., K) to (...)."""
+    """Return the expected number of incidents discovered by units at each location, shapes (..., K) to (...)."""
     units = np.arange(1, max(2, int(counts.max()) + 1))
     each = np.where(units <= counts[..., np.newaxis], tail(units, rates[..., np.newaxis]), 0.0)
     return np.asarray(each.sum(axis=(-2, -1)))

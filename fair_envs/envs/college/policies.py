@@ -1,7 +1,7 @@
 """Scripted juries for FairCollege: fixed, naive and robust, after ml-fairness-gym.
 
-They see what a jury is told (`info`), no hidden truth; the robust one also knows what points cost. Each lane of a batch
-has a jury of its own.
+They use the information of a jury (`info`) and no hidden state; the robust jury also has access to the costs of points.
+Each lane of a batch has its own jury.
 """
 
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ from fair_envs.envs.college.rules import College
 from fair_envs.evaluation import Policy, Transition, World, rules_of
 from fair_envs.parameters import UnitInterval, checked
 
-BURN_IN = 10  # rounds; of the published experiment
+BURN_IN = 10  # rounds; as in the published experiment
 
 
 class Worth(NamedTuple):
-    """What a jury earns by a decision."""
+    """Payoffs of a jury's decisions."""
 
     true_admission: float = 1.0
     true_rejection: float = 1.0
@@ -32,14 +32,14 @@ BY_ACCURACY = Worth()
 
 
 def best_threshold(scores: ArrayLike, qualified: ArrayLike, *, worth: Worth = BY_ACCURACY) -> float:
-    """Return the threshold that would have earned most on people with these scores: one of the scores, or 1.
+    """Return the threshold with the largest total payoff on people with these scores: one of the scores, or 1.
 
-    Of equally good ones it is the lowest.
+    Ties go to the lowest threshold.
 
     Args:
-        scores: What they presented, shape (n,), 0 to 1.
-        qualified: Whether they were qualified, shape (n,).
-        worth: What a decision earns.
+        scores: Presented scores, shape (n,), 0 to 1.
+        qualified: Whether the people were qualified, shape (n,).
+        worth: Payoffs of decisions.
 
     Example:
         >>> best_threshold([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
@@ -57,20 +57,21 @@ def best_threshold(scores: ArrayLike, qualified: ArrayLike, *, worth: Worth = BY
 
 
 class Jury(Policy):
-    """Publishes a threshold in each of B lanes: always the same; subclasses learn.
+    """Publishes a constant threshold in each of B lanes; subclasses learn it.
 
     Args:
         env: FairCollege, of any interface, or its rules.
-        threshold: What is published at first.
-        epsilon: Chance to be admitted whatever the score, where it is part of the action.
-        decay: What this chance is multiplied by after each round; the published code's is ``0.02 ** (1 / 20)``.
+        threshold: Initial threshold.
+        epsilon: Initial probability of admission regardless of the score, if it is part of the action.
+        decay: Factor of this probability after each round; the published code's is ``0.02 ** (1 / 20)``.
 
     Attributes:
-        thresholds: What is published next, shape (B,).
-        rounds: How many it has seen.
+        thresholds: The next thresholds, shape (B,).
+        rounds: Number of rounds so far.
 
     Raises:
-        ValueError: Another environment, a number out of range, or a chance that cannot be published.
+        ValueError: The environment is not FairCollege, a number is out of range, or ``epsilon`` is above 0 where it is
+            not part of the action.
     """
 
     def __init__(self, env: Any, threshold: float = 0.5, *, epsilon: float = 0.0, decay: float = 1.0) -> None:
@@ -85,19 +86,19 @@ class Jury(Policy):
         self._space = rules.action_space(rules.params)
 
     def start(self, world: World) -> None:
-        """Publish the first thresholds."""
+        """Reset the lanes to the initial threshold."""
         self.thresholds: Floats = np.full(world.count, self._threshold)
         self.rounds = 0
 
     @property
     def epsilon(self) -> float:
-        """The chance to be admitted in the next round whatever the score."""
+        """Probability of admission in the next round regardless of the score."""
         if self.params.action != "threshold_epsilon":
             return float(self.params.epsilon)
         return float(self._first * self._decay**self.rounds)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return the actions, shape (B, 1, 1), (B, 1, 2), or (B, 1) where thresholds are chosen from levels."""
+        """Return the actions, shape (B, 1, 1), (B, 1, 2), or (B, 1) if thresholds are discrete levels."""
         return self._published()[:, np.newaxis]
 
     def _published(self) -> NDArray[Any]:
@@ -113,21 +114,22 @@ class Jury(Policy):
         self.learn(step.columns)
 
     def learn(self, info: Columns) -> None:
-        """Learn from what a round's `info` reports."""
+        """Learn from a round's `info`."""
         self.rounds += 1
 
 
 class NaiveJury(Jury):
-    """Believes what is presented: publishes the threshold that would have been best on it.
+    """Takes presented scores at face value, and publishes the threshold that would have been best for them.
 
-    In its burn-in the threshold is 0, so that nobody responds and everybody is admitted. The group whose points cost
-    less can then best afford what it publishes.
+    During its burn-in the threshold is 0, so no applicant responds strategically and all are admitted. Afterwards, the
+    group with the lower cost of points can best afford the published threshold.
 
     Args:
         env: FairCollege, of any interface, or its rules.
-        burn_in: Rounds before it publishes what it has learnt.
-        retrain: Whether it goes on learning from what is presented afterwards, which is raised: the published
-            ``continuous`` jury. Of those whom it rejects it learns nothing if feedback is on the admitted.
+        burn_in: Rounds before it publishes the learned threshold.
+        retrain: Whether it continues to learn from the scores presented afterwards, which are raised strategically: the
+            published ``continuous`` jury. It learns nothing about rejected applicants if only admitted ones have
+            feedback.
         epsilon: See `Jury`.
         decay: See `Jury`.
     """
@@ -147,13 +149,13 @@ class NaiveJury(Jury):
         self._worth = Worth(*(getattr(self.params, name) for name in Worth._fields))
 
     def start(self, world: World) -> None:
-        """Forget what was presented."""
+        """Reset the presented scores."""
         super().start(world)
         self._scores: list[Floats] = []
         self._feedback: list[Ints] = []
 
     def learn(self, info: Columns) -> None:
-        """Take note of a round, and choose the next thresholds if it is time to."""
+        """Record a round, and choose the next thresholds if training is due."""
         if self.rounds < self.burn_in or self.retrain:
             self._scores.append(self.expected(info))
             self._feedback.append(np.array(info["fair_feedback"]))
@@ -162,7 +164,7 @@ class NaiveJury(Jury):
             self._choose()
 
     def expected(self, info: Columns) -> Floats:
-        """Return the scores with which the people of a round are expected to come, shape (B, M)."""
+        """Return the scores that the people of a round are expected to present, shape (B, M)."""
         return np.array(info["fair_features"][..., 0], np.float64)
 
     def _choose(self) -> None:
@@ -174,13 +176,14 @@ class NaiveJury(Jury):
 
 
 class RobustJury(NaiveJury):
-    """Expects everybody to raise the score as far as pays, by group: publishes the threshold that is best then.
+    """Publishes the best threshold under the assumption that all applicants raise their scores as far as it pays.
 
-    It knows costs, subsidy and limits. What it gains in accuracy the qualified pay for (Milli et al., 2019).
+    It has access to the groups' costs, the subsidy and the limits. Its gain in accuracy is at the expense of qualified
+    applicants (Milli et al., 2019).
 
     Args:
         env: FairCollege, of any interface, or its rules.
-        burn_in: Rounds at threshold 0 before it publishes what it has learnt.
+        burn_in: Rounds at threshold 0 before it publishes the learned threshold.
         epsilon: See `Jury`.
         decay: See `Jury`.
 
@@ -194,7 +197,7 @@ class RobustJury(NaiveJury):
         self._costs = np.array([self.params.advantaged_cost, shared * self.params.disadvantaged_cost])
 
     def expected(self, info: Columns) -> Floats:
-        """Return the scores raised by as much as the admission is worth, at most to 1, shape (B, M)."""
+        """Return the scores raised by as much as admission is worth, at most to 1, shape (B, M)."""
         if not self.params.manipulation:
             return super().expected(info)
         with np.errstate(divide="ignore"):

@@ -1,6 +1,6 @@
 """Scripted policies for FairEpidemic.
 
-They use the network, which is public, and read health from the observation; they need nothing that is hidden.
+They use the public network and the health states in the observation, and no hidden information.
 """
 
 from typing import Any, Literal
@@ -15,17 +15,17 @@ from fair_envs.evaluation import DecisionMaker, rules_of
 
 
 class Vaccinator(DecisionMaker):
-    """Vaccinates the susceptible person of the highest score; the first among equals.
+    """Vaccinates the susceptible person with the highest score; ties go to the first person.
 
-    Subclasses say the score.
+    Subclasses define the score.
 
     Args:
-        env: FairEpidemic with one vaccine a step, of any interface, or its rules.
-        otherwise: Who is vaccinated when nobody is susceptible: ``"nobody"``, or the ``"hub"``, the person with the
-            most neighbours, as in the published code of Hu, Lear and Zhang (2024), where it has no effect.
+        env: FairEpidemic with one vaccine per step, of any interface, or its rules.
+        otherwise: Person vaccinated if no one is susceptible: ``"nobody"``, or the ``"hub"``, the person with the most
+            neighbours, as in the published code of Hu, Lear and Zhang (2024), where it has no effect.
 
     Raises:
-        ValueError: Another environment, or several vaccines.
+        ValueError: The environment is not FairEpidemic, or has several vaccines per step.
     """
 
     def __init__(self, env: Any, *, otherwise: Literal["nobody", "hub"] = "nobody") -> None:
@@ -38,7 +38,7 @@ class Vaccinator(DecisionMaker):
         self.otherwise = int(self.degrees.argmax()) if otherwise == "hub" else self.people
 
     def scores(self, seen: Floats) -> Floats:
-        """Return how urgent each person is, shape (B, people).
+        """Return the score of each person, shape (B, people).
 
         Args:
             seen: Observations, shape (B, people, columns).
@@ -46,7 +46,7 @@ class Vaccinator(DecisionMaker):
         raise NotImplementedError
 
     def candidates(self, seen: Floats) -> Flags:
-        """Return who may be vaccinated, shape (B, people): the susceptible."""
+        """Return the mask of people to consider, shape (B, people): the susceptible."""
         return np.asarray(seen[..., SUSCEPTIBLE] == 1)
 
     def decide(self, observation: NDArray[Any]) -> Floats:
@@ -71,18 +71,18 @@ class MostInfectedNeighbours(Vaccinator):
     """Vaccinates the susceptible person with the most infected neighbours: the agent "Max" of the paper's text."""
 
     def scores(self, seen: Floats) -> Floats:
-        """Return how many neighbours are infected."""
+        """Return the numbers of infected neighbours."""
         return np.asarray(seen[..., INFECTED] @ self.adjacency, np.float64)
 
 
 class Central(Vaccinator):
-    """Vaccinates the person of the highest eigenvector centrality.
+    """Vaccinates the person with the highest eigenvector centrality.
 
     Args:
-        env: FairEpidemic with one vaccine a step, of any interface, or its rules.
+        env: FairEpidemic with one vaccine per step, of any interface, or its rules.
         otherwise: See `Vaccinator`.
-        susceptible_only: Whether the infected are passed over. ml-fairness-gym's agent vaccinates them too, without
-            effect: only the immune are passed over.
+        susceptible_only: Whether infected people are skipped. ml-fairness-gym's agent vaccinates them too, without
+            effect, and only skips immune people.
     """
 
     def __init__(
@@ -97,15 +97,15 @@ class Central(Vaccinator):
         return np.broadcast_to(self.centrality, seen.shape[:2])
 
     def candidates(self, seen: Floats) -> Flags:
-        """Return the susceptible, or all but the immune."""
+        """Return the mask of the susceptible, or of all but the immune."""
         return np.asarray(seen[..., : self._last + 1].any(axis=-1))
 
 
 class RandomSusceptible(Vaccinator):
-    """Vaccinates a susceptible person, each with the same probability."""
+    """Vaccinates a susceptible person chosen uniformly at random."""
 
     def decide(self, observation: NDArray[Any]) -> Floats:
-        """Return equal probabilities of the susceptible, shape (B, people + 1)."""
+        """Return equal probabilities for the susceptible, shape (B, people + 1)."""
         candidates = self.candidates(by_person(observation, self.people))
         probabilities = np.zeros((len(candidates), self.people + 1))
         probabilities[:, :-1] = candidates / np.maximum(candidates.sum(axis=1, keepdims=True), 1)
@@ -114,10 +114,10 @@ class RandomSusceptible(Vaccinator):
 
 
 class Nobody(Vaccinator):
-    """Vaccinates nobody."""
+    """Never vaccinates anyone."""
 
     def candidates(self, seen: Floats) -> Flags:
-        """Return nobody."""
+        """Return an empty mask."""
         return np.zeros(seen.shape[:2], bool)
 
     def scores(self, seen: Floats) -> Floats:
@@ -126,10 +126,10 @@ class Nobody(Vaccinator):
 
 
 def network_of(env: Any) -> Network:
-    """Return who meets whom in an environment of FairEpidemic, of any face, or by its rules.
+    """Return the contact network of FairEpidemic, of any interface, or of its rules.
 
     Raises:
-        ValueError: The environment is no epidemic with one vaccine a step.
+        ValueError: The environment is not FairEpidemic with one vaccine per step.
     """
     rules = rules_of(env)
     if not isinstance(rules, Epidemic):
@@ -140,12 +140,12 @@ def network_of(env: Any) -> Network:
 
 
 def by_person(observation: NDArray[Any], people: int) -> Floats:
-    """Return observations, flat or not, with a row for each person, shape (B, people, columns)."""
+    """Return observations, flat or not, reshaped to one row per person, shape (B, people, columns)."""
     return np.reshape(observation, (len(observation), people, -1))
 
 
 def eigenvector_centrality(adjacency: Ints) -> Floats:
     """Return each person's entry in the eigenvector of the largest eigenvalue, at least 0; shape (people,)."""
     _, vectors = np.linalg.eigh(adjacency.astype(np.float64))
-    first: Floats = np.abs(vectors[:, -1]).round(12)  # equal ones stay equal
+    first: Floats = np.abs(vectors[:, -1]).round(12)  # keeps ties exact
     return first

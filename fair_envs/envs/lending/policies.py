@@ -1,8 +1,8 @@
-"""Scripted policies for FairLending: they give each applicant a probability of a loan by group and score, see `Lender`.
+"""Scripted policies for FairLending, which give loans with a probability for each group and score, see `Lender`.
 
-Those that use the true scores of the groups are bounds, no policies that anybody could use. The optimum of a threshold
-for each group under equal opportunity lies at a corner of one group's receiver operating characteristic, so all corners
-are tried: it is exact.
+Policies with access to the groups' true scores are upper bounds and cannot be used in practice. With a threshold for
+each group under equal opportunity, the optimum lies at a corner of one group's receiver operating characteristic (ROC)
+curve. All corners are tried, so the solution is exact.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -24,18 +24,18 @@ LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 Source = Literal["true", "initial", "window"]
 
 
-"""Of the groups' scores: as they are, which nobody knows; as the episode began; as seen in the window."""
+"""Source of the groups' scores: the hidden current ones, those at the start of the episode, or those in the window."""
 
 
 class Thresholds(NamedTuple):
-    """A randomised threshold on the score for each group: from it on, loans are given.
+    """A randomised threshold for each group; scores at or above the threshold get a loan.
 
     Attributes:
         strict: The higher threshold, shape (..., groups).
-        lax: The lower one, shape (..., groups).
-        strictness: How often the higher one holds, shape (..., groups).
-        opportunity: The true positive rate that the groups then have, shape (...,).
-        profit: Expected of an applicant, shape (...,).
+        lax: The lower threshold, shape (..., groups).
+        strictness: Probability of using the higher threshold, shape (..., groups).
+        opportunity: The resulting true positive rate of the groups, shape (...,).
+        profit: Expected profit per applicant, shape (...,).
     """
 
     strict: Ints
@@ -45,7 +45,7 @@ class Thresholds(NamedTuple):
     profit: Floats
 
     def acceptance(self, scores: int) -> Floats:
-        """Return the chance of a loan at each of so many scores, shape (..., groups, scores)."""
+        """Return the probability of a loan at each score, shape (..., groups, scores)."""
         score = np.arange(scores)
         above, between = (score >= limit[..., np.newaxis] for limit in (self.strict, self.lax))
         return np.where(above, 1.0, between * (1 - self.strictness[..., np.newaxis]))
@@ -54,18 +54,18 @@ class Thresholds(NamedTuple):
 def equal_opportunity(
     distributions: ArrayLike, repayment: ArrayLike, *, interest: float = 1.0, weights: ArrayLike | None = None
 ) -> Thresholds:
-    """Return the thresholds that earn the most among those with the same true positive rate in each group.
+    """Return the most profitable thresholds with the same true positive rate in each group.
 
     Args:
-        distributions: Weight of each score in each group, shape (..., groups, scores); shares are made of them. Of a
-            group whose weights are all 0 nobody is known, and it gets no loans.
-        repayment: Probability to repay at each score, shape (scores,) or (..., scores).
-        interest: Earned with a loan of 1 that is repaid; one that is not is lost.
-        weights: How many of the applicants belong to each group, shape (groups,); by default equally many. Shares are
-            made of them.
+        distributions: Weight of each score in each group, shape (..., groups, scores), normalised to shares. A group
+            whose weights are all 0 has no known members and gets no loans.
+        repayment: Probability of repayment at each score, shape (scores,) or (..., scores).
+        interest: Profit of a repaid loan of 1; the loss of a defaulted loan is 1.
+        weights: Numbers of applicants of each group, shape (groups,), normalised to shares; equal by default.
 
     Raises:
-        ValueError: Other shapes, weights that are negative, not finite or, of the groups, all 0, or no probabilities.
+        ValueError: Shapes do not match, weights are negative or not finite, all group weights are 0, or ``repayment``
+            contains numbers that are not probabilities.
 
     Example:
         >>> first = equal_opportunity([[0, 0.1, 0.9], [0.5, 0.5, 0]], [0.2, 0.6, 0.8])
@@ -90,7 +90,7 @@ def equal_opportunity(
 
 
 def _checked_shares(distributions: ArrayLike) -> Floats:
-    """Return the share of each score in each group, shape (..., groups, scores); 0 where all weights of a group are."""
+    """Return the share of each score in each group, shape (..., groups, scores); 0 if all weights of a group are 0."""
     given = np.asarray(distributions, np.float64)
     if given.ndim < 2 or 0 in given.shape[-2:]:
         raise ValueError(f"distributions must have shape (..., groups, scores), got {given.shape}")
@@ -102,7 +102,7 @@ def _checked_shares(distributions: ArrayLike) -> Floats:
 
 
 def _checked_chances(repayment: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return the probabilities to repay in a shape (..., scores)."""
+    """Return the repayment probabilities broadcast to a shape (..., scores)."""
     given = np.asarray(repayment, np.float64)
     if given.shape not in (shape, shape[-1:]):
         raise ValueError(f"repayment must have shape {shape[-1:]} or {shape}, got {given.shape}")
@@ -121,16 +121,16 @@ def _checked_sizes(weights: ArrayLike | None, groups: int) -> Floats:
 
 
 def profitable(repayment: ArrayLike, *, interest: float = 1.0) -> Flags:
-    """Return at which scores a loan of 1 is expected to earn something: the shape of ``repayment``."""
+    """Return the mask of scores with a positive expected profit of a loan, with the shape of ``repayment``."""
     chance = np.asarray(repayment, np.float64)
     return np.asarray(chance * interest > 1 - chance)
 
 
 @rule
 def fill_corners(shares: Floats, repayment: Floats, interest: float, rates: Floats, earned: Floats) -> None:
-    """Write what follows from each threshold, 0 to ``scores``: the true positive rate, and what an applicant earns.
+    """Write the true positive rate and the profit per applicant for each threshold, 0 to ``scores``.
 
-    The rates of a group of which nobody repays are 0.
+    If no member of a group repays, its rates are 0.
     """
     scores = shares.shape[0]
     rates[scores], earned[scores] = 0.0, 0.0
@@ -144,9 +144,9 @@ def fill_corners(shares: Floats, repayment: Floats, interest: float, rates: Floa
 
 @rule
 def threshold_for(rates: Floats, wanted: float) -> tuple[int, float]:
-    """Return the highest threshold that reaches a true positive rate, and how often one more is needed to meet it.
+    """Return the highest threshold that reaches a true positive rate, and how often to use the next higher one.
 
-    A group of which nobody repays gets no loans.
+    If no member of a group repays, the group gets no loans.
     """
     threshold = rates.shape[0] - 1
     if not (wanted > 0.0 and rates[0] > 0.0):
@@ -158,7 +158,7 @@ def threshold_for(rates: Floats, wanted: float) -> tuple[int, float]:
 
 @rule
 def profit_at(rates: Floats, earned: Floats, sizes: Floats, wanted: float) -> float:
-    """Return the mean over applicants of what one earns at a true positive rate."""
+    """Return the mean profit per applicant at a true positive rate."""
     profit = 0.0
     for group in range(rates.shape[0]):
         threshold, strictness = threshold_for(rates[group], wanted)
@@ -180,7 +180,7 @@ def solve(
     limits: Ints,
     numbers: Floats,
 ) -> None:
-    """Write the thresholds of each entry to ``limits``, and rate, profit and strictness to ``numbers``."""
+    """Write each entry's thresholds to ``limits``, and its rate, profit and strictness to ``numbers``."""
     groups = shares.shape[1]
     for b in range(shares.shape[0]):
         for group in range(groups):
@@ -197,13 +197,13 @@ def solve(
 
 
 class Lender(DecisionMaker):
-    """Gives loans by group and score; subclasses say how often.
+    """Gives loans by group and score; subclasses define the probabilities.
 
     Args:
         env: FairLending, of any interface, or its rules.
 
     Raises:
-        ValueError: Another environment.
+        ValueError: The environment is not FairLending.
     """
 
     def __init__(self, env: Any) -> None:
@@ -212,7 +212,7 @@ class Lender(DecisionMaker):
         self._applicant = ApplicantReader(self.rules)
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
-        """Return the chance of a loan, of shape (B, groups, scores) or one that fits it."""
+        """Return the probability of a loan, of shape (B, groups, scores) or one that broadcasts to it."""
         raise NotImplementedError
 
     def decide(self, observation: NDArray[Any]) -> Floats:
@@ -224,26 +224,26 @@ class Lender(DecisionMaker):
 
 
 class MaxReward(Lender):
-    """Lends where a loan is expected to pay, whoever asks: what earns the most in the next step."""
+    """Lends if the expected profit is positive, in any group; this maximises the expected reward of the next step."""
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
-        """Return 1 for scores that pay."""
+        """Return 1 for profitable scores, else 0."""
         return profitable(self.rules.repayment, interest=self.interest).astype(np.float64)
 
 
 class EqualOpportunityLender(Lender):
-    """Lends with the same true positive rate in each group, at the rate that earns the most, see `equal_opportunity`.
+    """Lends with the same true positive rate in each group, at the most profitable rate, see `equal_opportunity`.
 
-    The chance to repay and the groups' shares of the applicants are known, the scores of the groups are known or
-    estimated. Before somebody of each group was seen it lends where a loan is expected to pay.
+    It has access to the repayment probabilities and the groups' shares of the applicants; the groups' scores are known
+    or estimated. Until an applicant of each group has been observed, it lends where the expected profit is positive.
 
     Args:
         env: FairLending, of any interface, or its rules.
-        distributions: The groups' scores: ``"true"``, of each lane at each step, which nobody knows; ``"initial"``;
-            ``"window"``, as observed.
+        distributions: The groups' scores: ``"true"``, the hidden scores of each lane at each step; ``"initial"``, those
+            at the start of the episode; ``"window"``, as observed.
 
     Raises:
-        ValueError: Another environment, or ``"window"`` and an observation that does not tell it.
+        ValueError: The environment is not FairLending, or ``"window"`` is not observed.
     """
 
     def __init__(self, env: Any, *, distributions: Source = "true") -> None:
@@ -254,7 +254,7 @@ class EqualOpportunityLender(Lender):
         self._sizes = np.array([advantaged, 1 - advantaged])
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
-        """Return what the thresholds say."""
+        """Return the probabilities given by the thresholds."""
         return self._acceptance(self._distributions(observation), self.rules.repayment)
 
     def _distributions(self, observation: NDArray[Any]) -> Floats:
@@ -275,7 +275,7 @@ def lending_of(env: Any) -> Lending:
     """Return the rules of FairLending, of any interface.
 
     Raises:
-        ValueError: Another environment.
+        ValueError: The environment is not FairLending.
     """
     rules = rules_of(env)
     if not isinstance(rules, Lending):
@@ -284,26 +284,26 @@ def lending_of(env: Any) -> Lending:
 
 
 def check_codes(name: str, codes: Ints, count: int) -> None:
-    """Raise ValueError unless codes are from 0 to less than so many."""
+    """Raise ValueError unless codes are at least 0 and less than ``count``."""
     odd = codes[(codes < 0) | (codes >= count)]
     if odd.size:
         raise ValueError(f"{name} must be between 0 and {count - 1}, got {odd[0]}")
 
 
 def place_of(rules: Lending, name: str) -> int:
-    """Return the place of an entry in an observation.
+    """Return the index of an entry in an observation.
 
     Raises:
-        ValueError: It is not observed.
+        ValueError: The entry is not observed.
     """
     names = rules.observed_features(rules.params)
     if name not in names:
-        raise ValueError(f"observation must show {name}, got {rules.params.observation!r}, which does not")
+        raise ValueError(f"observation must include {name}, got {rules.params.observation!r}, which does not")
     return names.index(name)
 
 
 class ApplicantReader:
-    """Tells who waits in observations."""
+    """Reads the current applicant from observations."""
 
     def __init__(self, rules: Lending) -> None:
         score, group = place_of(rules, "score_0"), place_of(rules, GROUPS[0])
@@ -311,12 +311,12 @@ class ApplicantReader:
         self._groups = slice(group, group + len(GROUPS))
 
     def __call__(self, observation: NDArray[Any]) -> tuple[Ints, Ints]:
-        """Return group and score of those who wait, each of shape (B,)."""
+        """Return group and score of the current applicants, each of shape (B,)."""
         return observation[:, self._groups].argmax(axis=1), observation[:, self._scores].argmax(axis=1)
 
 
 def shares_in(observation: NDArray[Any], first: int, *, scores: int) -> Floats:
-    """Return the observed shares of the scores in each group, shape (B, groups, scores); 0 of a group not seen yet."""
+    """Return the observed shares of scores in each group, shape (B, groups, scores); 0 for a group not yet observed."""
     counts = np.asarray(observation[:, first : first + len(GROUPS) * scores], np.float64)
     counts = counts.reshape(-1, len(GROUPS), scores)
     whole = counts.sum(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Scripted policies for all pursuers of FairPursuit, and one that shuffles the roles of another."""
+"""Scripted policies for all pursuers of FairPursuit, and a policy that shuffles the roles of another policy."""
 
 from typing import Annotated, Any
 
@@ -16,17 +16,17 @@ from fair_envs.evaluation import LanesWorld, Policy
 from fair_envs.parameters import NonNegative, PositiveInt, Range, checked
 
 OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captures")
-"""The fields of a lane with a row for each pursuer, which come first; the trail, a picture's, stays as it is."""
+"""The fields of a lane with one row per pursuer, pursuers first; the trail is only for drawing and is not included."""
 
 
 class Team(Policy):
-    """Plays all pursuers of a batch of lanes, which it may look into but does not change; override `act`.
+    """Controls all pursuers of a batch of lanes, with read access to the lanes; override `act`.
 
     Args:
-        rules: What is going to be played; None: the lanes tell.
+        rules: Rules of the environment; None: those of the lanes.
 
     Attributes:
-        lanes: What is played, from `start` on.
+        lanes: The lanes that are played, available from `start` on.
     """
 
     lanes: Lanes
@@ -36,15 +36,15 @@ class Team(Policy):
             pursuit_of(rules)
 
     def start(self, world: Any) -> None:
-        """Keep the lanes; ``world`` is what has them: a `World`, or an environment without its wrappers."""
+        """Store the lanes of ``world``, a `World` or an environment without its wrappers."""
         self.lanes = world.lanes
 
 
 def pursuit_of(rules: Rules) -> Pursuit:
-    """Return rules of FairPursuit.
+    """Return the rules as those of FairPursuit.
 
     Raises:
-        ValueError: They are another environment's.
+        ValueError: The rules are another environment's.
     """
     if not isinstance(rules, Pursuit):
         raise ValueError(f"rules must be those of FairPursuit, got those of {rules.name}")
@@ -52,9 +52,9 @@ def pursuit_of(rules: Rules) -> Pursuit:
 
 
 def greedy_directions(lanes: Lanes) -> Floats:
-    """Return the direction of the shortest way from each pursuer to the nearest free evader, shape (B, n, 2).
+    """Return the direction of the shortest path from each pursuer to the nearest free evader, shape (B, n, 2).
 
-    Directions are of length 1; (0, 0) where no evader is free.
+    Directions have length 1, or are (0, 0) if no evader is free.
 
     Raises:
         ValueError: The lanes are of another environment.
@@ -66,7 +66,7 @@ def greedy_directions(lanes: Lanes) -> Floats:
 
 
 def actions_of(rules: Rules, directions: NDArray[Any]) -> NDArray[Any]:
-    """Return the actions that head in directions, shape (..., 2): themselves, their angles or the nearest headings."""
+    """Return the actions for directions of shape (..., 2): the directions, their angles or the nearest headings."""
     kind, headings = rules.params.action, rules.params.headings
     if kind == "direction":
         return directions.astype(np.float32)
@@ -80,31 +80,31 @@ def actions_of(rules: Rules, directions: NDArray[Any]) -> NDArray[Any]:
 class Greedy(Team):
     """Each pursuer heads for the nearest free evader (the paper's greedy controller).
 
-    It captures whenever pursuers are faster than the evader, and at equal speed or less never.
+    It always captures if pursuers are faster than the evader, and never at equal or lower speed.
     """
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return the ways to the evader as actions."""
+        """Return the actions that head for the evaders."""
         return actions_of(self.lanes.rules, greedy_directions(self.lanes))
 
 
 class Remembering(Team):
-    """A team with state for each episode, which it resets by itself when an episode with another key is played.
+    """A team with per-episode state, reset automatically when an episode with another key is played.
 
     To play the same episode again from its start, call `begin`.
     """
 
     _rules: Rules | None = None
-    _keys: NDArray[np.uint64]  # (B,), of the episodes begun
+    _keys: NDArray[np.uint64]  # (B,), of the current episodes
 
     def prepare(self, lanes: Lanes) -> None:
-        """Allocate the state of so many lanes of these rules."""
+        """Allocate the state of the lanes."""
 
     def forget(self, lanes: Lanes, mask: Flags) -> None:
-        """Reset the state of these lanes."""
+        """Reset the state of the masked lanes."""
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
-        """Reset the state of these lanes; of all of them if they are of another batch."""
+        """Reset the state of the masked lanes, or of all lanes if the batch is another one."""
         self._begin(mask)
 
     def _begin(self, mask: Flags) -> None:
@@ -117,44 +117,44 @@ class Remembering(Team):
         self.forget(lanes, mask)
 
     def attend(self) -> None:
-        """Begin in lanes whose episode is a new one."""
+        """Reset the state of lanes with a new episode."""
         lanes = self.lanes
         new = np.ones(lanes.count, bool) if self._is_new() else lanes.records["key"] != self._keys
         if new.any():
             self._begin(new)
 
     def _is_new(self) -> bool:
-        """Return whether another batch was played before, or none."""
+        """Return whether the batch is another one than before, or the first."""
         return self._rules is not self.lanes.rules or len(self._keys) != self.lanes.count
 
 
 class Planner(Remembering):
-    """Tries random plans in a perfect copy of the world and begins the best: a bound of what a team can do.
+    """Plans by random shooting in a perfect copy of the environment, as a bound on what a team can achieve.
 
-    A plan gives each pursuer a heading for each piece of ``every`` steps. Every so many steps it tries as many plans as
-    ``samples``, plays each ``horizon`` steps ahead by the environment's own rules, the evader's reaction included, and
-    keeps the best until the next time. The first plan that it tries is what is left of the one before. Up to
-    ``explored`` plans are drawn afresh: a heading of each pursuer, uniformly, for each third of the time. All others
-    are the best so far with another heading, uniformly drawn, of one pursuer for a stretch of pieces. It takes the
-    plan with the least
+    A plan has a heading for each pursuer in each segment of ``every`` steps. Every ``every`` steps, the planner
+    simulates ``samples`` plans for ``horizon`` steps with the environment's own rules, including the evader's reaction,
+    and follows the best plan until the next planning. The first plan is the remainder of the previous one. Up to
+    ``explored`` plans are new: each pursuer has a uniformly drawn heading for each third of the horizon. All other
+    plans are mutations of the best plan so far: one pursuer gets a uniformly drawn heading for several consecutive
+    segments. The planner chooses the plan with the smallest
 
-        sum over evaders of the closest approach + ``weight`` * mean distance,
+        sum over evaders of the closest approach + ``weight`` * mean distance.
 
-    the closest approach being the least distance of any pursuer to the evader in the time ahead, 0 if it is caught,
-    and the mean over steps and pursuers of the distance to the nearest free evader, 0 if there is none. What it draws
-    is a function of the seed, the episode and the time: it plays equally in any batch.
+    The closest approach is the smallest distance of any pursuer to the evader within the horizon, 0 if it is caught.
+    The mean distance is the mean over steps and pursuers of the distance to the nearest free evader, 0 if there is
+    none. Random numbers are a function of the seed, the episode and the time, so results do not depend on the batch.
 
-    It refines because that is what it takes: with all plans drawn afresh (``explored=samples``) about a fifth of the
-    episodes with pursuers slower than the evader last longer than 500 steps, and the others longer than with it.
+    The mutations are necessary: if all plans are new (``explored=samples``), about a fifth of the episodes with
+    pursuers slower than the evader last longer than 500 steps, and the others last longer than with mutations.
 
     Args:
         rules: See `Team`.
-        samples: Number of plans tried each time.
-        horizon: Steps that it looks ahead.
-        every: Steps between two plannings, and of a piece.
-        explored: Number of plans that are drawn afresh, at most ``samples``; None: a sixth of them.
-        weight: Of the mean distance, in the score.
-        seed: Of what is drawn.
+        samples: Number of plans per planning.
+        horizon: Number of simulated steps.
+        every: Steps between plannings, and steps per segment.
+        explored: Number of new plans, at most ``samples``; None: a sixth of them.
+        weight: Weight of the mean distance in the score.
+        seed: Seed of the random numbers.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Planner(Remembering):
         self.seed = int(check_seeds(seed, 1)[0])
 
     def prepare(self, lanes: Lanes) -> None:
-        """Make room for the plans of so many lanes, and to try others in."""
+        """Allocate the plans of the lanes, and the buffers of the simulation."""
         rules, pieces = pursuit_of(lanes.rules), -(-self.horizon // self.every)
         settings = ("samples", "horizon", "every", "explored", "weight")
         headings = rules.params.headings if rules.params.action == "discrete" else 0
@@ -192,16 +192,16 @@ class Planner(Remembering):
         self._fresh = np.ones(lanes.count, bool)
         facts = blank_facts(rules.spec)
         self._scratch = (
-            readable(np.zeros(1, rules.dtype)),  # a lane that plans are tried in
-            np.zeros((pieces, lanes.agents)),  # the plan that is tried
+            readable(np.zeros(1, rules.dtype)),  # a lane for simulating plans
+            np.zeros((pieces, lanes.agents)),  # the simulated plan
             np.zeros((lanes.agents, 2)),  # its directions
-            np.zeros(rules.params.evaders),  # how close it comes to each
+            np.zeros(rules.params.evaders),  # closest approach to each evader
             np.zeros(lanes.agents),  # rewards
             readable(facts.view(one_layout(facts.dtype))),
         )
 
     def forget(self, lanes: Lanes, mask: Flags) -> None:
-        """Forget the plans of these lanes."""
+        """Discard the plans of the masked lanes."""
         self._fresh[mask] = True
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
@@ -220,22 +220,23 @@ class Planner(Remembering):
 
 
 class ShuffledRoles(Remembering):
-    """A team whose roles are dealt to the bodies anew in each episode, by a permutation that is uniformly drawn.
+    """A team whose roles are randomly assigned to the bodies in each episode, by a uniformly drawn permutation.
 
-    Body b plays role rho(b): it is shown what pursuer rho(b) would see if every pursuer stood in its role's place, and
-    does what the inner team has that pursuer do. As neither the world nor the start knows a pursuer's number, every
-    relabelling of an outcome is as likely beforehand, and the inner team is as likely to capture as without it: the
-    episode is, but for who is called what, the inner team's from the start in which the roles have the bodies' places.
+    Body b plays role rho(b). It gets the observation that pursuer rho(b) would have if every pursuer were in the
+    position of its role, and takes the action that the inner team chooses for that pursuer. Neither the environment nor
+    the starting positions depend on a pursuer's number, so every relabelling of an outcome is equally likely in
+    advance. The inner team's probability of capture is unchanged: up to relabelling, the episode is the inner team's
+    episode from the start in which the roles have the bodies' positions.
 
-    It has a deficit of team fairness of 0 however unequal the roles are. That shows what the measure does not: within
-    an episode one pursuer may still do all the driving and another make the capture.
+    Its deficit of team fairness is 0 however unequal the roles are. This shows a limit of the measure: within an
+    episode, one pursuer can still do all the driving while another makes the capture.
 
     Args:
         team: The inner team.
-        seed: Of the permutations; they are a function of it and of the episode.
+        seed: Seed of the permutations, which are a function of the seed and the episode.
 
     Raises:
-        ValueError: At the begin of an episode, if pursuers differ in speed: then bodies cannot take any role.
+        ValueError: Pursuers differ in speed when an episode begins, so that bodies cannot take any role.
     """
 
     def __init__(self, team: Policy, *, seed: int = 0) -> None:
@@ -244,15 +245,15 @@ class ShuffledRoles(Remembering):
         self.seed = check_seeds(seed, 1)[0]
 
     def prepare(self, lanes: Lanes) -> None:
-        """Make room for the roles' view of so many lanes."""
+        """Allocate the lanes as the roles observe them."""
         pursuit_of(lanes.rules)
         self._shadow = Lanes(lanes.rules, lanes.count, threads=lanes.threads)
         self._shadow.records[:] = lanes.records
         self.team.start(LanesWorld(self._shadow))
-        self.roles: Ints = np.zeros((lanes.count, lanes.agents), np.int64)  # of each body
+        self.roles: Ints = np.zeros((lanes.count, lanes.agents), np.int64)  # role of each body
 
     def forget(self, lanes: Lanes, mask: Flags) -> None:
-        """Deal the roles of these lanes."""
+        """Draw new roles in the masked lanes."""
         speed = lanes.records["speed"][mask]
         if (speed != speed[:, :1]).any():
             uneven = speed[(speed != speed[:, :1]).any(axis=1)][0].tolist()
@@ -262,7 +263,7 @@ class ShuffledRoles(Remembering):
         self.team.begin(mask, np.arange(lanes.count))
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return what each body does in its role."""
+        """Return the action of each body in its role."""
         self.attend()
         lanes = self.lanes
         self._show(lanes)
@@ -274,14 +275,14 @@ class ShuffledRoles(Remembering):
 
 
 def dealt(lanes: Lanes, *, seed: int | np.uint64) -> Ints:
-    """Return a uniformly drawn role of each pursuer in the lanes' episodes, shape (B, n)."""
+    """Return a uniformly drawn role for each pursuer in the lanes' episodes, shape (B, n)."""
     roles = np.empty((lanes.count, lanes.agents), np.int64)
     deal(np.uint64(seed), readable(lanes.records), roles)
     return roles
 
 
 def exchanged(records: NDArray[np.void], bodies: Ints) -> NDArray[np.void]:
-    """Return lanes in which pursuer r is who was pursuer ``bodies[b, r]`` of lane b, fresh; bodies: (B, n)."""
+    """Return new lanes whose pursuer r is pursuer ``bodies[b, r]`` of lane b in the given ones; bodies: (B, n)."""
     out, lanes = np.array(records), np.arange(len(records))[:, np.newaxis]
     for name in OF_PURSUERS:
         out[name][:, : bodies.shape[1]] = records[name][lanes, bodies]

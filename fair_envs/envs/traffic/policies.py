@@ -44,7 +44,7 @@ class Driver(Policy):
         cost = np.where(turns["exists"] > 0, self.cost(turns), NOWHERE)
         best = cost <= cost.min(axis=-1, keepdims=True) + 1e-6
         count = best.cumsum(axis=-1)
-        wanted = np.floor(uniforms[..., np.newaxis] * count[..., -1:]) + 1  # n of the n-th of the best turns
+        wanted = np.floor(uniforms[..., np.newaxis] * count[..., -1:]) + 1  # n, for the n-th of the best turns
         turn: Ints = (count >= wanted).argmax(axis=-1)
         return 3 * ACCELERATE + turn
 
@@ -78,12 +78,12 @@ class ShortestPath(Driver):
 
 
 class ShortestTime(Driver):
-    """Takes the way that is quickest now; without live times, the shortest.
+    """Takes the currently fastest way; without live times, the shortest.
 
     Args:
         rules: FairTraffic's.
-        per_car: Steps added for each car that has announced to take a street, so that not all cars take the same.
-        tolls: Whether a toll counts, as the steps that cost the same.
+        per_car: Steps added for each car that has announced to take a street, so that cars spread over streets.
+        tolls: Whether tolls count, converted to the steps that cost the same.
     """
 
     def __init__(self, rules: Rules, *, per_car: float = 0.2, tolls: bool = True) -> None:
