@@ -80,7 +80,7 @@ class Episodes:
 
     @property
     def of_agents(self) -> bool:
-        """Whether the agents are affected and have attributes; otherwise a decision-maker decides about other people."""
+        """Whether the agents are affected and have attributes; if not, a decision-maker decides about other people."""
         return bool(self.returns.attributes)
 
     @classmethod
@@ -536,8 +536,8 @@ MEANINGS: Mapping[Form, str] = {
 """The sign and unit of a parity, by form."""
 
 FLIPPED: Mapping[Flip, str] = {
-    "carriers": "Counterfactual fairness: all agents with the attribute lose it at once, so the gap includes the effect "
-    "of the other agents' changes; --flip each changes one agent at a time.",
+    "carriers": "Counterfactual fairness: all agents with the attribute lose it at once, so the gap includes the "
+    "effect of the other agents' changes; --flip each changes one agent at a time.",
     "each": "Counterfactual fairness: one agent at a time loses the attribute, each in a separate world.",
 }
 
