@@ -1,4 +1,4 @@
-"""Who plays, by name: chance, a designed driver, a function of one's own, or a run of a training."""
+"""Policies by name: random, a scripted policy, your own function, or the run of a training."""
 
 import hashlib
 from pathlib import Path
@@ -16,15 +16,16 @@ from fair_envs.parameters import meant
 
 
 def policy_named(name: str, rules: Rules) -> Policy:
-    """Return a policy for rules.
+    """Return the policy with a name, for these rules.
 
     Args:
-        name: ``"random"``, a scripted policy of the environment, the folder of a run, or ``"module:function"``:
-            observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...).
-        rules: What is played.
+        name: ``"random"``, a scripted policy of the environment, the folder of a run, or ``"module:function"``, a
+            function from observations (B, agents, ...) and uniform random numbers (B, agents) to actions
+            (B, agents, ...).
+        rules: The rules of the environment.
 
     Raises:
-        ValueError: Nobody is called that, or it is the run of another environment.
+        ValueError: The name is unknown, or the run belongs to another environment.
     """
     if name == "random":
         return RandomPolicy(rules)
@@ -56,10 +57,10 @@ def function_named(name: str) -> Act:
 
 
 def policy_tried(name: str, rules: Rules) -> Policy:
-    """Return what `policy_named` does, a function of one's own after it has chosen the first actions of one lane.
+    """Return the result of `policy_named`; your own function is first tried out on one step of one lane.
 
     Raises:
-        ValueError: Nobody is called that, or the function does not take observations and uniform numbers and return
+        ValueError: The name is unknown, or the function does not take observations and uniform numbers and return
             actions.
     """
     if ":" not in name:
@@ -68,7 +69,7 @@ def policy_tried(name: str, rules: Rules) -> Policy:
     try:
         policy = as_policy(function)
         next(rollout(LanesWorld(begun(rules, np.zeros(1, np.uint64))), policy))
-    except Exception as error:  # whatever it does not understand
+    except Exception as error:  # the function may raise anything
         takes = "must take observations (B, agents, ...) and uniform numbers (B, agents)"
         returns = "return actions (B, agents, ...) of the environment"
         raise ValueError(f"policy {takes} and {returns}, got {name!r}: {error or type(error).__name__}") from error
@@ -76,7 +77,7 @@ def policy_tried(name: str, rules: Rules) -> Policy:
 
 
 def contents(name: str) -> str:
-    """Return a hash of what a named policy consists of besides this package; empty where that is nothing."""
+    """Return a hash of a named policy's code or files outside this package; empty if there are none."""
     if ":" in name:
         return source_hash(name)
     files = sorted(file for file in Path(name).iterdir() if file.is_file()) if is_run(name) else []
@@ -100,18 +101,19 @@ class Trained(NamedTuple):
         """Return the trained policy for some rules.
 
         Raises:
-            ValueError: The model takes other observations or actions than the environment has.
+            ValueError: The model needs other observations or actions than the environment has.
         """
         found: Policy = self.method.policy(self.model, self.settings, rules)
         return found
 
 
 def loaded(run: Path) -> Trained:
-    """Return what a run has trained.
+    """Return the trained model of a run.
 
     Raises:
-        FileNotFoundError: There is no run.
-        ValueError: It is damaged, names something to import (see `fair_envs.imports`), or cannot play by itself.
+        FileNotFoundError: The folder is not a run.
+        ValueError: The run is damaged, names functions to import (see `fair_envs.imports`), or has no policy that plays
+            by itself.
     """
     from fair_envs.baselines.methods import method_of
 

@@ -1,4 +1,4 @@
-"""Plays an environment for people: in a window, with one agent on the keyboard, or into a film."""
+"""Shows an environment in a window, with one agent controlled by the keyboard, or saves an animation."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -16,7 +16,7 @@ from fair_envs.faces.window import Window, import_pygame
 
 
 def keys_of(rules: Rules) -> dict[str, int]:
-    """Return which key takes which action.
+    """Return the action of each key.
 
     Raises:
         ValueError: The actions are not discrete.
@@ -29,16 +29,16 @@ def keys_of(rules: Rules) -> dict[str, int]:
 
 
 def described_keys(rules: Rules) -> dict[str, str]:
-    """Return what each key does, in words where the environment names its actions."""
+    """Return what each key does, with the names of the actions if the environment has names."""
     names = rules.action_names
     return {key: names[action] if names else f"action {action}" for key, action in keys_of(rules).items()}
 
 
 class Keyboard:
-    """Turns keys into the actions of one agent: the key pressed last since the step before, or one held down.
+    """Turns keys into the actions of one agent: the key pressed last since the previous step, or a key held down.
 
     Args:
-        rules: The environment; None: nobody is on the keyboard, and only leaving is noticed.
+        rules: The environment; None: no agent uses the keyboard, and only closing the window is noticed.
     """
 
     def __init__(self, rules: Rules | None) -> None:
@@ -48,7 +48,7 @@ class Keyboard:
         self.left = False  # whether the player has closed the window or pressed escape
 
     def action(self) -> int:
-        """Return the action; 0 without a key that means one."""
+        """Return the action; 0 if no key with an action is pressed."""
         pressed = [key for key, down in self._events() if down and key in self._actions]
         if pressed:
             return self._actions[pressed[-1]]
@@ -56,7 +56,7 @@ class Keyboard:
         return next((action for key, action in self._actions.items() if held[key]), 0)
 
     def _events(self) -> Iterator[tuple[int, bool]]:
-        """Yield the keys pressed or let go since the last call; note whether the player has left."""
+        """Yield the keys pressed or released since the last call; record whether the player has left."""
         pygame = self._pygame
         for event in pygame.event.get():
             if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE):
@@ -80,12 +80,12 @@ def agent_index(rules: Rules, agent: str) -> int | None:
 
 
 class OnKeyboard(Policy):
-    """A policy with one agent on the keyboard.
+    """A policy with one agent controlled by the keyboard.
 
     Args:
-        policy: How the others play.
-        keyboard: Where the agent's actions come from; it is read in every step.
-        agent: Its index; None: the policy plays all agents.
+        policy: The policy of the other agents.
+        keyboard: The source of the agent's actions; it is read in every step.
+        agent: Index of the agent; None: the policy controls all agents.
     """
 
     def __init__(self, policy: Policy, keyboard: Keyboard, agent: int | None) -> None:
@@ -101,7 +101,7 @@ class OnKeyboard(Policy):
         self._policy.begin(mask, episodes)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return the policy's actions and the agent's own."""
+        """Return the policy's actions, with that of the agent on the keyboard replaced."""
         actions = np.array(self._policy.act(observation, uniforms))
         own = self._keyboard.action()
         if self._agent is not None:
@@ -116,10 +116,10 @@ def play_in_window(
 
     Args:
         rules: The environment.
-        policy: How the agents play.
-        seed: Of the first episode.
-        agent: Index of the agent on the keyboard, or None.
-        steps: Steps after which it ends by itself, or None.
+        policy: The policy of the agents.
+        seed: Seed of the first episode.
+        agent: Index of the agent controlled by the keyboard, or None.
+        steps: Number of steps after which the window closes, or None.
     """
     window = Window(title=f"fair-envs: {rules.name}", fps=rules.fps)
     keyboard = Keyboard(None if agent is None else rules)
@@ -139,7 +139,7 @@ def play_in_window(
 def pictures(
     rules: Rules, policy: Policy, *, seed: int, count: int, each: OnProgress = lambda: None
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield a picture of each of so many steps, shape (height, width, 3); call ``each`` after it."""
+    """Yield a picture of each of ``count`` steps, shape (height, width, 3); call ``each`` after every picture."""
     renderer = rules.renderer()
     for lane in islice(scenes(rules, policy, seed=seed), count):
         yield renderer.frame(lane)
@@ -147,7 +147,7 @@ def pictures(
 
 
 def save_film(frames: Iterator[NDArray[np.uint8]], path: Path, *, fps: int) -> None:
-    """Save pictures as a film; the name's ending chooses the format.
+    """Save pictures as an animation; the file name's suffix selects the format.
 
     Raises:
         ImportError: imageio is missing; the message says how to install it.

@@ -19,17 +19,17 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an evaluation found.
+    """The result of an evaluation.
 
     Attributes:
-        labels: What distinguishes the estimates, such as ``("policy", "notion")``.
-        estimates: By the values of the labels.
-        across: The label that has a column of the table for each of its values; None: the table has one column.
-        about: How the estimates were obtained: the run or environment, ``episodes``, the seed, parameters.
-        details: What else is written to the JSON file.
+        labels: Names of the labels that identify an estimate, such as ``("policy", "notion")``.
+        estimates: The estimates, by the values of the labels.
+        across: The label whose values are the columns of the table; None: the table has one column.
+        about: Metadata of the estimates: the run or environment, ``episodes``, the seed, parameters.
+        details: Further contents of the JSON file.
         notes: Sentences that explain the table.
-        spelled: Returns how a label is shown in the table.
-        also_save: Writes further files into the report's folder.
+        spelled: Function that returns the text of a label in the table.
+        also_save: Function that writes further files into the report's folder.
     """
 
     labels: Labels
@@ -42,7 +42,7 @@ class Report:
     also_save: Callable[[Path], object] | None = None
 
     def table(self) -> Table:
-        """Return the estimates for people: ``value [low, high]``, and ``(n)`` where n is not the number of episodes."""
+        """Return the estimates as ``value [low, high]``, with ``(n)`` if n is less than the number of episodes."""
         rows = [label for label in self.labels if label != self.across]
         columns = list(dict.fromkeys(map(self._column, self.estimates)))
         shown = Table(*rows, box=None, pad_edge=False)
@@ -62,7 +62,7 @@ class Report:
         return "value" if self.across is None else labels[self.labels.index(self.across)]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each estimate: its labels and its numbers."""
+        """Return a dictionary for each estimate, with its labels and numbers."""
         return [
             {**dict(zip(self.labels, labels, strict=True)), **estimate.as_dict()}
             for labels, estimate in self.estimates.items()
@@ -87,12 +87,12 @@ class Report:
 
 
 def number(value: float, *, n: int) -> Estimate:
-    """Return a number that has no interval, from n episodes."""
+    """Return an estimate from n episodes without an interval."""
     return Estimate(value=value, low=np.nan, high=np.nan, n=n)
 
 
 def short(estimate: Estimate, *, episodes: int | None = None) -> str:
-    """Return a number with its interval, and how many episodes it rests on if those are not all."""
+    """Return a number with its interval, and the number of episodes it is based on if some were excluded."""
     if np.isnan(estimate.value):
         return "undefined"
     some = f" ({estimate.n})" if episodes is not None and estimate.n < episodes else ""

@@ -80,7 +80,7 @@ class Episodes:
 
     @property
     def of_agents(self) -> bool:
-        """Whether the agents are affected and have attributes; otherwise a decision-maker decides about others."""
+        """Whether the agents are affected and have attributes; if not, a decision-maker decides about other people."""
         return bool(self.returns.attributes)
 
     @classmethod

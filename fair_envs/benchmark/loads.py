@@ -1,4 +1,4 @@
-"""Work that benchmarks repeat on environments that decide about people: playing, comparing, learning trade-offs."""
+"""Loads for the benchmarks: playing environments, computing notions, training and searching."""
 
 import importlib
 import time
@@ -18,35 +18,35 @@ from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec
 from fair_envs.history import Full, History, Memory, SlidingWindow
 
-LANES = 64  # of vector environments
-DRAWN = 64  # sets of actions drawn beforehand and played in turn
+LANES = 64  # lanes of vector environments
+DRAWN = 64  # sets of actions drawn in advance and played in turn
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "CSP")
 EIGHT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")  # and the reward
 TRADE_OFF = ("SP", "IF")
-WORLDS = 1000  # that thresholds are found for at a time
-SAMPLES = 2048  # of a rollout
-ITERATIONS = 10  # of a training that is measured, after its random episodes
-TEAM_LANES = 16  # of the environment that a team learns on
-TEAM_BATCH = 512  # transitions that an agent of a team learns from in an update
+WORLDS = 1000  # number of worlds whose thresholds are computed at once
+SAMPLES = 2048  # samples of a rollout
+ITERATIONS = 10  # measured iterations of a training, after its random episodes
+TEAM_LANES = 16  # lanes of a team's environment
+TEAM_BATCH = 512  # transitions per agent and update
 TRIALS = 50  # configurations of a search
-EPISODES = 64  # of each of them
+EPISODES = 64  # episodes per configuration
 
 
 class Load(NamedTuple):
-    """Work that is repeated."""
+    """Work that a benchmark repeats."""
 
-    run: Callable[[int], object]  # does it so many times
-    steps: int  # that each time counts for
+    run: Callable[[int], object]  # does the work a number of times
+    steps: int  # steps counted each time
 
 
 def batch(env_id: str) -> Load:
-    """Return the rules with rewards, facts and observations, in fresh arrays, for many lanes at once."""
+    """Return a load of many lanes: rules with rewards, records and observations, in new arrays."""
     rules = fair_envs.make_rules(env_id)
     return played_on(Lanes(rules, LANES), _drawn(rules.action_space(rules.params), (LANES, rules.agents(rules.params))))
 
 
 def played_on(lanes: Lanes, drawn: NDArray[Any]) -> Load:
-    """Return lanes that are played with drawn actions, shape (sets, B, agents, ...), in turn."""
+    """Return a load that plays lanes with drawn actions, shape (sets, B, agents, ...), in turn."""
     lanes.seed(0)
     lanes.restart()
 
@@ -54,25 +54,25 @@ def played_on(lanes: Lanes, drawn: NDArray[Any]) -> Load:
         for k in range(times):
             played = lanes.advance(drawn[k % len(drawn)])
             over = played.terminated | played.truncated
-            if np.count_nonzero(over):  # a third of the time that it takes to ask whether any is
+            if np.count_nonzero(over):  # takes a third of the time of any()
                 lanes.restart(mask=over)
 
     return Load(run, lanes.count)
 
 
 def vector(env_id: str) -> Load:
-    """Return Gymnasium's vector environment."""
+    """Return a load of Gymnasium's vector environment."""
     return _played(gym.make_vec(env_id, num_envs=LANES), lanes=LANES)
 
 
 def single(env_id: str) -> Load:
-    """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
+    """Return a load of Gymnasium's environment, including the wrappers that `gym.make` adds."""
     env = gym.make(env_id)
     return alone(env, _drawn(env.action_space, ()))
 
 
 def alone(env: Any, drawn: Iterable[Any]) -> Load:
-    """Return a Gymnasium environment that is played with drawn actions in turn."""
+    """Return a load that plays a Gymnasium environment with drawn actions in turn."""
     each = list(drawn)
     env.reset(seed=0)
 
@@ -86,13 +86,13 @@ def alone(env: Any, drawn: Iterable[Any]) -> Load:
 
 
 def parallel(env_id: str) -> Load:
-    """Return PettingZoo's environment; a step is one of all agents."""
+    """Return a load of PettingZoo's environment; one step counts for all agents together."""
     env = importlib.import_module(fair_envs.TABLE[env_id].module).parallel_env()
     return rounds(env, _drawn(env.action_space(env.possible_agents[0]), (len(env.possible_agents),)))
 
 
 def rounds(env: Any, drawn: Iterable[Any]) -> Load:
-    """Return a PettingZoo environment that is played with drawn actions, one for each agent, in turn."""
+    """Return a load that plays a PettingZoo environment with drawn actions, one for each agent, in turn."""
     named = [dict(zip(env.possible_agents, row, strict=True)) for row in drawn]
     env.reset(seed=0)
 
@@ -106,7 +106,7 @@ def rounds(env: Any, drawn: Iterable[Any]) -> Load:
 
 
 def objectives(notions: Sequence[str], *, window: int, lanes: int) -> Load:
-    """Return hiring with the reward and these notions over a window that is full as its vector reward."""
+    """Return a load of FairHiring with a vector reward: the reward, and notions over a full window."""
     from fair_envs.wrappers import FairnessObjectives
 
     env = gym.make_vec("FairHiring-v0", num_envs=lanes)
@@ -137,7 +137,7 @@ def _drawn(space: gym.Space[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def group_notions(memory: Memory) -> Load:
-    """Return adding a decision in each of 64 lanes, and all group notions after it."""
+    """Return a load that adds a decision in each of 64 lanes and computes all group notions after it."""
     from fair_envs.metrics import Gaps
 
     infos, spec = _infos(LANES)
@@ -153,9 +153,9 @@ def group_notions(memory: Memory) -> Load:
 
 
 def individual_notions(*, window: int, lanes: int) -> Load:
-    """Return adding a decision in lanes whose windows are full, and individual fairness and consistency after it.
+    """Return a load that adds a decision to full windows and computes individual fairness and consistency after it.
 
-    The load tells how many seconds the notions took without the adding.
+    The load returns the seconds that the notions took, without the time for adding decisions.
     """
     from fair_envs.metrics import Gaps
 
@@ -176,7 +176,7 @@ def individual_notions(*, window: int, lanes: int) -> Load:
 
 
 def _infos(lanes: int) -> tuple[list[dict[str, Any]], FairSpec]:
-    """Return what hiring told about a thousand steps with probabilities of all kinds."""
+    """Return the infos of a thousand steps of FairHiring, with random action probabilities."""
     env: Any = gym.make_vec("FairHiring-v0", num_envs=lanes)
     rng = np.random.default_rng(0)
     env.reset(seed=0)
@@ -189,7 +189,7 @@ def _infos(lanes: int) -> tuple[list[dict[str, Any]], FairSpec]:
 
 
 def equal_opportunity() -> Load:
-    """Return the exact thresholds of equal opportunity for two groups and seven scores, a thousand worlds at a time."""
+    """Return a load of exact equal-opportunity thresholds: two groups, seven scores, a thousand worlds at once."""
     from fair_envs.envs.lending.params import REPAYMENTS
     from fair_envs.envs.lending.policies import equal_opportunity as solve
 
@@ -203,7 +203,7 @@ def equal_opportunity() -> Load:
 
 
 def measures(env_id: str, *, lanes: int) -> Load:
-    """Return the short-term and the long-term measure of an environment's study after each step, of what was played."""
+    """Return a load that updates an environment's short-term and long-term measures after each recorded step."""
     from fair_envs.baselines.tasks import study_of
 
     env: Any = gym.make_vec(env_id, num_envs=lanes)
@@ -223,7 +223,7 @@ def measures(env_id: str, *, lanes: int) -> Load:
 
 
 def learners(env_id: str, *, lanes: int) -> tuple[Load, Load]:
-    """Return the trainings of F-PPO, which massages from the first rollout on, and of Stable-Baselines3's PPO."""
+    """Return loads that train F-PPO, with massaging from the first rollout on, and Stable-Baselines3's PPO."""
     from fair_envs.baselines.race import fair_and_plain
 
     fair, plain = fair_and_plain(env_id, lanes=lanes, n_steps=SAMPLES // lanes)
@@ -239,7 +239,7 @@ def _learning(model: Any) -> Load:
 
 
 def pursuits() -> tuple[Load, Load]:
-    """Return FairPursuit's rules, and the same world written with whole arrays, for as many lanes."""
+    """Return loads of FairPursuit's rules and of the same world written with NumPy arrays, with equally many lanes."""
     rules = fair_envs.make_rules("FairPursuit-v0")
     drawn = _drawn(rules.action_space(rules.params), (LANES, rules.agents(rules.params)))
     world = WholeArrays(rules.params, LANES)
@@ -252,14 +252,14 @@ def pursuits() -> tuple[Load, Load]:
 
 
 class WholeArrays:
-    """FairPursuit's default world as NumPy alone would have it: a yardstick of the machine, without facts or seeds.
+    """FairPursuit's default world in plain NumPy, without records or seeds: a reference for the machine's speed.
 
     Args:
-        params: FairPursuit's; those of the world's size and of its time are read.
-        count: How many lanes (B).
+        params: FairPursuit's parameters; only those of size and time are used.
+        count: Number of lanes (B).
 
     Attributes:
-        position: Of the pursuers, then of the evader, shape (B, pursuers + 1, 2).
+        position: Positions of the pursuers, then of the evader, shape (B, pursuers + 1, 2).
     """
 
     def __init__(self, params: Any, count: int) -> None:
@@ -268,7 +268,7 @@ class WholeArrays:
         self.position = self._anywhere(count)
 
     def step(self, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Play a step of directions, shape (B, pursuers, 2); return observations, rewards and who captured."""
+        """Play a step with directions, shape (B, pursuers, 2); return observations, rewards and captures."""
         params, pursuers = self._params, self._params.pursuers
         away = -self._ways(self.position[:, pursuers:], self.position[:, :pursuers])
         away = (away / np.maximum((away**2).sum(-1, keepdims=True), 1e-12)).sum(axis=1, keepdims=True)
@@ -297,7 +297,7 @@ class WholeArrays:
 
 
 def team_updates() -> tuple[Load, Load]:
-    """Return an update of all agents by a team's DDPG, and one of each agent by a DDPG of Stable-Baselines3."""
+    """Return loads that update all agents: by a team's DDPG, and by one DDPG of Stable-Baselines3 per agent."""
     from fair_envs.baselines.race import together_and_separate
 
     together, separate = together_and_separate(lanes=TEAM_LANES, batch_size=TEAM_BATCH)
@@ -314,7 +314,7 @@ def _updating(*models: Any) -> Load:
 
 
 def team_training() -> Load:
-    """Return the training of a team in the paper's world, its replay full; a step is one of all agents."""
+    """Return a load that trains a team in the paper's world, with a full replay; a step counts for all agents."""
     from fair_envs.baselines.curriculum import FollowCurriculum
     from fair_envs.baselines.race import fill
     from fair_envs.baselines.team_training import TeamRows, make_team, team_settings
@@ -324,7 +324,7 @@ def team_training() -> Load:
     assert model.replay_buffer is not None
     assert course is not None
     fill(model.replay_buffer)
-    steps = config.lanes * config.train_freq  # from one update to the next
+    steps = config.lanes * config.train_freq  # steps between two updates
 
     def run(times: int) -> None:
         followed = [FollowCurriculum(course), TeamRows(every=config.row)]
@@ -334,7 +334,7 @@ def team_training() -> Load:
 
 
 def trade_offs() -> Load:
-    """Return the training of Pareto Conditioned Networks on hiring, updates included."""
+    """Return a load that trains Pareto Conditioned Networks on FairHiring, including updates."""
     from fair_envs.baselines.pcn import PCN
     from fair_envs.wrappers import FairnessObjectives
 
@@ -344,7 +344,7 @@ def trade_offs() -> Load:
     before = model.num_timesteps
     for _ in range(ITERATIONS):
         model.iterate()
-    steps = (model.num_timesteps - before) // ITERATIONS  # about: episodes differ in length
+    steps = (model.num_timesteps - before) // ITERATIONS  # approximate, because episodes differ in length
 
     def run(times: int) -> None:
         model.learn(model.num_timesteps + times * steps)
@@ -359,7 +359,7 @@ MEMORIES: dict[str, Callable[[], Memory]] = {"window 1000": partial(SlidingWindo
 
 
 def search(*, trials: int, seed: int) -> None:
-    """Search FairTraffic on one core; every configuration gets all episodes, which drivers without an aim make long."""
+    """Search FairTraffic on one core; every configuration plays all episodes, and random drivers make them long."""
     from fair_envs.search.design import design
     from fair_envs.search.settings import Search
 

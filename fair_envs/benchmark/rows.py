@@ -1,8 +1,8 @@
-"""How fast the package is: the rows of the table that `fair-envs bench` prints.
+"""Benchmarks: the rows of the table that `fair-envs bench` prints.
 
-Each row is measured in a process of its own, so that the threads, caches and memory of one leave the others alone. A
-repeat notes the time on the clock and the processor's time of all its threads beside it: on a machine that does other
-work too, the second says what the clock would show on an idle one.
+Each row is measured in a separate process, so rows do not share threads, caches or memory. A repeat measures wall-clock
+time and the CPU time of all its threads. If the machine also does other work, CPU time estimates the wall-clock time on
+an idle machine.
 """
 
 import itertools
@@ -42,42 +42,42 @@ WORLD: dict[str, Any] = {}  # parameters of the environment
 BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
 ROLLOUT = 64  # steps of each lane in a rollout
 MINIBATCH = 16_384
-ACTIONS = 64  # sets of actions drawn beforehand and played in turn
+ACTIONS = 64  # sets of actions drawn in advance and played in turn
 LIBRARIES = ("numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 NOT_A_NUMBER = float("nan")
-LOOKS = 15  # short ones in a repeat, of two threads and one in turn
-PATIENCE = 60  # repeats' time that one may take, waiting for the machine to have two cores to give
-OWN_CORES = 1.8  # times: what two threads of arithmetic do at least on two cores of their own
-IDLE = 0.1  # cores that other processes may use on a machine that is called idle
+LOOKS = 15  # number of short measurements in a repeat, alternating between two threads and one
+PATIENCE = 60  # how many repeats' time a repeat may take while it waits for two free cores
+OWN_CORES = 1.8  # least speedup of arithmetic on two threads if two cores are free
+IDLE = 0.1  # largest number of cores that other processes use on an idle machine
 
 
 class Sample(NamedTuple):
     """One repeat."""
 
-    value: float  # in the row's unit, by the clock
-    by_cpu: float  # the same by the processor's time; NaN where that says nothing
-    wall: float  # seconds on the clock
-    cpu: float  # seconds of the processor, of all threads and child processes
-    others: float  # cores that other processes kept busy meanwhile; NaN if the system does not tell
+    value: float  # in the row's unit, by wall-clock time
+    by_cpu: float  # the same by CPU time; NaN if that has no meaning
+    wall: float  # seconds of wall-clock time
+    cpu: float  # seconds of CPU time, of all threads and child processes
+    others: float  # cores that other processes used meanwhile; NaN if the system does not report it
 
 
 class Effort(NamedTuple):
-    """How long is measured."""
+    """How long to measure."""
 
     repeats: int
-    repeats_of_slow: int  # of rows whose repeats take long
-    seconds: float  # of a repeat, about
+    repeats_of_slow: int  # repeats of slow rows
+    seconds: float  # approximate duration of a repeat
 
 
 FULL = Effort(repeats=7, repeats_of_slow=5, seconds=1.0)
 QUICK = Effort(repeats=5, repeats_of_slow=1, seconds=0.05)
 
 Prepare = Callable[[float], Callable[[], Sample]]
-"""Gets ready for repeats of so many seconds and returns what makes one."""
+"""Prepares repeats of a number of seconds; returns a function that runs one repeat."""
 
 
 class Row(NamedTuple):
-    """What is measured, and what it should reach."""
+    """A measurement and its target."""
 
     name: str
     what: str
@@ -85,12 +85,12 @@ class Row(NamedTuple):
     target: float | None
     prepare: Prepare
     at_least: bool = True  # False: the target is an upper limit
-    threads: int = 1  # of torch
-    slow: bool = False  # a repeat takes long
-    summed: bool = False  # the repeats' sum is told instead of their median
+    threads: int = 1  # threads of torch
+    slow: bool = False  # whether a repeat takes long
+    summed: bool = False  # whether the sum of the repeats is reported instead of their median
 
     def repeats(self, effort: Effort) -> int:
-        """Return how often it is measured."""
+        """Return the number of repeats."""
         return effort.repeats_of_slow if self.slow else effort.repeats
 
 
@@ -105,12 +105,12 @@ def actions(lanes: int) -> Ints:
 
 
 def batch_load(lanes: int, *, threads: int = 1) -> Load:
-    """Return the rules with rewards, facts and observations, in fresh arrays, for many lanes at once."""
+    """Return a load of many lanes: rules with rewards, records and observations, in new arrays."""
     return loads.played_on(Lanes(fair_envs.make_rules(ENV_ID, **WORLD), lanes, threads=threads), actions(lanes))
 
 
 def vector_load() -> Load:
-    """Return Gymnasium's vector environment."""
+    """Return a load of Gymnasium's vector environment."""
     env, drawn = gym.make_vec(ENV_ID, num_envs=BATCH, **WORLD), actions(BATCH)
     env.reset(seed=0)
 
@@ -122,12 +122,12 @@ def vector_load() -> Load:
 
 
 def single_load() -> Load:
-    """Return Gymnasium's environment with the wrappers that `gym.make` puts around it."""
+    """Return a load of Gymnasium's environment, including the wrappers that `gym.make` adds."""
     return loads.alone(gym.make(ENV_ID, **WORLD), actions(1)[:, 0])
 
 
 def parallel_load() -> Load:
-    """Return PettingZoo's environment; a step is one of all agents."""
+    """Return a load of PettingZoo's environment; one step counts for all agents together."""
     from fair_envs.envs.harvest import parallel_env
 
     return loads.rounds(parallel_env(**WORLD), actions(1)[:, 0].tolist())
@@ -155,7 +155,7 @@ def learner(*, threads: int) -> tuple[Any, int]:
 
 
 def rollout_load() -> Load:
-    """Return the rollouts of Stable-Baselines3 without learning; each agent's step counts."""
+    """Return a load of Stable-Baselines3 rollouts without learning; each agent's step counts."""
     model, steps = learner(threads=1)
     _, callback = model._setup_learn(total_timesteps=steps)
 
@@ -167,7 +167,7 @@ def rollout_load() -> Load:
 
 
 def training_load() -> Load:
-    """Return rollouts and updates of PPO; each agent's step counts."""
+    """Return a load of PPO's rollouts and updates; each agent's step counts."""
     model, steps = learner(threads=2)
 
     def run(times: int) -> None:
@@ -180,13 +180,13 @@ def training_load() -> Load:
 
 
 class Stopwatch:
-    """Takes the time from its making on: on the clock, of the processor, and of what other processes used."""
+    """Measures wall-clock time, CPU time and the CPU time of other processes, from its creation on."""
 
     def __init__(self) -> None:
         self._busy, self._cpu, self._wall = busy_seconds(), cpu_seconds(), time.perf_counter()
 
     def sample(self, *, value: float | None = None, steps: float = 0.0) -> Sample:
-        """Return what was measured: the value, or else the steps a second."""
+        """Return the measurement: the given value, or the steps per second."""
         wall, cpu = time.perf_counter() - self._wall, cpu_seconds() - self._cpu
         others = max(0.0, busy_seconds() - self._busy - cpu) / wall
         if value is not None:
@@ -195,12 +195,12 @@ class Stopwatch:
 
 
 def cpu_seconds() -> float:
-    """Return the processor's time of this process and of the child processes that have ended."""
+    """Return the CPU time of this process and of the child processes that have ended."""
     return time.process_time() + sum(os.times()[2:4])
 
 
 def busy_seconds() -> float:
-    """Return the processor's time of all processes since the machine started; NaN if the system does not tell."""
+    """Return the CPU time of all processes since the machine started; NaN if the system does not report it."""
     try:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     except OSError:
@@ -210,7 +210,7 @@ def busy_seconds() -> float:
 
 
 def repeats_lasting(load: Load, seconds: float) -> int:
-    """Return how many times the load runs in so many seconds; it is warm afterwards."""
+    """Return how many times the load runs in a number of seconds; this also warms it up."""
     load.run(1)
     times = 1
     while True:
@@ -223,7 +223,7 @@ def repeats_lasting(load: Load, seconds: float) -> int:
 
 
 def rate(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
-    """Return what measures steps a second."""
+    """Return a function that measures steps per second."""
     made = load()
     times = repeats_lasting(made, seconds)
 
@@ -236,7 +236,7 @@ def rate(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
 
 
 def duration(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
-    """Return what measures the microseconds of a step."""
+    """Return a function that measures the microseconds of a step."""
     repeat = rate(seconds, load=load)
 
     def inverted() -> Sample:
@@ -247,7 +247,7 @@ def duration(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample
 
 
 def duration_of_part(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
-    """Return what measures the microseconds of a step in that part of the load that it clocks itself."""
+    """Return a function that measures the microseconds of the part of a step that the load times itself."""
     made = load()
     times = repeats_lasting(made, seconds)
 
@@ -259,14 +259,14 @@ def duration_of_part(seconds: float, *, load: Callable[[], Load]) -> Callable[[]
 
 
 def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[], Sample]:
-    """Return what measures how many times as fast two threads are as one, a median over short looks in turn.
+    """Return a function that measures the speedup of two threads, a median over short alternating measurements.
 
-    A virtual machine's two cores may be one real core for seconds at a time, and then no program gains by two threads.
-    With ``own_cores`` a look counts only if just before and just after it the machine had two cores to give, told by
-    arithmetic that shares nothing.
+    The two cores of a virtual machine can be one physical core for seconds at a time; two threads are then no faster.
+    With ``own_cores``, a measurement only counts if two cores were free immediately before and after it. Arithmetic
+    without shared data is used to check this.
 
     Raises:
-        TimeoutError: With ``own_cores``, in `PATIENCE` repeats' time the machine hardly ever had them.
+        TimeoutError: With ``own_cores``, two cores were hardly ever free during `PATIENCE` repeats' time.
     """
     one, two = batch_load(lanes), batch_load(lanes, threads=2)
     times = repeats_lasting(one, seconds / LOOKS)
@@ -278,7 +278,7 @@ def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[],
         end = time.perf_counter() + PATIENCE * seconds
         while len(looks) < LOOKS:
             if time.perf_counter() > end:
-                raise TimeoutError("the machine hardly ever had two cores to give")
+                raise TimeoutError("two cores of the machine were hardly ever free")
             before, look, after = given(), clocked(one, times) / clocked(two, times), given()
             if min(before, after) >= OWN_CORES:
                 looks.append(look)
@@ -288,7 +288,7 @@ def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[],
 
 
 def against(seconds: float, *, loads: Callable[[], tuple[Load, Load]]) -> Callable[[], Sample]:
-    """Return what measures how many times as fast the first load is as the second, in turn."""
+    """Return a function that measures how many times faster the first load is than the second, alternating."""
     one, other = loads()
     times = repeats_lasting(other, seconds / 2)
 
@@ -300,7 +300,7 @@ def against(seconds: float, *, loads: Callable[[], tuple[Load, Load]]) -> Callab
 
 
 def machine_gain(seconds: float) -> Callable[[], Sample]:
-    """Return what measures how much more two threads do than one where nothing is shared: the most a program gains."""
+    """Return a function that measures the speedup of two threads without shared data, the most that is possible."""
     given = gain_of_arithmetic(seconds / LOOKS)
 
     def repeat() -> Sample:
@@ -311,11 +311,11 @@ def machine_gain(seconds: float) -> Callable[[], Sample]:
 
 
 def gain_of_arithmetic(seconds: float) -> Callable[[], float]:
-    """Return what tells how many times as much arithmetic two threads do as one, in about three times the seconds."""
+    """Return a function that measures the speedup of arithmetic on two threads, in about three times the seconds."""
     import numba
 
     @numba.njit(nogil=True)
-    def arithmetic(times: int) -> int:  # chains that do not wait for one another keep a core full
+    def arithmetic(times: int) -> int:  # independent chains keep a core busy
         a, b, c, d = 1, 2, 3, 4
         for i in range(times):
             a, b, c, d = (a ^ i) + (a >> 3), (b ^ i) + (b >> 3), (c ^ i) + (c >> 3), (d ^ i) + (d >> 3)
@@ -330,14 +330,14 @@ def gain_of_arithmetic(seconds: float) -> Callable[[], float]:
 
 
 def clocked(load: Load, times: int) -> float:
-    """Return how many seconds it takes to do a load so many times."""
+    """Return how many seconds it takes to run a load a number of times."""
     begin = time.perf_counter()
     load.run(times)
     return time.perf_counter() - begin
 
 
 def lane_size(seconds: float) -> Callable[[], Sample]:
-    """Return what measures the bytes of a lane, its whole state."""
+    """Return a function that measures the bytes of a lane, which is its whole state."""
     batch = Lanes(fair_envs.make_rules(ENV_ID, **WORLD), BATCH)
     size = batch.records.nbytes / batch.count
     return lambda: Sample(size, by_cpu=NOT_A_NUMBER, wall=NOT_A_NUMBER, cpu=NOT_A_NUMBER, others=NOT_A_NUMBER)
@@ -358,13 +358,13 @@ FIRST_STEP = TIMED.format(
 
 
 def import_time(seconds: float) -> Callable[[], Sample]:
-    """Return what measures ``import fair_envs`` in a fresh process."""
+    """Return a function that measures ``import fair_envs`` in a new process."""
     timed(IMPORT)
     return lambda: timed(IMPORT)
 
 
 def first_start(seconds: float) -> Callable[[], Sample]:
-    """Return what measures the time from ``gym.make`` to the end of the first step where nothing is compiled."""
+    """Return a function that measures the time from ``gym.make`` to the end of the first step, without a cache."""
 
     def repeat() -> Sample:
         with tempfile.TemporaryDirectory() as folder:
@@ -374,13 +374,13 @@ def first_start(seconds: float) -> Callable[[], Sample]:
 
 
 def later_start(seconds: float) -> Callable[[], Sample]:
-    """Return what measures the time from ``gym.make`` to the end of the first step where all is compiled."""
+    """Return a function that measures the time from ``gym.make`` to the end of the first step, with a full cache."""
     timed(FIRST_STEP)
     return lambda: timed(FIRST_STEP)
 
 
 def search_time(seconds: float) -> Callable[[], Sample]:
-    """Return what measures a search on one core, each time with another seed; one of few trials goes before."""
+    """Return a function that measures a search on one core, each time with another seed, after a short warm-up."""
     trials, seeds = loads.TRIALS if seconds >= FULL.seconds else loads.TRIALS // 10, itertools.count(1)
     loads.search(trials=1, seed=0)
 
@@ -395,7 +395,7 @@ def search_time(seconds: float) -> Callable[[], Sample]:
 
 
 def timed(program: str, **environment: str) -> Sample:
-    """Return the seconds that a program prints, by the clock and of the processor, run in a fresh process."""
+    """Return the wall-clock and CPU seconds that a program prints, run in a new process."""
     watch = Stopwatch()
     run = subprocess.run(
         [sys.executable, "-c", program], env=child_environment(**environment), capture_output=True, text=True
@@ -407,7 +407,7 @@ def timed(program: str, **environment: str) -> Sample:
 
 
 def child_environment(**changes: str) -> dict[str, str]:
-    """Return the environment of a child process that imports this very package, from a checkout too."""
+    """Return the environment of a child process that imports this same package, also from a checkout."""
     root, path = str(Path(fair_envs.__file__).parents[1]), os.environ.get("PYTHONPATH", "")
     if root not in sysconfig.get_paths().values():
         path = os.pathsep.join(filter(None, (root, path)))
@@ -415,11 +415,11 @@ def child_environment(**changes: str) -> dict[str, str]:
 
 
 def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
-    """Return what compares this package's PCN with another, each time with another seed.
+    """Return a function that compares this package's PCN with another one, each time with another seed.
 
     Args:
-        seconds: Of a repeat, about; fewer than a full one's are told by fewer steps.
-        fronts: Compare who finds the whole front, else how long they take.
+        seconds: Approximate duration of a repeat; less than a full repeat means fewer steps.
+        fronts: Whether to compare which of them finds the whole front; otherwise compare their durations.
 
     Raises:
         ImportError: MO-Gymnasium or morl-baselines is missing.
@@ -616,7 +616,7 @@ ROWS: tuple[Row, ...] = (
         "pursuit arrays",
         f"FairPursuit-v0, rules, evader and observations, {loads.LANES} lanes, against whole arrays of NumPy",
         "times",
-        2.7,  # 2 million steps a second where such a prototype made 740,000: a ratio that is any machine's
+        2.7,  # 2 million steps per second where such a prototype made 740,000; a ratio holds on any machine
         partial(against, loads=loads.pursuits),
     ),
     Row(
@@ -665,14 +665,14 @@ ROWS: tuple[Row, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """A row and what was measured."""
+    """A row and its measurements."""
 
     row: Row
     samples: Sequence[Sample]
-    missing: str | None = None  # why nothing was measured, or not all repeats
+    missing: str | None = None  # why no repeat, or not every repeat, was measured
 
     def median(self, field: str = "value") -> float:
-        """Return the median over the repeats, or the sum of the values of a row that is summed; NaN without repeats."""
+        """Return the median over the repeats, or the sum of the values for summed rows; NaN without repeats."""
         values = [float(getattr(sample, field)) for sample in self.samples]
         if not values:
             return NOT_A_NUMBER
@@ -680,7 +680,7 @@ class Result:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The least and the largest value."""
+        """The smallest and the largest value."""
         values = [sample.value for sample in self.samples]
         return (min(values), max(values)) if values else (NOT_A_NUMBER, NOT_A_NUMBER)
 
@@ -692,7 +692,7 @@ class Result:
         return self.median() >= self.row.target if self.row.at_least else self.median() < self.row.target
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row of the printed table."""
+        """Return the cells of the printed table."""
         row, (low, high) = self.row, self.spread
         target = "-" if row.target is None else f"{'>=' if row.at_least else '<'} {figure(row.target)}"
         met = {True: "yes", False: "no", None: "-"}[self.met]
@@ -700,7 +700,7 @@ class Result:
         return f"{row.what}, {row.unit}", target, figure(self.median()), spread, figure(self.median("by_cpu")), met
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; what does not exist is None."""
+        """Return plain data for JSON; missing numbers are None."""
         low, high = self.spread
         numbers = {field: self.median(field) for field in Sample._fields} | {"low": low, "high": high}
         return {
@@ -713,10 +713,10 @@ class Result:
 
 
 def find_row(name: str) -> Row:
-    """Return the row of that name.
+    """Return the row with a name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The name is unknown.
     """
     for row in ROWS:
         if row.name == name:
@@ -725,11 +725,11 @@ def find_row(name: str) -> Row:
 
 
 def run_row(row: Row, effort: Effort, *, each: OnProgress = lambda: None) -> Result:
-    """Measure a row in a process of its own.
+    """Measure a row in a separate process.
 
     Args:
-        row: What is measured.
-        effort: How long.
+        row: The row.
+        effort: How long to measure.
         each: Called after every repeat.
 
     Raises:
@@ -757,7 +757,7 @@ def run_row(row: Row, effort: Effort, *, each: OnProgress = lambda: None) -> Res
 
 
 def report(name: str, repeats: str, seconds: str) -> None:
-    """Measure a row in this process and print each repeat as a line of JSON, or what is missing for it."""
+    """Measure a row in this process; print each repeat as a line of JSON, or the reason why it cannot be measured."""
     try:
         repeat = find_row(name).prepare(float(seconds))
         for _ in range(int(repeats)):
@@ -766,11 +766,11 @@ def report(name: str, repeats: str, seconds: str) -> None:
         print(json.dumps({"missing": str(error)}), flush=True)
 
 
-# -------------------------------------------------------------------------------------------- what is told
+# ------------------------------------------------------------------------------------------------- reports
 
 
 def table(results: Sequence[Result]) -> Table:
-    """Return the table for people."""
+    """Return the table to print."""
     shown = Table("what", box=None, pad_edge=False)
     for column in ("target", "median", "least to largest", "by CPU time", "met"):
         shown.add_column(column, no_wrap=True)
@@ -780,7 +780,7 @@ def table(results: Sequence[Result]) -> Table:
 
 
 def notes(results: Sequence[Result]) -> list[str]:
-    """Return what a reader of the table should know: rows not measured, and whether the machine was busy."""
+    """Return the notes below the table: rows that were not measured, and whether the machine was busy."""
     told = []
     for result in results:
         if result.missing:
@@ -789,21 +789,21 @@ def notes(results: Sequence[Result]) -> list[str]:
     others = max(filter(np.isfinite, (result.median("others") for result in results)), default=0.0)
     if others > IDLE:
         told.append(
-            f"Other processes kept up to {others:.1f} of {cores()} cores busy meanwhile: by the clock this machine is "
-            "slower than an idle one."
+            f"Other processes used up to {others:.1f} of {cores()} cores during the measurement: wall-clock times are "
+            "longer than on an idle machine."
         )
     return told
 
 
 def figure(number: float) -> str:
-    """Return a number with about three digits; - if there is none."""
+    """Return a number with about three digits, or - for NaN."""
     if np.isnan(number):
         return "-"
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def record(results: Sequence[Result], *, effort: Effort) -> dict[str, Any]:
-    """Return the table with the versions and the machine that it belongs to, for JSON."""
+    """Return the table for JSON, with versions and machine."""
     return {
         "fair_envs": fair_envs.__version__,
         "effort": effort._asdict(),
@@ -814,7 +814,7 @@ def record(results: Sequence[Result], *, effort: Effort) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers depend on: the processor and how many cores this process may use."""
+    """Return the processor and the number of cores that this process may use."""
     return {"processor": processor(), "cores": cores(), "system": f"{platform.system()} {platform.machine()}"}
 
 
@@ -829,12 +829,12 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def versions() -> Mapping[str, str]:
-    """Return the versions of Python and of the libraries that are installed."""
+    """Return the versions of Python and of the installed libraries."""
     found = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:

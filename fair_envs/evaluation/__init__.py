@@ -1,4 +1,4 @@
-"""Policies, and the one loop in which they play episodes."""
+"""Policies, and the loop that plays episodes with them."""
 
 from fair_envs.evaluation.policy import (
     DecisionMaker,

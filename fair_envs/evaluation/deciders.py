@@ -1,6 +1,6 @@
-"""Scripted policies for environments with one decision-maker and two decisions, to compare learned ones with.
+"""Scripted policies for environments with one decision-maker and two decisions, as references for learned ones.
 
-Those that use the ground truth or a hidden score are bounds, no policies that anybody could use.
+Policies that use the ground truth or a hidden score are bounds; they could not be used in practice.
 """
 
 from typing import Any
@@ -16,13 +16,13 @@ from fair_envs.parameters import checked
 
 
 class Decider(DecisionMaker):
-    """Decides for or against a person for certain; subclasses say for whom.
+    """Deterministic decisions for or against a person; subclasses choose the people.
 
     Args:
-        env: The environment, of any interface, or its rules: one person a step, and two decisions.
+        env: The environment, with any interface, or its rules; one person per step, and two decisions.
 
     Raises:
-        ValueError: The environment has others.
+        ValueError: The environment has several people per step or other decisions.
     """
 
     def __init__(self, env: Any) -> None:
@@ -32,7 +32,7 @@ class Decider(DecisionMaker):
             raise ValueError(f"env must decide on one person in each step, with two decisions, got {env}")
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return in which lanes the favourable decision is taken, shape (B,)."""
+        """Return the lanes in which the favourable decision is made, shape (B,)."""
         raise NotImplementedError
 
     def decide(self, observation: NDArray[Any]) -> Floats:
@@ -44,7 +44,7 @@ class Decider(DecisionMaker):
 
 
 class Always(Decider):
-    """Takes the favourable decision about everybody."""
+    """Makes the favourable decision about every person."""
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return True."""
@@ -52,7 +52,7 @@ class Always(Decider):
 
 
 class Never(Decider):
-    """Takes the favourable decision about nobody."""
+    """Never makes the favourable decision."""
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return False."""
@@ -60,9 +60,9 @@ class Never(Decider):
 
 
 class Correct(Decider):
-    """Takes the decision that the ground truth says is correct.
+    """Makes the decision that is correct by the ground truth.
 
-    It need not earn the most: what a decision leads to later does not count.
+    It does not always earn the most, because the ground truth ignores later consequences.
 
     Raises:
         ValueError: The environment has no ground truth.
@@ -79,12 +79,12 @@ class Correct(Decider):
 
 
 class Threshold(Decider):
-    """Takes the favourable decision about those whose hidden score reaches a threshold.
+    """Makes the favourable decision about people whose hidden score reaches a threshold.
 
     Args:
-        env: The environment, of any interface, or its rules.
-        threshold: In units of the score.
-        score: Its name in `Rules.oracle`.
+        env: The environment, with any interface, or its rules.
+        threshold: The threshold, in units of the score.
+        score: Name of the score in `Rules.oracle`.
 
     Raises:
         ValueError: The environment has no such score.
@@ -96,7 +96,7 @@ class Threshold(Decider):
         self.threshold, self.score = checked("threshold", threshold, float), score
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return whose score is high enough."""
+        """Return the lanes in which the score is high enough."""
         found: Flags = self.oracle()[self.score][:, 0] >= self.threshold
         return found
 
@@ -104,4 +104,4 @@ class Threshold(Decider):
 def _check_oracle(rules: Rules, name: str) -> None:
     known = rules.oracle(np.zeros(1, rules.dtype).view(np.recarray))
     if name not in known:
-        raise ValueError(f"env must know {name!r} of those to be decided on, it knows {', '.join(known) or 'nothing'}")
+        raise ValueError(f"env must have {name!r} in its oracle, which has {', '.join(known) or 'nothing'}")

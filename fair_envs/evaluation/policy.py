@@ -1,4 +1,4 @@
-"""Policies: what chooses the actions, whether it was learned, scripted or passed by a user as a function."""
+"""Policies choose actions; they can be learned, scripted or your own functions."""
 
 import importlib
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from fair_envs.faces.single import RandomPartners
 from fair_envs.parameters import meant
 
 Act = Callable[[NDArray[Any], Floats], NDArray[Any]]
-"""Observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...)."""
+"""A function from observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...)."""
 
 
 class Policy:
@@ -30,13 +30,13 @@ class Policy:
     append_group: bool = False
 
     def start(self, world: World) -> None:
-        """Prepare for a world. Override it to read `World.lanes`, or to allocate memory for its lanes."""
+        """Prepare for a world. Override this to read `World.lanes`, or to allocate memory for the lanes."""
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
         """Prepare for new episodes.
 
         Args:
-            mask: The lanes in which an episode begins, shape (B,).
+            mask: The lanes in which an episode starts, shape (B,).
             episodes: The number of each lane's episode, shape (B,).
         """
 
@@ -44,21 +44,21 @@ class Policy:
         """Return the actions, shape (B, agents, ...).
 
         Args:
-            observation: What the agents see, shape (B, agents, ...).
-            uniforms: Random numbers in [0, 1), shape (B, agents), or (B, agents, N) where a step has N choices. A
-                policy that samples with them and nothing else meets common random numbers in counterfactual worlds.
+            observation: The agents' observations, shape (B, agents, ...).
+            uniforms: Random numbers in [0, 1), shape (B, agents), or (B, agents, N) if a step has N choices. A policy
+                that samples only with them uses common random numbers in counterfactual episodes.
         """
         raise NotImplementedError
 
     def observe_step(self, step: Transition) -> None:
-        """Learn from the step that the actions led to."""
+        """Receive the step that resulted from the actions."""
 
 
 class Stochastic(Policy):
     """Samples discrete actions from probabilities; subclass it and override `probabilities`."""
 
     def probabilities(self, observation: NDArray[Any]) -> Floats:
-        """Return the action probabilities, shape (B, agents, A), or (B, agents, N, A) for N choices a step."""
+        """Return the action probabilities, shape (B, agents, A), or (B, agents, N, A) for N choices per step."""
         raise NotImplementedError
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
@@ -67,13 +67,13 @@ class Stochastic(Policy):
 
     @staticmethod
     def sample(probabilities: ArrayLike, uniforms: Floats) -> Ints:
-        """Return the actions that the uniform numbers choose from probabilities."""
+        """Return the actions that the uniform numbers select from the probabilities."""
         given = np.asarray(probabilities, np.float64)
         return choose(given, numbers_for(given.shape[:-1], uniforms))
 
 
 def choose(probabilities: ArrayLike, uniforms: Floats) -> Ints:
-    """Return the actions that uniform numbers choose, by inversion of the cumulative distribution.
+    """Return the actions that uniform numbers select, by inversion of the cumulative distribution.
 
     Args:
         probabilities: Shape (..., actions), rows summing to 1.
@@ -84,12 +84,12 @@ def choose(probabilities: ArrayLike, uniforms: Floats) -> Ints:
         [0 1]
     """
     cumulative = np.cumsum(np.asarray(probabilities, np.float64), axis=-1)
-    reached = uniforms[..., np.newaxis] * cumulative[..., -1:]  # so that rounding never chooses what has no chance
+    reached = uniforms[..., np.newaxis] * cumulative[..., -1:]  # rounding then never selects actions of probability 0
     return np.asarray((reached >= cumulative[..., :-1]).sum(axis=-1), np.int64)
 
 
 def numbers_for(shape: tuple[int, ...], uniforms: Floats) -> Floats:
-    """Return uniform numbers of a shape: the given ones, or several made from each of them."""
+    """Return uniform numbers of a shape: the given ones, or several derived from each of them."""
     if uniforms.shape == shape or uniforms.ndim >= len(shape):
         return uniforms
     several = shape[uniforms.ndim :]
@@ -105,11 +105,11 @@ class FromFunction(Policy):
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return what the function returns."""
-        return self._function(np.array(observation), uniforms)  # it may write into what it is given
+        return self._function(np.array(observation), uniforms)  # a copy, because the function may write into it
 
 
 class FromProbabilities(Stochastic):
-    """Samples from a function's probabilities: observations (B, agents, ...) to (B, agents, A)."""
+    """Samples actions from a function that maps observations (B, agents, ...) to probabilities (B, agents, A)."""
 
     def __init__(self, function: Callable[[NDArray[Any]], ArrayLike]) -> None:
         self._function = function
@@ -123,7 +123,7 @@ class FromSB3(Stochastic):
     """Samples from a Stable-Baselines3 model with discrete actions, trained on rows of agents or of lanes.
 
     Args:
-        model: For example a PPO.
+        model: The model, for example a PPO.
     """
 
     def __init__(self, model: Any) -> None:
@@ -133,7 +133,7 @@ class FromSB3(Stochastic):
         """Return the model's action probabilities.
 
         Raises:
-            ValueError: The model takes other observations.
+            ValueError: The model needs other observations.
         """
         lanes, agents = observation.shape[:2]
         wanted = self.model.observation_space.shape
@@ -153,7 +153,7 @@ class FromSB3(Stochastic):
 
 
 class MostLikely(Stochastic):
-    """Takes the action that another policy considers most probable."""
+    """Takes the most probable action of another policy."""
 
     def __init__(self, policy: Stochastic) -> None:
         self.policy = policy
@@ -174,15 +174,15 @@ class MostLikely(Stochastic):
         return certain
 
     def observe_step(self, step: Transition) -> None:
-        """Let the policy learn from the step."""
+        """Pass the step to the policy."""
         self.policy.observe_step(step)
 
 
 class RandomPolicy(Policy):
-    """Takes every action with the same probability; of a bounded box, every point.
+    """Samples actions uniformly; in a bounded box, points.
 
     Args:
-        rules: The environment's.
+        rules: The rules of the environment.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -198,13 +198,13 @@ class DecisionMaker(Stochastic):
     """A policy for the one agent of a decision-maker's environment; override `decide`.
 
     Attributes:
-        lanes: What is played, from `start` on.
+        lanes: The played lanes; available after `start`.
     """
 
     lanes: Any = None
 
     def start(self, world: World) -> None:
-        """Keep the lanes."""
+        """Store the lanes."""
         self.lanes = world.lanes
 
     def decide(self, observation: NDArray[Any]) -> Floats:
@@ -216,16 +216,16 @@ class DecisionMaker(Stochastic):
         return self.decide(observation[:, 0])[:, np.newaxis]
 
     def oracle(self) -> dict[str, NDArray[Any]]:
-        """Return what is hidden about those to be decided on now; a policy that uses it is a bound, and not usable."""
+        """Return hidden information about the people of the next decision; policies that use it are only bounds."""
         hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.records)
         return hidden
 
 
 def as_policy(given: Policy | Act) -> Policy:
-    """Return a policy as it is, or make one of a function with the signature of `Policy.act`.
+    """Return a policy unchanged, or convert a function with the signature of `Policy.act`.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: The argument is neither.
     """
     if isinstance(given, Policy):
         return given
@@ -244,7 +244,7 @@ def scripted(rules: Rules, name: str) -> Policy:
     """Return a scripted policy of an environment, see `fair_envs.core.Rules.policies`.
 
     Raises:
-        ValueError: There is none of that name.
+        ValueError: The name is unknown.
     """
     if name not in rules.policies:
         known = ", ".join(map(repr, rules.policies)) or "none"

@@ -1,4 +1,4 @@
-"""The loop in which a policy plays episodes, whatever the interface of the environment."""
+"""The loop in which a policy plays episodes, for all interfaces."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,19 +10,19 @@ from fair_envs.aliases import Ints
 from fair_envs.evaluation.policy import Act, Policy, Stochastic, as_policy
 from fair_envs.evaluation.world import Transition, World
 
-MOST_STEPS = 1_000_000  # of an episode; one that goes on longer has no end
+MOST_STEPS = 1_000_000  # of an episode; a longer one is considered endless
 
 
 def rollout(world: World, policy: Policy | Act, *, episodes: float | None = None) -> Iterator[Transition]:
-    """Let a policy play and yield every step.
+    """Play episodes with a policy and yield every step.
 
-    Lane b plays episodes b, b + B, b + 2 B, ..., so that short episodes are not over-represented. Where another episode
-    follows in a lane, it has begun when the last step of the one before is yielded.
+    Lane b plays episodes b, b + B, b + 2 B, ..., so short episodes are not over-represented. If another episode follows
+    in a lane, it has already started when the last step of the previous one is yielded.
 
     Args:
-        world: What is played.
-        policy: Who plays.
-        episodes: How many in all; None: one in each lane, ``math.inf``: until the caller stops asking for steps.
+        world: The environment.
+        policy: The policy.
+        episodes: Total number of episodes; None: one per lane; ``math.inf``: until the caller stops asking for steps.
 
     Raises:
         RuntimeError: An episode does not end.
@@ -53,7 +53,7 @@ def rollout(world: World, policy: Policy | Act, *, episodes: float | None = None
 
 
 def _chosen(policy: Policy, world: World) -> NDArray[Any]:
-    """Return the policy's actions, after telling the world its probabilities if it has any."""
+    """Return the policy's actions; report its action probabilities to the world if it has any."""
     if not isinstance(policy, Stochastic):
         return policy.act(world.observation, world.uniforms())
     probabilities = policy.probabilities(world.observation)

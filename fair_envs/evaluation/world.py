@@ -1,4 +1,4 @@
-"""What a policy plays: lanes of an environment, whatever the interface, and the steps that come of it."""
+"""The environment as a policy sees it: lanes with any interface, and their steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ class Transition:
     """One step of B lanes.
 
     Attributes:
-        observation: What the policy saw before the step, shape (B, agents, ...).
-        action: What it chose, shape (B, agents, ...).
-        reward: Shape (B, agents), or (B, agents, objectives) for vector rewards.
-        active: The lanes that played; the other entries mean nothing. Shape (B,).
+        observation: The observation before the step, shape (B, agents, ...).
+        action: The chosen action, shape (B, agents, ...).
+        reward: The reward, shape (B, agents), or (B, agents, objectives) for vector rewards.
+        active: The lanes that played, shape (B,); other entries have no meaning.
         ended: The active lanes whose episode ended with this step, shape (B,).
         episode: The number of each lane's episode, shape (B,).
-        facts: The records of what happened to whom, shape (B,); None where the environment reports `info` only.
-        tell: Returns the ``fair_*`` columns of `info`.
+        facts: The records of the affected individuals, shape (B,); None if the environment only reports `info`.
+        tell: Function that returns the ``fair_*`` columns of `info`.
     """
 
     observation: Any
@@ -39,12 +39,12 @@ class Transition:
 
 
 class World:
-    """B lanes of an environment, at the start of an episode each; subclasses adapt an interface.
+    """B lanes of an environment, each at the start of an episode; subclasses adapt an interface.
 
     Attributes:
-        count: B.
+        count: Number of lanes (B).
         lanes: The batch behind the interface, a `Lanes` or `Worlds`; None for an environment of another package.
-        observation: What the agents see now, shape (B, agents, ...).
+        observation: The agents' current observations, shape (B, agents, ...).
     """
 
     count: int
@@ -63,4 +63,4 @@ class World:
         raise NotImplementedError
 
     def restart(self, mask: Flags) -> None:
-        """Begin the next episode in lanes whose episode has ended, unless the environment does so itself."""
+        """Start the next episode in lanes whose episode has ended, unless the environment does it."""

@@ -1,4 +1,4 @@
-"""What `rollout` plays: lanes of rules, Gymnasium vector environments and PettingZoo environments."""
+"""The environments that `rollout` plays: lanes of rules, Gymnasium vector environments and PettingZoo."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,20 +21,20 @@ from fair_envs.faces.common import ActionCheck
 
 
 def lanes_of(env: Any) -> Lanes | Worlds:
-    """Return the lanes of an environment of any face, or raise TypeError."""
+    """Return the lanes of an environment with any interface, or raise TypeError."""
     lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
     if not isinstance(lanes, (Lanes, Worlds)):
-        raise TypeError(f"env must be an environment of fair_envs, of any face, got {env!r}")
+        raise TypeError(f"env must be an environment of fair_envs, with any interface, got {env!r}")
     return lanes
 
 
 def rules_of(env: Any) -> Rules:
-    """Return rules as they are, or those of an environment."""
+    """Return rules unchanged, or the rules of an environment."""
     return env if isinstance(env, Rules) else lanes_of(env).rules
 
 
 def begun(rules: Rules, seeds: NDArray[np.uint64], *, threads: int = 1, amendments: Sequence[Amendment] = ()) -> Lanes:
-    """Return lanes at the start of the first episodes of some seeds, shape (B,); the rest is as for `Lanes`."""
+    """Return lanes at the start of the first episode of each seed, shape (B,); other arguments are as for `Lanes`."""
     lanes = Lanes(rules, len(seeds), threads=threads)
     lanes.amendments += amendments
     lanes.seed(seeds)
@@ -43,20 +43,20 @@ def begun(rules: Rules, seeds: NDArray[np.uint64], *, threads: int = 1, amendmen
 
 
 class Shown(Protocol):
-    """What policies see of lanes, such as through transforms."""
+    """Converts lanes into the observations of policies, for example with transforms."""
 
     def start(self, step: Step) -> NDArray[Any]:
         """Return the first observations."""
 
     def restart(self, step: Step, mask: Flags) -> NDArray[Any]:
-        """Return the observations after new episodes began in the masked lanes."""
+        """Return the observations after new episodes have started in the masked lanes."""
 
     def step(self, step: Step, active: Flags) -> NDArray[Any]:
         """Return the observations after a step of the active lanes."""
 
 
 class Plain:
-    """Shows lanes as they are."""
+    """Returns the lanes' observations unchanged."""
 
     def start(self, step: Step) -> NDArray[Any]:
         """Return the first observations."""
@@ -78,16 +78,17 @@ class Plain:
 
 
 class LanesWorld(World):
-    """Lanes whose episodes have begun, played until they end.
+    """Lanes whose episodes have started, played until they end.
 
-    Policies sample with numbers that are a function of the lane's key, the time and the agent: twins meet the same.
+    Policies sample with random numbers that depend only on the lane's key, the time and the agent, so twins use common
+    random numbers.
 
     Args:
         lanes: The batch.
-        shown: What policies see; None: the lanes' own observations.
+        shown: Converts lanes into observations; None: the lanes' own observations.
         append_group: Whether observations end with the agent's group.
         group: The groups that are appended, shape (B, agents); None: the agents' own.
-        assign: Changes the lanes after the start and after each step, before anybody sees them.
+        assign: Function that changes the lanes after the start and after each step, before they are observed.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class LanesWorld(World):
         self.observation = self._with_group(self._shown.start(start))
 
     def uniforms(self) -> Floats:
-        """Return the lanes' numbers of this step, shape (B, agents)."""
+        """Return the lanes' random numbers of this step, shape (B, agents)."""
         return draws(self.lanes)
 
     def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
@@ -135,7 +136,7 @@ class LanesWorld(World):
         )
 
     def restart(self, mask: Flags) -> None:
-        """Begin the next episode of the masked lanes."""
+        """Start the next episode of the masked lanes."""
         step = self.lanes.restart(mask=mask)
         if self._given_group is None and self._append_group:
             self._group = self.lanes.show().facts["group"]
@@ -148,7 +149,7 @@ class LanesWorld(World):
 
 
 def scenes(rules: Rules, policy: Policy, *, seed: int) -> Iterator[Lane]:
-    """Yield the lane before each step of the episodes of a seed, without end."""
+    """Yield the lane before each step of the episodes with a seed, endlessly."""
     lanes = begun(rules, check_seeds(seed, 1))
     world = LanesWorld(lanes, append_group=policy.append_group)
     steps = rollout(world, policy, episodes=math.inf)
@@ -161,7 +162,7 @@ def scenes(rules: Rules, policy: Policy, *, seed: int) -> Iterator[Lane]:
 
 
 class VectorEnv(Protocol):
-    """What is needed of an environment: a `gymnasium.vector.VectorEnv`; wrappers of one are no subclasses."""
+    """The required parts of a `gymnasium.vector.VectorEnv`, as a protocol: vector wrappers are not subclasses of it."""
 
     num_envs: int
     metadata: dict[str, Any]
@@ -173,7 +174,7 @@ class VectorEnv(Protocol):
         """The environment under the wrappers."""
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes."""
+        """Start episodes."""
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Play one step."""
@@ -183,12 +184,12 @@ class VectorWorld(World):
     """A vector environment with one agent in each lane, reset before it is played.
 
     The environment restarts its episodes itself. Action probabilities are reported to environments that record them and
-    decide on one person a step.
+    decide about one person per step.
 
     Args:
-        env: B lanes.
-        seed: Of the reset; lane b gets ``seed + b``. None: its own random numbers go on.
-        random: Source of the numbers that policies sample with.
+        env: The environment, with B lanes.
+        seed: Seed of the reset; lane b gets ``seed + b``. None: the environment continues its random numbers.
+        random: Source of the random numbers that policies sample with.
 
     Raises:
         ValueError: Ended episodes are not restarted.
@@ -205,12 +206,12 @@ class VectorWorld(World):
         self._report = getattr(env.unwrapped, "report_action_probs", None)
         spec = getattr(env.unwrapped, "fair_spec", None)
         if spec is not None and not spec.one_person:
-            self._report = None  # actions are not what falls on each person
+            self._report = None  # an action is not the decision about each person
         observation, _ = env.reset(seed=seed)
         self.observation = observation[:, np.newaxis]
 
     def uniforms(self) -> Floats:
-        """Return the next numbers of the source, shape (B, 1), or (B, 1, N) where a step has N choices."""
+        """Return the next random numbers, shape (B, 1), or (B, 1, N) if a step has N choices."""
         space = self.env.single_action_space
         choices = (space.shape or ()) if isinstance(space, gym.spaces.MultiDiscrete) else ()
         return self._random.random((self.count, 1, *choices))
@@ -221,7 +222,7 @@ class VectorWorld(World):
             self._report(probabilities[:, 0])
 
     def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
-        """Play one step; lanes that are not active do not enter histories."""
+        """Play one step; inactive lanes are not added to histories."""
         if self._hold is not None and not active.all():
             self._hold(~active)
         before, playing = self.observation, active & ~self._restarting
@@ -256,14 +257,14 @@ def restarts_late(env: VectorEnv) -> bool:
 
 
 class ParallelWorld(World):
-    """The first episode of a seed of a PettingZoo environment: one lane, whose agents may come and go.
+    """The first episode with a seed of a PettingZoo environment: one lane, whose agents may join and leave.
 
-    Observations and actions are dictionaries by agent, because agents may differ in their spaces. The reward of an
-    agent that is not there is 0.
+    Observations and actions are dictionaries by agent, because agents may have different spaces. The reward of an
+    absent agent is 0.
 
     Args:
         env: A `pettingzoo.ParallelEnv`.
-        seed: Of the episode, and of the numbers that policies sample with.
+        seed: Seed of the episode, and of the random numbers that policies sample with.
     """
 
     count = 1
@@ -274,11 +275,11 @@ class ParallelWorld(World):
         self.observation, _ = env.reset(seed=seed)
 
     def uniforms(self) -> Floats:
-        """Return one number for each possible agent, shape (1, agents), a function of the seed and the time."""
+        """Return one random number per possible agent, shape (1, agents), as a function of seed and time."""
         return np.random.default_rng([self._seed, self._time]).random((1, len(self.agents)))
 
     def step(self, action: Mapping[str, Any], active: Flags, episode: Ints) -> Transition:
-        """Play one step of all agents that are there."""
+        """Play one step of all present agents."""
         before = self.observation
         self.observation, rewards, *_ = self.env.step(action)
         self._time += 1

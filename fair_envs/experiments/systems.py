@@ -1,4 +1,4 @@
-"""The cell of a system: some episodes of an environment with somebody who plays it, by name."""
+"""The cell of a system: some episodes of an environment with a named policy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from fair_envs.registration import make_rules
 from fair_envs.systems import Episodes, Flip, play_system
 
 ARRAYS = "arrays.npz"
-ABOUT = ("sensitive", "legitimate", "values")  # of `Episodes`, what is kept as JSON
+ABOUT = ("sensitive", "legitimate", "values")  # fields of `Episodes` that are stored as JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +22,13 @@ class SystemCell(Job):
 
     Attributes:
         env_id: The environment.
-        parameters: Its own.
+        parameters: The environment's parameters.
         policy: See `fair_envs.players.policy_named`.
-        contents: What the policy consists of besides this package, see `fair_envs.players.contents`.
-        seed: Of the first episode; the next one has the next seed.
-        episodes: How many; they are played at once.
-        counterfactual: Whether they are played again without the attribute, where it can be taken away.
-        flip: Who loses it, see `fair_envs.systems.play_system`.
+        contents: Hash of the policy's code or files outside this package, see `fair_envs.players.contents`.
+        seed: Seed of the first episode; each further episode uses the next seed.
+        episodes: Number of episodes; they are played in parallel.
+        counterfactual: Whether they are played again without the attribute, if it can be removed.
+        flip: Which agents lose the attribute, see `fair_envs.systems.play_system`.
     """
 
     env_id: str
@@ -86,17 +86,17 @@ def system_cells(
     counterfactual: bool = True,
     flip: Flip = "carriers",
 ) -> list[SystemCell]:
-    """Return the cells of a system's episodes.
+    """Return cells that together play a system's episodes.
 
     Args:
         env_id: The environment.
-        parameters: Its own.
+        parameters: The environment's parameters.
         policy: See `fair_envs.players.policy_named`.
-        episodes: How many in all.
-        seed: Of the first.
-        each: How many a cell has at most.
-        counterfactual: Whether they are played again without the attribute, where it can be taken away.
-        flip: Who loses it, see `fair_envs.systems.play_system`.
+        episodes: Total number of episodes.
+        seed: Seed of the first episode.
+        each: Largest number of episodes per cell.
+        counterfactual: Whether they are played again without the attribute, if it can be removed.
+        flip: Which agents lose the attribute, see `fair_envs.systems.play_system`.
     """
     shared: dict[str, Any] = {
         "env_id": env_id,
@@ -113,15 +113,15 @@ def system_cells(
 
 
 def full_name(name: str) -> str:
-    """Return a policy's name as every worker understands it: a run's folder in full."""
+    """Return a policy's name for use in any worker: a run's folder becomes an absolute path."""
     return str(Path(name).resolve()) if is_run(name) else name
 
 
 def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as plain data for JSON, equal ones alike."""
+    """Return parameters as plain data for JSON; equal parameters give equal data."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(parameters.items())}
 
 
 def joined(cells: Sequence[SystemCell], folder: Path) -> Episodes:
-    """Return the episodes of some cells that are done, one after another."""
+    """Return the episodes of finished cells, concatenated."""
     return Episodes.joined([read_system(folder / cell.key) for cell in cells])

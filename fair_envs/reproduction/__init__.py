@@ -1,4 +1,4 @@
-"""Papers' experiments, run again: cells that run once, in parallel, and the tables made from them."""
+"""Reproductions of papers: experiments as cells that run once and in parallel, and the resulting tables."""
 
 from importlib.util import find_spec
 

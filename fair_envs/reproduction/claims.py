@@ -1,4 +1,4 @@
-"""A paper's claims, and what estimates with intervals say of them."""
+"""A paper's claims, and their verdicts from estimates with intervals."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from fair_envs.metrics import Estimate
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper and what our runs say of it."""
+    """A claim of the paper, with the verdict and evidence of our runs."""
 
     text: str
     verdict: str
@@ -36,7 +36,7 @@ def within(estimate: Estimate, margin: float) -> bool | None:
 
 
 def all_of(outcomes: Iterable[bool | None]) -> bool | None:
-    """Return whether all are so: False if one is not, None if one is open or there are none."""
+    """Return True if all outcomes are True, False if one is False, None if one is undecided or there are none."""
     known = list(outcomes)
     if False in known:
         return False
@@ -44,6 +44,6 @@ def all_of(outcomes: Iterable[bool | None]) -> bool | None:
 
 
 def verdict(holds: Mapping[str, bool | None]) -> str:
-    """Return what is to be said of a claim that was looked at in several ways."""
+    """Return the verdict on a claim that was tested in several ways."""
     words = {True: "Holds", False: "Does not hold", None: "Undecided"}
     return "; ".join(f"{words[outcome]} ({metric})" for metric, outcome in holds.items()) + "."

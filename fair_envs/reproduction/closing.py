@@ -1,4 +1,4 @@
-"""A scripted lender that looks at the change of one step, for the study on long-term fairness."""
+"""A scripted lender that considers only the change of one step, for the study on long-term fairness."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from fair_envs.metrics.populations import wasserstein
 
 
 class ClosingLender(Lender):
-    """Lends where a loan is expected to bring the groups' true scores closer together in that step, and nowhere else.
+    """Lends only if the loan is expected to bring the groups' true scores closer together in that step.
 
-    It shows what looking at the change of one step comes to, as the regularisation of F-PPO does: from the known
-    distributions the 1-Wasserstein distance falls from 1 to about 0.7, where no single loan helps any more and it lends
-    to nobody; lending to everybody comes closer in the end.
+    It shows the limit of considering one step, as the regularisation of F-PPO does. With known distributions, the
+    1-Wasserstein distance falls from 1 to about 0.7. There, no single loan helps any more, and no more loans are
+    granted. Lending to all applicants ends with a smaller distance.
     """
 
     def acceptance(self, observation: NDArray[Any]) -> Floats:
-        """Return 1 where the expected distance falls, shape (B, groups, scores)."""
+        """Return 1 if the expected distance falls, otherwise 0, shape (B, groups, scores)."""
         shares = np.asarray(self.oracle()["distribution"])
         before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
         after = [self._distance_after(shares, step) for step in (-1, 1)]

@@ -1,4 +1,4 @@
-"""The cells of studies on decisions: trainings for several objectives, tested policy by policy; simple ones."""
+"""The cells of studies on decisions: multi-objective trainings, single-objective trainings and simple policies."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +30,10 @@ from fair_envs.seeds import TEST_SEEDS
 from fair_envs.wrappers import FairnessObjectives
 
 PUBLISHED_IF = "IF eq. 8"
-LANES = 10  # the episodes of an iteration side by side
-MOST_POLICIES = 16  # of a training that are tested: those that show the range of what was reached
+LANES = 10  # parallel episodes of an iteration
+MOST_POLICIES = 16  # policies of a training that are tested; they represent the range of results
 LONGEST = 1000  # steps of an episode, in both environments
-WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # nobody leaves or loses patience, as in the paper's runs
+WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # no one leaves or loses patience, as in the paper's runs
     "hiring": {"leaving": False},
     "fraud": {"post_transaction_update": False, "initial_satisfaction": 1.0},
 }
@@ -47,7 +47,7 @@ PUBLISHED: Mapping[Distance, Any] = {
 
 
 def notion(name: str, world: World, distance: Distance) -> Any:
-    """Return the notion of a measure; undefined gaps are decided on by the wrapper."""
+    """Return the notion of a measure; the wrapper handles undefined gaps."""
     if name == "IF":
         return IndividualFairness(distance=SOUND[distance])
     if name == PUBLISHED_IF:
@@ -58,7 +58,7 @@ def notion(name: str, world: World, distance: Distance) -> Any:
 
 
 def make(world: World, notions: Sequence[Any], memory: Memory, *, lanes: int, parameters: Mapping[str, Any]) -> Any:
-    """Return the environment with the reward and minus the gap of each notion as its vector reward."""
+    """Return the environment with a vector reward: the reward, and the negative gap of each notion."""
     env = gym.make_vec(ENV_IDS[world], num_envs=lanes, **{**WITHOUT_DYNAMICS[world], **parameters})
     return FairnessObjectives(env, notions, memory)
 
@@ -74,20 +74,20 @@ def tested(
     parameters: Mapping[str, Any],
     deterministic: bool = False,
 ) -> Policies:
-    """Play test episodes; every policy has a lane, and so a history, of its own.
+    """Play test episodes; every policy has its own lane, and so its own history.
 
-    The history begins empty and goes on from episode to episode, as in the trainings: episodes that follow each other
-    look back on the same decisions.
+    The history starts empty and continues across episodes, as in the trainings, so consecutive episodes share past
+    decisions.
 
     Args:
-        agent: Makes, of the environment, who decides in lane k as policy k would.
-        policies: How many.
-        episodes: Of each policy.
+        agent: Function from the environment to a policy that decides in lane k like policy k.
+        policies: Number of policies.
+        episodes: Number of episodes per policy.
         world: The environment.
         measures: Notions by name.
-        memory: How long decisions count.
-        parameters: Of the environment.
-        deterministic: Whether the likeliest actions are taken instead of drawn ones.
+        memory: The decisions that the history keeps.
+        parameters: Parameters of the environment.
+        deterministic: Whether the most likely actions are taken instead of sampled ones.
     """
     env = make(world, list(measures.values()), memory, lanes=policies, parameters=parameters)
     played = collect(
@@ -106,16 +106,16 @@ def tested(
 
 @dataclass(frozen=True, kw_only=True)
 class TradeOffCell(Job):
-    """A training of Pareto Conditioned Networks, and a test of what they can be asked for.
+    """A training of Pareto Conditioned Networks, and a test of the policies in its coverage set.
 
     Attributes:
-        setting: What is trained for, and on what.
-        seed: Of the training.
+        setting: The objectives and the environment.
+        seed: Seed of the training.
         steps: Environment steps of the training.
         episodes: Test episodes of each policy.
         training: `PCNSettings` that differ from their defaults; None: the paper's own protocol, which trains on one
-            lane and tests the likeliest actions.
-        parameters: Of the environment, beside the setting's.
+            lane and tests the most likely actions.
+        parameters: Further parameters of the environment, in addition to the setting's.
     """
 
     setting: Setting
@@ -143,11 +143,11 @@ class TradeOffCell(Job):
 
     @property
     def requested(self) -> list[int]:
-        """The places of the objectives in the vector reward, which begins with the reward and the notions asked for."""
+        """The indices of the objectives in the vector reward, which holds the reward and the requested notions."""
         return list(range(REWARD not in self.setting.objectives, len(self.asked) + 1))
 
     def settings(self) -> PCNSettings:
-        """Return how the networks learn."""
+        """Return the settings of the training."""
         if self.training is None:
             performance = 0 if REWARD in self.setting.objectives else None
             return farel_settings(objectives=len(self.requested), horizon=LONGEST, performance=performance)
@@ -171,7 +171,7 @@ class TradeOffCell(Job):
         return model, np.array(sizes, float)
 
     def test(self, model: PCN, *, misaligned: bool) -> Policies:
-        """Return what the policies of the coverage set do, each asked for what it once reached."""
+        """Return the results of the policies in the coverage set, each with its achieved return as desired return."""
         setting = replace(self.setting, misaligned=misaligned)
         names = list(dict.fromkeys([*(self.asked or ("SP",)), *MEASURES[1:], PUBLISHED_IF]))
         measures = {name: notion(name, setting.world, setting.distance) for name in names}
@@ -192,7 +192,7 @@ class TradeOffCell(Job):
 
 
 def chosen(commands: Sequence[Command]) -> list[Command]:
-    """Return the commands that show the range of all, in units of each objective's span."""
+    """Return commands that represent the range of all, in units of each objective's span."""
     wanted = np.array([command.desired_return for command in commands])
     span = np.ptp(wanted, axis=0)
     return [commands[k] for k in representative_subset(wanted / np.where(span > 0, span, 1), size=MOST_POLICIES)]
@@ -202,10 +202,10 @@ def chosen(commands: Sequence[Command]) -> list[Command]:
 
 
 def column_of(rules: Rules, name: str | None) -> int:
-    """Return the place of the entry of that name in an observation; None: of that which tells the group.
+    """Return the index of a named entry in an observation; None: of the entry that contains the group.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such entry.
     """
     names = rules.observed_features(rules.params)
     wanted = [*rules.spec.sensitive, *rules.spec.sensitive_features] if name is None else [name]
@@ -218,20 +218,20 @@ def column_of(rules: Rules, name: str | None) -> int:
 
 
 class QualifiedMen(Correct):
-    """Hires who should be hired, but no woman."""
+    """Hires every qualified man and no woman."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         self._gender = column_of(self.rules, "gender")
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return where a man should be hired."""
+        """Return the lanes with a qualified man."""
         found: Flags = super().chosen(observation) & (observation[:, self._gender] == 0)
         return found
 
 
 class AllButNorthAmerica(Decider):
-    """Lets every payment through but those from North America."""
+    """Accepts every payment except those from North America."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -239,7 +239,7 @@ class AllButNorthAmerica(Decider):
         self._code = self.spec.sensitive["continent"].index("NA") / (len(self.spec.sensitive["continent"]) - 1)
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return where the payment is from elsewhere."""
+        """Return the lanes with a payment from elsewhere."""
         found: Flags = ~np.isclose(observation[:, self._continent], self._code)
         return found
 
@@ -261,17 +261,17 @@ DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
         "checks North America": AllButNorthAmerica,
     },
 }
-"""Policies that need no training; some of them know what is hidden."""
+"""Policies that need no training; some of them use hidden information."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignedCell(Job):
-    """A test of simple policies; in hiring, a second one on the published code's history follows.
+    """A test of simple policies; in hiring, a second test uses the history of the published code.
 
     Attributes:
         world: The environment.
-        episodes: Of each policy.
-        parameters: Of the environment.
+        episodes: Number of episodes per policy.
+        parameters: Parameters of the environment.
     """
 
     world: World
@@ -288,22 +288,22 @@ class DesignedCell(Job):
         return {"seconds": time.perf_counter() - started}
 
     def test(self, *, misaligned: bool) -> Policies:
-        """Return what the simple policies do."""
+        """Return the results of the simple policies."""
         agents = list(DESIGNED[self.world].values())
         return measured(agents, self.world, episodes=self.episodes, parameters=self.parameters, misaligned=misaligned)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SingleCell(Job):
-    """A training for the reward alone, by DQN or PPO, and a test of the policy.
+    """A training for the reward only, by DQN or PPO, and a test of the policy.
 
     Attributes:
         world: The environment.
         algorithm: ``"dqn"`` or ``"ppo"``, with the defaults of `SingleTraining`.
-        seed: Of the training.
+        seed: Seed of the training.
         steps: Environment steps of the training.
-        episodes: Test episodes.
-        parameters: Of the environment.
+        episodes: Number of test episodes.
+        parameters: Parameters of the environment.
     """
 
     world: World
@@ -341,7 +341,7 @@ def measured(
     parameters: Mapping[str, Any],
     misaligned: bool = False,
 ) -> Policies:
-    """Return what each agent does in test episodes, by all measures over a window of 500."""
+    """Return each agent's results in test episodes, by all measures over a window of 500."""
     setting = Setting(world=world, objectives=MEASURES, misaligned=misaligned)
     return Policies.joined(
         [

@@ -1,4 +1,4 @@
-"""What the policies of a decision environment gave: episode sums of the reward and of minus each gap, one by one."""
+"""Results of policies in a decision environment: episode sums of the reward and of each notion's negative gap."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ REWARD = "R"
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """Policies with what they gave in test episodes.
+    """Policies with their results in test episodes.
 
     Attributes:
-        names: Of the measures: the reward, and minus the gap of each notion.
-        sums: Over an episode, shape (policies, episodes, measures).
-        steps: Length of the episodes, shape (policies, episodes).
+        names: Names of the measures: the reward, and the negative gap of each notion.
+        sums: Sums over each episode, shape (policies, episodes, measures).
+        steps: Lengths of the episodes, shape (policies, episodes).
     """
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Policies:
     steps: Ints
 
     def __len__(self) -> int:
-        """Return how many policies there are."""
+        """Return the number of policies."""
         return len(self.sums)
 
     def total(self, name: str) -> Floats:
@@ -45,7 +45,7 @@ class Policies:
     def half(self, which: int) -> "Policies":
         """Return the policies with the first (0) or the second (1) half of the test episodes.
 
-        Episodes that follow each other look back on the same decisions; those of the two halves hardly do.
+        Consecutive episodes share past decisions; episodes of different halves hardly do.
         """
         middle = self.sums.shape[1] // 2
         chosen = slice(middle) if which == 0 else slice(middle, None)
@@ -65,12 +65,12 @@ class Policies:
         )
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Return what `read_policies` reads, under names with this prefix."""
+        """Return the arrays for `read_policies`, under names with this prefix."""
         return {f"{prefix}/names": np.array(self.names), f"{prefix}/sums": self.sums, f"{prefix}/steps": self.steps}
 
 
 def read_policies(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Policies | None:
-    """Return the policies that `Policies.arrays` kept; None if there are none of that prefix."""
+    """Return policies from the arrays of `Policies.arrays`; None if there are none with this prefix."""
     if f"{prefix}/names" not in arrays:
         return None
     names = tuple(str(name) for name in arrays[f"{prefix}/names"])
@@ -79,15 +79,15 @@ def read_policies(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Policies |
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a cell gave.
+    """The result of a cell.
 
     Attributes:
         cell: The cell, as plain data.
-        policies: The policies that no other one of the cell is better than in all objectives, tested anew.
-        misread: The same policies as a history would have them that pairs each decision with the next person; None if
-            they were not tested so.
-        sizes: Decisions remembered in the course of the training: rows of environment steps and mean size.
-        seconds: Wall time of the training.
+        policies: The policies of the cell that are not dominated by another one, tested again.
+        misread: The same policies, measured with a history that pairs each decision with the next person; None if this
+            was not tested.
+        sizes: Number of remembered decisions during the training: rows of environment steps and mean size.
+        seconds: Wall-clock time of the training.
     """
 
     cell: Mapping[str, Any]
@@ -119,5 +119,5 @@ def correlated(one: Floats, other: Floats) -> float:
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
-    """Return the mean over training seeds with its interval; undefined seeds are left out."""
+    """Return the mean over training seeds with its interval; undefined seeds are excluded."""
     return mean_interval(values, undefined="omit")

@@ -1,4 +1,4 @@
-"""The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and a film of an episode."""
+"""The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and an animation."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -47,14 +47,14 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
     """Train, test, print the table and save the pictures; return whether fair-PPO's disparity is below PPO's.
 
     Args:
-        out: Where everything is kept; trainings that are there are not run again.
-        jobs: How many worker processes.
-        progress: Whether to show a bar with the time left.
-        seeds: Training seeds of each method.
+        out: Folder of the results; finished trainings in it are not repeated.
+        jobs: Number of worker processes.
+        progress: Whether to show a bar with the remaining time.
+        seeds: Number of training seeds of each method.
         steps: Agent steps of each training.
 
     Raises:
-        ImportError: A library that draws is missing.
+        ImportError: A library for pictures is missing.
     """
     need_pictures()
     cells = {name: [cell(alpha, seed, steps=steps) for seed in range(seeds)] for name, alpha in WEIGHTS.items()}
@@ -74,14 +74,14 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
 
 
 def need_pictures() -> None:
-    """Raise ImportError, before anything is trained, if a library that draws is missing."""
+    """Raise ImportError before any training if a library for pictures is missing."""
     for library in ("imageio", "pygame"):
         if find_spec(library) is None:
             raise ImportError(f"films need {library}; install it with: pip install 'fair-envs[render]'")
 
 
 def cell(alpha: float, seed: int, *, steps: int) -> Cell:
-    """Return the cell of a weight and seed; without a weight fair-PPO is PPO, to the bit."""
+    """Return the cell of a weight and seed; with weight 0, fair-PPO equals PPO bit for bit."""
     training = Training(
         env_id="FairHarvest-v0",
         parameters={"horizon": HORIZON},
@@ -124,7 +124,7 @@ def show(numbers: Mapping[str, Mapping[str, Estimate]], *, seeds: int, steps: in
         f"fair-PPO's absolute demographic-parity ratio is {'below' if lower else 'NOT shown to be below'} PPO's: "
         f"paired difference {tables.show(difference)}."
     )
-    console.print("0 is fair; a ratio of 1/3 is what half the turns alone make.")
+    console.print("0 is fair; half the turns alone give a ratio of 1/3.")
     return lower
 
 
@@ -138,7 +138,7 @@ def draw(arms: Mapping[str, Arm], out: Path) -> None:
 
 
 def film(shown: Cell, folder: Path, path: Path) -> None:
-    """Save a film of an episode of the policy that a cell has trained."""
+    """Save an animation of an episode with the policy that a cell has trained."""
     import imageio.v3 as imageio
 
     model = read_policy(shown, folder)

@@ -1,4 +1,4 @@
-"""The cell of a multi-agent training: the training, and its evaluation."""
+"""The cell of a multi-agent training and its evaluation."""
 
 import time
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arr
 from fair_envs.metrics import Returns
 from fair_envs.seeds import TEST_SEEDS
 
-WEIGHTS = "weights.pt"  # of the trained policy
+WEIGHTS = "weights.pt"  # file name of the trained policy's weights
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
 
 
@@ -27,8 +27,8 @@ class Cell(Job):
     """One training and its evaluation.
 
     Attributes:
-        training: What is trained, and how.
-        episodes: Test episodes.
+        training: The settings of the training.
+        episodes: Number of test episodes.
     """
 
     training: Training
@@ -48,20 +48,20 @@ class Cell(Job):
 
 @dataclass(frozen=True)
 class Result:
-    """What a cell gave: the test's returns, and counts of selected and executed actions by group.
+    """The result of a cell: the test's returns, and counts of selected and executed actions by group.
 
     Attributes:
         cell: The cell, as plain data.
         ordinary: Returns of the ordinary game.
-        none: Returns of the game in which nobody carries the attribute, or None.
-        everybody: Returns of the game in which everybody does, or None.
-        twins: Counterfactual returns of the ordinary game: each carrier as a non-carrier, played by the networks of its
-            new group ("own") and by those of its old one ("same").
+        none: Returns of the game in which no agent has the attribute, or None.
+        everybody: Returns of the game in which all agents have the attribute, or None.
+        twins: Counterfactual returns of the ordinary game: all agents with the attribute lose it and are played by the
+            networks of their new group ("own") or of their old group ("same").
         selected: Actions that the policies chose, shape (groups, actions).
-        executed: Actions that were carried out, shape (groups, actions).
+        executed: Actions that were executed, shape (groups, actions).
         learning: One row for each rollout of the training: agent steps at its end, then the mean reward per agent and
             step of each group in it; shape (rollouts, 1 + groups).
-        seconds: Wall time of the training.
+        seconds: Wall-clock time of the training.
     """
 
     cell: Mapping[str, Any]
@@ -92,11 +92,11 @@ def evaluate_cell(cell: Cell, model: Any) -> dict[str, NDArray[Any]]:
 
 
 def read_policy(cell: Cell, folder: Path) -> Any:
-    """Return the model of a cell's training with the weights in the cell's folder; no code is run.
+    """Return the model of a cell's training with the weights in the cell's folder; no code is executed.
 
     Raises:
-        FileNotFoundError: There are none.
-        ValueError: They are damaged.
+        FileNotFoundError: The weights are missing.
+        ValueError: The weights are damaged.
     """
     weights = read_weights(folder / WEIGHTS)
     with own_chance(cell.training.threads):
@@ -109,7 +109,7 @@ def read_result(folder: Path) -> Result:
     """Return the result in a cell's folder.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: The result is missing.
     """
     record, arrays = read_cell(folder, "arrays.npz")
     read = {name: read_returns(name, arrays) for name in ("ordinary", "none", "everybody", "own", "same")}

@@ -24,8 +24,8 @@ THRESHOLDS = (0.001, 0.0001, 0.00001)
 POPULATIONS = {"Belgian": "belgian", "gender": "gender", "nationality and gender": "nationality_gender"}
 HIRING_BIASES = {"none": "none", "men": "men", "Belgian men": "belgian_men"}
 FRAUD_BIASES = {"none": "none", "EU": "europe", "EU and merchant 0": "europe_merchant_0"}
-TAKEN_FOR_BEST: Mapping[World, float] = {"hiring": 46.53243, "fraud": 906.0}  # returns of single episodes, no bounds
-PRINTED_LESS: Mapping[int, float] = {  # what each table took from R
+TAKEN_FOR_BEST: Mapping[World, float] = {"hiring": 46.53243, "fraud": 906.0}  # returns of single episodes, not bounds
+PRINTED_LESS: Mapping[int, float] = {  # the constant that each table subtracts from R
     **dict.fromkeys(range(1, 13), TAKEN_FOR_BEST["hiring"]),
     13: 1000.0,
     **dict.fromkeys(range(14, 22), TAKEN_FOR_BEST["fraud"]),
@@ -34,17 +34,17 @@ PRINTED_LESS: Mapping[int, float] = {  # what each table took from R
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is trained.
+    """The setting of a training.
 
     Attributes:
         world: The environment.
-        objectives: What the policies are to be good at, of `MEASURES`.
+        objectives: The objectives of the policies, from `MEASURES`.
         window: Size of the sliding window; None: the history is discounted.
-        factor: Of the discounted history.
-        threshold: Of the discounted history.
-        distance: Between people.
-        population: Of applicants.
-        bias: Of the reward.
+        factor: Discount factor of the discounted history.
+        threshold: Threshold of the discounted history.
+        distance: Distance between people.
+        population: Population of applicants.
+        bias: Bias of the reward.
         misaligned: Whether decisions are paired with the next applicant, as in the published code.
     """
 
@@ -60,14 +60,14 @@ class Setting:
 
     @property
     def memory(self) -> Memory:
-        """How long decisions count."""
+        """The memory of the history of decisions."""
         if self.window is not None:
             return SlidingWindow(self.window)
         return Discounted(self.factor, threshold=self.threshold, minimum=100)
 
     @property
     def unforgetting(self) -> bool:
-        """Whether decisions count alike however old they are, without a window."""
+        """Whether all decisions have equal weight regardless of age, without a window."""
         return self.window is None and self.factor == 1
 
     @property
@@ -81,7 +81,7 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """What the setting is called in lists."""
+        """The name of the setting in lists."""
         memory = f"window {self.window}" if self.window else f"factor {self.factor:g}, threshold {self.threshold:g}"
         words = [self.world, ":".join(self.objectives), memory, self.distance]
         words += [self.population] if self.population != "belgian" else []
@@ -147,14 +147,14 @@ def printed() -> Mapping[int, Mapping[str, Mapping[str, Any]]]:
 
 
 def printed_value(table: int, group: str, measure: str, span: Span, *, distance: Distance = "HEOM") -> float | None:
-    """Return one of the paper's numbers, R as it was before the tables took their constant from it; None: not printed.
+    """Return one of the paper's numbers, or None if not printed; the constant subtracted from R is added back.
 
     Args:
         table: Number of the table.
-        group: Of rows.
+        group: Name of the group of rows.
         measure: One of `MEASURES`.
-        span: Which of a column's values.
-        distance: Which of three columns, in the tables that have them.
+        span: The value of the column to return.
+        distance: The column to use in tables with one column per distance.
     """
     values = printed()[table][group].get(span)
     if values is None:

@@ -20,8 +20,8 @@ def box_plot(panels: Mapping[str, Mapping[str, Floats]], path: Path, *, label: s
 
     Args:
         panels: Title to arms to values.
-        path: Where the picture is saved.
-        label: Of the vertical axis.
+        path: Path of the picture.
+        label: Label of the vertical axis.
         bold: The arm that the others are compared with.
     """
     plt = _pyplot()
@@ -64,22 +64,22 @@ def radar_plot(arms: Sequence[Arm], path: Path, *, actions: Sequence[str], group
 
 
 class TradeOffs(NamedTuple):
-    """What a radar plot of policies shows: a line for each."""
+    """The data of a radar plot of policies, with a line for each."""
 
     values: Floats  # (policies, axes), at most 0
     colours: Floats  # (policies, 3)
     others: Floats  # (others, axes): policies that are drawn in grey behind them
-    names: Sequence[str] = ()  # of the policies, which are told once for each colour
+    names: Sequence[str] = ()  # names of the policies; each is in the legend once
 
 
 def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequence[str], low: float) -> None:
-    """Save one radar plot a panel: a line for each policy, further out is better.
+    """Save a radar plot for each panel, with a line for each policy; further out is better.
 
     Args:
-        panels: Title to the policies.
-        path: Where the picture is saved.
-        axes: What the values are called.
-        low: The value at the centre; what lies below is cut off.
+        panels: Policies by title.
+        path: Path of the picture.
+        axes: Names of the values.
+        low: The value at the centre; values below are clipped.
     """
     figure, grid = _grid(len(panels), columns=4, size=(4, 4.2), subplot_kw={"projection": "polar"})
     angles = np.linspace(0, 2 * np.pi, len(axes), endpoint=False)
@@ -103,11 +103,11 @@ def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequen
 
 
 def history_sizes(panels: Mapping[str, Sequence[Floats]], path: Path) -> None:
-    """Save how many decisions were remembered in the course of trainings, one line a training seed.
+    """Save the number of remembered decisions during trainings, with one line per training seed.
 
     Args:
         panels: Title to the seeds' rows of environment steps and size.
-        path: Where the picture is saved.
+        path: Path of the picture.
     """
     plt = _pyplot()
     figure, grid = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 3.6), squeeze=False, layout="constrained")
@@ -138,7 +138,7 @@ def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
 
     Args:
         panels: Title to arms.
-        path: Where the picture is saved.
+        path: Path of the picture.
     """
     plt = _pyplot()
     figure, axes = plt.subplots(
@@ -160,7 +160,7 @@ def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
 
 
 class Curve(NamedTuple):
-    """A number in the course of an episode or over settings, one row for each seed."""
+    """A number over the time of an episode or over settings, with one row per seed."""
 
     times: NDArray[Any]  # (P,)
     seeds: Floats  # (seeds, P)
@@ -174,14 +174,14 @@ def course_plot(
     label: str = "step",
     each_seed: bool = False,
 ) -> None:
-    """Save one panel for each number: curves of its course, with intervals over seeds, and crosses beside them.
+    """Save one panel for each number: its curves with intervals over seeds, and crosses for other values.
 
     Args:
         panels: Title to agents to curves; an agent has one colour in all panels.
-        path: Where the picture is saved.
-        points: Title to agents to times and values that are drawn as crosses in the agent's colour.
-        label: What the times are.
-        each_seed: Whether every seed is drawn, thin, in place of intervals; they say little of three.
+        path: Path of the picture.
+        points: Title to agents to times and values, drawn as crosses in the agent's colour.
+        label: Label of the horizontal axis.
+        each_seed: Whether to draw a thin line per seed instead of intervals, which mean little for three seeds.
     """
     figure, grid = _grid(len(panels), columns=3, size=(5, 3.8))
     colours = {
@@ -210,9 +210,9 @@ def exchange_plot(
     """Save one panel for each setting: two numbers of each arm against each other, with intervals over seeds.
 
     Args:
-        panels: Title to arms to what lies across and what lies upwards.
-        path: Where the picture is saved.
-        labels: Of the axes.
+        panels: Title to arms to the horizontal and the vertical number.
+        path: Path of the picture.
+        labels: Labels of the axes.
     """
     figure, grid = _grid(len(panels), columns=4, size=(3.6, 3.4), sharex=True, sharey=True)
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
@@ -231,13 +231,13 @@ def exchange_plot(
 
 
 def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Any, Any]:
-    """Return a figure with so many panels in rows, and their axes; the last row's free places are hidden.
+    """Return a figure with panels in rows, and their axes; unused places in the last row are hidden.
 
     Args:
-        panels: How many there are.
-        columns: In a row at most.
-        size: Of a panel, inches.
-        settings: Others of `matplotlib.pyplot.subplots`.
+        panels: Number of panels.
+        columns: Largest number of panels in a row.
+        size: Size of a panel in inches.
+        settings: Further arguments of `matplotlib.pyplot.subplots`.
     """
     columns = min(panels, columns)
     rows = -(-panels // columns)
@@ -251,7 +251,7 @@ def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: A
 
 
 def _half_the_turns(axis: Any) -> None:
-    """Draw the ratio that half the turns alone make."""
+    """Draw the ratio that half the turns alone give."""
     axis.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
     axis.annotate(
         "half the turns alone: 1/3", (0.99, 1 / 3), xycoords=("axes fraction", "data"), ha="right", va="bottom", size=8
@@ -272,7 +272,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _pyplot() -> Any:
-    """Return matplotlib's pyplot with a backend that needs no screen."""
+    """Return matplotlib's pyplot with a backend that does not need a screen."""
     try:
         import matplotlib
     except ImportError as error:

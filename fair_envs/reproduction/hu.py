@@ -1,4 +1,4 @@
-"""What Hu, Lear and Zhang (2024) show: values read from their figures by eye, to about 2 % of an axis."""
+"""Results of Hu, Lear and Zhang (2024): values read from their figures by eye, to about 2 % of an axis."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ Points = Mapping[int, float]  # time to value
 
 
 class Read(NamedTuple):
-    """What was read of one agent's curves."""
+    """The values read from one agent's curves."""
 
     short: Points
     long: Points

@@ -1,4 +1,4 @@
-"""The numbers of one result: each notion's mean over the test episodes, and its series over them."""
+"""The numbers of a result: each notion's series over the test episodes, and its mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,8 +30,8 @@ def series(result: Result, *, horizon: int) -> Series:
 
     Names: ``return[without]``, ``return[with]``; ``dp_ratio``, ``dp_difference``, ``dp_total``; the same with
     ``csp_..[red]``; ``cf_ratio``, ``cf_difference``, ``cf_total`` of the paper's two games and ``game[without]``,
-    ``game[with]``, the returns in them; ``twin_own`` and ``twin_same``, the differences per agent and step that
-    flipping every carrier makes, with the networks of its new and of its old group.
+    ``game[with]``, the returns in them; ``twin_own`` and ``twin_same``, the differences per agent and step if all
+    agents with the attribute lose it, with the networks of their new and of their old group.
     """
     found: Series = {}
     for group, values in sensitive_returns(result.ordinary).items():
@@ -56,8 +56,8 @@ class Arm:
     """One method with the results of its training seeds, in the order of the seeds.
 
     Attributes:
-        label: For tables and plots.
-        results: One for each training seed.
+        label: The name in tables and plots.
+        results: One result per training seed.
         horizon: Steps of an episode.
     """
 
@@ -94,7 +94,7 @@ class Arm:
         return price_interval(self.per_seed(name), classic.per_seed(name), paired=True, method="t")
 
     def reduction(self, classic: "Arm", name: str) -> Estimate:
-        """Return by how many percent the mean absolute number is below the other arm's."""
+        """Return how many percent the mean absolute number is below the other arm's."""
         change = price_interval(
             self.per_seed(name, absolute=True), classic.per_seed(name, absolute=True), paired=True, method="t"
         )
@@ -109,7 +109,7 @@ class Arm:
         return rows[0, :, 0], disparity_ratio(rows[..., 1], rows[..., 2], floor=0)
 
     def trend(self) -> Estimate:
-        """Return by how much the ratio in the rollouts rises over the training's second half, by a straight line."""
+        """Return the rise of the ratio in the rollouts over the training's second half, by linear regression."""
         steps, ratio = self.learning()
         late = steps > steps[-1] / 2
         if late.sum() < 2:  # no line
@@ -118,7 +118,7 @@ class Arm:
         return mean_interval(np.array(slopes) * steps[-1] / 2)
 
     def pooled(self, name: str) -> Floats:
-        """Return the series of all seeds, one after another."""
+        """Return the series of all seeds, concatenated."""
         return np.concatenate([s[name] for s in self.series])
 
     def actions(self, kind: str) -> Floats:

@@ -1,4 +1,4 @@
-"""The cells of the study on long-term fairness: trainings with their tests, and tests of designed agents."""
+"""The cells of the study on long-term fairness: trainings with their tests, and tests of scripted agents."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,9 +24,9 @@ from fair_envs.reproduction.closing import ClosingLender
 from fair_envs.reproduction.processes import Learned, World, watch
 from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 
-BEHIND = "shielded/"  # before the names of what was kept of the test behind the shield
-LIKELIEST = "likeliest/"  # of that with the likeliest actions
-TRAINING = "training/"  # and of what was recorded in the course of the training
+BEHIND = "shielded/"  # prefix of the results of the test with the shield
+LIKELIEST = "likeliest/"  # prefix of the results with the most likely actions
+TRAINING = "training/"  # prefix of the records of the training
 
 AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Policy]]] = {
     "lending": {
@@ -49,19 +49,19 @@ AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Policy]]] = {
         "nobody": epidemic.Nobody,
     },
 }
-"""The designed agents by their names in the study."""
+"""The scripted agents, by their names in the study."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignedCell(Job):
-    """A test of an agent that is written down.
+    """A test of a scripted agent.
 
     Attributes:
         world: The process.
-        name: One of `AGENTS` there.
-        seed: Which test episodes; those of a training of that seed are the same.
-        episodes: How many.
-        steps: Of each.
+        name: One of the process's `AGENTS`.
+        seed: Selects the test episodes; a training with this seed uses the same ones.
+        episodes: Number of episodes.
+        steps: Steps of each episode.
     """
 
     world: World
@@ -71,7 +71,7 @@ class DesignedCell(Job):
     steps: int
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write what was kept of the test."""
+        """Write the results of the test."""
         chance = np.random.default_rng(self.seed)
         arrays = watch(
             self.world,
@@ -88,14 +88,14 @@ class DesignedCell(Job):
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedCell(Job):
-    """A training and its tests, by itself and behind its shield.
+    """A training and its tests, without and with its shield (massaging at test time).
 
     Attributes:
         world: The process.
-        training: What is trained, and how.
-        episodes: Test episodes.
-        steps: Of each.
-        likeliest: Whether it is also tested with its likeliest actions.
+        training: The settings of the training.
+        episodes: Number of test episodes.
+        steps: Steps of each episode.
+        likeliest: Whether it is also tested with its most likely actions.
     """
 
     world: World
@@ -105,7 +105,7 @@ class LearnedCell(Job):
     likeliest: bool = False
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write what was kept of the tests and of the training, and return how long the training took."""
+        """Write the results of the tests and of the training, and return how long the training took."""
         started, course = time.perf_counter(), DisparityCurve()
         model: Any = train_long_term(self.training, callback=course)
         seconds = time.perf_counter() - started
@@ -118,13 +118,13 @@ class LearnedCell(Job):
         return {"seconds": seconds}
 
     def test(self, model: Any, *, shield: bool = False, likeliest: bool = False) -> dict[str, NDArray[Any]]:
-        """Return what is kept of the test episodes; a shield is that of the training's last rollout."""
+        """Return the results of the test episodes; a shield uses the schedule of the training's last rollout."""
         chance, study = np.random.default_rng(self.training.seed), study_of(self.training.env_id)
         last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
 
         def player(env: VectorEnv) -> Learned:
             behind: dict[str, Any] = {"short": model.short(env.num_envs), "likeliest": likeliest}
-            if last is not None:  # made for this environment: one may look into it
+            if last is not None:  # made for this environment, which it may inspect
                 behind |= {"massager": study.of(self.training.signals).massager(env), "threshold": last}  # type: ignore
             return Learned(model.policy, env, chance, **behind)
 
@@ -140,11 +140,11 @@ class LearnedCell(Job):
 
 
 class ProcessResult(NamedTuple):
-    """What a cell gave."""
+    """The result of a cell."""
 
-    open: Mapping[str, NDArray[Any]]  # of the test
-    shielded: Mapping[str, NDArray[Any]]  # of the test behind the shield; nothing if there is none
-    likeliest: Mapping[str, NDArray[Any]]  # of that with the likeliest actions; nothing if there was none
+    open: Mapping[str, NDArray[Any]]  # results of the test
+    shielded: Mapping[str, NDArray[Any]]  # results with the shield; empty without a shield
+    likeliest: Mapping[str, NDArray[Any]]  # results with the most likely actions; empty if not tested
     training: Mapping[str, NDArray[Any]]
     seconds: float
 

@@ -1,7 +1,7 @@
-"""Plays agents on the three processes of the study on long-term fairness, and keeps what its figures need.
+"""Plays agents on the three processes of the study on long-term fairness, and stores the data of its figures.
 
-What is kept are facts (shares of decisions, true distributions, rates, heads) at some times of each test episode;
-`series` makes measures of them, the sound ones and those that the published figures plot.
+The data are shares of decisions, true distributions, rates and head counts at some times of each test episode.
+`series` computes measures from them: the sound ones, and those that the published figures plot.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,22 +27,22 @@ ENV_IDS: Mapping[World, str] = {
     "epidemic": "FairEpidemic-v0",
 }
 TESTS: Mapping[World, Mapping[str, Any]] = {"lending": {"feedback": "full"}, "attention": {}, "epidemic": {}}
-"""Parameters of the tests alone: measures are told who of the rejected would have repaid; no agent sees it."""
-WINDOW = 300  # applicants, or steps of allocations, that short-term measures look back on
+"""Parameters of the tests only: measures have access to the labels of rejected applicants; agents do not."""
+WINDOW = 300  # number of past applicants, or past allocation steps, in short-term measures
 SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
 
 
 class Learned(Policy):
-    """A trained policy that draws its actions, behind a shield or not.
+    """A trained policy that samples its actions, with or without a shield.
 
     Args:
-        policy: Of a Stable-Baselines3 learner; its actions are discrete, several choices, or Gaussian.
-        env: Where it plays.
-        chance: What actions are drawn with.
+        policy: Policy of a Stable-Baselines3 learner; its actions are discrete, several choices, or Gaussian.
+        env: The environment.
+        chance: Random generator for the actions.
         massager: The shield, or None.
-        threshold: What the shield calls unsure.
-        short: The measure that it asks, of the environment's lanes.
-        likeliest: Whether the likeliest action is taken instead of a drawn one.
+        threshold: The threshold by which the shield finds uncertain decisions.
+        short: The short-term measure of the environment's lanes, used by the shield.
+        likeliest: Whether the most likely action is taken instead of a sampled one.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Learned(Policy):
         self._said = speaker_of(policy)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return drawn actions, massaged by the shield."""
+        """Return sampled actions, massaged by the shield."""
         return self.massaged(observation[:, 0])[:, np.newaxis]
 
     def massaged(self, observation: NDArray[Any]) -> NDArray[Any]:
@@ -74,22 +74,22 @@ class Learned(Policy):
         return self.massager(observation, action, said, self.short, threshold=self.threshold)
 
     def observe_step(self, step: Transition) -> None:
-        """Let the shield's measure follow."""
+        """Update the shield's measure."""
         if self.short is not None:
             self.short.update(step.columns)
 
 
 class Step(NamedTuple):
-    """What a test knows of a step."""
+    """The data of one test step."""
 
-    time: int  # of steps before it
-    hidden: Mapping[str, NDArray[Any]]  # what was hidden before it
+    time: int  # number of earlier steps
+    hidden: Mapping[str, NDArray[Any]]  # hidden information before the step
     info: Columns
     reward: Floats  # (B,)
 
 
 def steps_of(env: VectorEnv, policy: Policy, *, seed: int, chance: np.random.Generator) -> Iterator[Step]:
-    """Play one episode in each lane and yield its steps; ``chance`` is what scripted policies draw with."""
+    """Play one episode in each lane and yield its steps; scripted policies draw random numbers from ``chance``."""
     world = VectorWorld(env, seed=seed, random=chance)
     hidden = env.unwrapped.oracle()
     for time, step in enumerate(rollout(world, policy)):
@@ -98,7 +98,7 @@ def steps_of(env: VectorEnv, policy: Policy, *, seed: int, chance: np.random.Gen
 
 
 def times_of(steps: int, *, every: int) -> Ints:
-    """Return the times before which an episode is looked at: 0, ``every``, ..., and the last step."""
+    """Return the times at which an episode is recorded: 0, ``every``, ..., and the last step."""
     return np.append(np.arange(0, steps - 1, every), steps - 1)
 
 
@@ -112,19 +112,19 @@ def watch(
     parameters: Mapping[str, Any],
     chance: np.random.Generator | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Play test episodes side by side and return what the figures need of them.
+    """Play test episodes in parallel and return the data that the figures need.
 
     Args:
         world: The process.
-        policy_of: Makes, of the environment, who decides.
-        episodes: How many (E).
-        steps: Of each (T).
-        seed: Of the first episode; the k-th has ``seed + k``.
-        parameters: Of the environment.
-        chance: What scripted policies draw with.
+        policy_of: Function from the environment to the policy.
+        episodes: Number of episodes (E).
+        steps: Steps of each episode (T).
+        seed: Seed of the first episode; the k-th has ``seed + k``.
+        parameters: Parameters of the environment.
+        chance: Random generator for scripted policies.
 
     Returns:
-        Arrays whose first axis are the looked-at ``times`` (P) and whose second are the episodes; see `WATCHED`.
+        Arrays whose first axis is the recorded ``times`` (P) and whose second axis is the episodes; see `WATCHED`.
     """
     env: Any = gym.make_vec(ENV_IDS[world], num_envs=episodes, **{**parameters, **TESTS[world], "horizon": steps})
     try:
@@ -137,9 +137,10 @@ def watch(
 def watch_lending(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
     """Return the decisions in the window, the true distributions and the cash.
 
-    ``qualified`` and ``granted``: how many of the last 300 applicants would repay, and how many of those got a loan, by
-    group, after the step, shape (P, E, 2). ``shares``: of the scores of each group before it, (P, E, 2, scores).
-    ``cash`` before it, (P, E). ``granted_ever``: loans by group until the end, (E, 2); ``applied_ever`` alike.
+    ``qualified`` and ``granted``: how many of the last 300 applicants would repay, and how many of these got a loan, by
+    group, after the step, shape (P, E, 2). ``shares``: shares of the scores in each group before the step, (P, E, 2,
+    scores). ``cash``: before the step, (P, E). ``granted_ever`` and ``applied_ever``: loans and applications by group
+    in the whole episode, (E, 2).
     """
     times = times_of(steps, every=50)
     kept: dict[str, list[NDArray[Any]]] = {"qualified": [], "granted": [], "shares": [], "cash": []}
@@ -168,8 +169,8 @@ def watch_lending(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDA
 def watch_attention(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
     """Return the units sent so far, the rates and the rewards.
 
-    ``units``: sent to each location so far, after the step, (P, E, K). ``rates`` before it, (P, E, K). ``reward`` of
-    every step, (T, E). ``incidents`` and ``discovered``: of the whole episode, (E, K).
+    ``units``: units sent to each location so far, after the step, (P, E, K). ``rates``: before the step, (P, E, K).
+    ``reward``: of every step, (T, E). ``incidents`` and ``discovered``: of the whole episode, (E, K).
     """
     times = times_of(steps, every=5)
     units, rates, rewards = [], [], []
@@ -193,7 +194,7 @@ def watch_attention(env: Any, played: Iterator[Step], steps: int) -> dict[str, N
 
 
 def watch_epidemic(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
-    """Return vaccinations, infections and heads by community.
+    """Return vaccinations, infections and head counts by community.
 
     ``given`` and ``effective``: vaccinations so far, ``infected``: infections so far, each after the step, (T, E, 2).
     ``heads``: susceptible, infected and recovered before the step, (T, E, 2, 3). ``reward`` of the step, (T, E).
@@ -217,21 +218,21 @@ WATCHED: Mapping[World, Callable[[Any, Iterator[Step], int], dict[str, NDArray[A
     "attention": watch_attention,
     "epidemic": watch_epidemic,
 }
-"""What is kept of each process."""
+"""The function that records each process."""
 
 
-# ------------------------------------------------------------------------------------------------ what is measured
+# -------------------------------------------------------------------------------------------------------- measures
 
 
 class Series(NamedTuple):
-    """A number in the course of an episode, mean over test episodes, and what it is."""
+    """A number over the time of an episode, averaged over test episodes."""
 
     times: Ints
     values: Floats  # (P,)
 
 
 def series(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Series]:
-    """Return the measures of a test in the course of time, mean over episodes; the names are those of `MEASURED`."""
+    """Return the measures of a test over time, averaged over episodes; the names are those of `MEASURED`."""
     return {
         name: Series(arrays["times"], np.asarray(values, np.float64))
         for name, values in MEASURED[world](arrays).items()
@@ -241,7 +242,7 @@ def series(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Series
 def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,).
 
-    The published figure counts the rate of any number of people who would repay; 0 of nobody.
+    The published figure uses the rate for any number of people who would repay, and 0 if there are none.
     """
     qualified, granted, shares = arrays["qualified"], arrays["granted"], arrays["shares"]
     gaps = populations.opportunity_gap(np.stack([qualified - granted, granted], axis=-1), minimum=FEWEST)
@@ -260,12 +261,12 @@ def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
 def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return the reward, the deviation of the units' shares and the spread of the rates, (P,).
 
-    The figures take the shares of all units sent so far; of those of the last 300 steps is the short term.
+    The figures use the shares of all units sent so far; the short-term measure uses those of the last 300 steps.
     """
     from scipy.ndimage import gaussian_filter1d
 
     rates, times, sent = arrays["rates"], arrays["times"], arrays["units"]
-    first = np.searchsorted(times, times - WINDOW, side="right") - 1  # the last look before the window
+    first = np.searchsorted(times, times - WINDOW, side="right") - 1  # the last record before the window
     lately = sent - np.where(first[:, np.newaxis, np.newaxis] >= 0, sent[np.maximum(first, 0)], 0)
     smooth = gaussian_filter1d(arrays["reward"].mean(axis=1), SMOOTHING)
     return {
@@ -275,7 +276,7 @@ def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
         "long": _nanmean(populations.total_variation_of_shares(rates, np.ones_like(rates))),
         "utility": smooth[times],
         "mean rate": rates.mean(axis=(1, 2)),
-        "incidents left": (rates > 0).any(axis=2).mean(axis=1),  # where none are, nothing is shared
+        "incidents left": (rates > 0).any(axis=2).mean(axis=1),  # without incidents, shares are undefined
     }
 
 
@@ -296,11 +297,11 @@ MEASURED: Mapping[World, Callable[[Mapping[str, NDArray[Any]]], dict[str, Floats
     "attention": attention_numbers,
     "epidemic": epidemic_numbers,
 }
-"""What the figures show of each process; "as plotted" is what the published figures do."""
+"""The numbers in the figures of each process; "as plotted" means as in the published figures."""
 
 
 def _nanmean(values: Floats) -> Floats:
-    """Return the mean over episodes of what is defined, shape (P,); NaN where nothing is."""
+    """Return the mean over episodes with a defined value, shape (P,); NaN if there are none."""
     known = np.isfinite(values)
     total = np.where(known, values, 0).sum(axis=1)
     return np.asarray(np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan))

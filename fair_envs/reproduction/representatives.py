@@ -1,4 +1,4 @@
-"""Which of many policies a figure shows, and in which colours: the rules of Cimpean et al. (2025), restated."""
+"""Selection and colours of the policies in a figure, by the rules of Cimpean et al. (2025)."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,25 +15,25 @@ KIND_COLOURS: dict[Kind, tuple[int, int, int]] = {
     "group": (77, 175, 74),
     "individual": (55, 126, 184),
 }
-"""What a policy is coloured with that is best in one kind of objective alone."""
+"""The colour of a policy that is best in only one kind of objective."""
 
-SPREAD_WEIGHT = 0.25  # of the spread over objectives, in how much a policy adds
+SPREAD_WEIGHT = 0.25  # weight of the spread over objectives in the score of a policy
 
 
 def representative_subset(values: ArrayLike, *, size: int = 10) -> Ints:
-    """Return the indices of policies that show the range of all, ascending; all where there are no more than ``size``.
+    """Return the ascending indices of policies that represent the range of all; all of them if at most ``size``.
 
-    First those that are best in some objective; of several equal ones that which is best in the most objectives. Then,
-    one by one, the policy that differs most from those kept: the differences to them, added up, averaged over the
-    objectives, less a quarter of their standard deviation. (The published code leaves tied best policies out; its paper
-    speaks of random sampling, of which it does none.)
+    First, the best policy in each objective is selected; of tied policies, the one that is best in the most objectives.
+    Then the policy that differs most from the selected ones is added repeatedly. Its score is the sum of the
+    differences to the selected policies, averaged over the objectives, minus a quarter of their standard deviation.
+    (The published code excludes tied best policies; its paper mentions random sampling, which the code does not do.)
 
     Args:
         values: Shape (policies, objectives); larger is better.
-        size: How many at most, unless more are best in some objective.
+        size: Largest number of policies, unless more are best in some objective.
 
     Raises:
-        ValueError: Not a table of defined numbers.
+        ValueError: ``values`` is not a table of finite numbers.
     """
     table = np.asarray(values, float)
     if table.ndim != 2 or not np.isfinite(table).all():
@@ -53,15 +53,15 @@ def representative_subset(values: ArrayLike, *, size: int = 10) -> Ints:
 def mixed_colours(values: ArrayLike, kinds: Sequence[Kind]) -> Floats:
     """Return a colour for each policy, shape (policies, 3), entries in 0 .. 1.
 
-    The colours of the kinds are mixed by how good the policy is in the objectives of each, on a scale from the worst
-    (0) to the best (1) of these policies.
+    The colours of the kinds are mixed by how good the policy is in the objectives of each kind, on a scale from the
+    worst (0) to the best (1) of these policies.
 
     Args:
         values: Shape (policies, objectives); larger is better.
         kinds: The kind of each objective.
 
     Raises:
-        ValueError: Not one kind for each objective.
+        ValueError: There is not exactly one kind for each objective.
     """
     table = np.asarray(values, float)
     if table.ndim != 2 or len(kinds) != table.shape[1]:

@@ -1,4 +1,4 @@
-"""What the studies of papers have in common: how they are run, and what their reports consist of."""
+"""The common parts of the studies of papers: running them, and the structure of their reports."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,11 +15,11 @@ ScaleName = Literal["smoke", "small", "full"]
 
 
 class Scaled(Protocol):
-    """How much of a study is run: a dataclass with, among others, the number of training seeds of each cell."""
+    """The scale of a study: a dataclass with, among others, the number of training seeds of each cell."""
 
     @property
     def seeds(self) -> int:
-        """The training seeds of each cell."""
+        """The number of training seeds of each cell."""
 
 
 ScaleT = TypeVar("ScaleT", bound=Scaled)
@@ -32,11 +32,11 @@ class Report(ABC, Generic[ScaleT]):
     """The tables, figures and verdicts of a study.
 
     Attributes:
-        paper: What the study is called on the command line.
-        scales: How much of it can be run.
-        name: Of the scale.
-        scale: What was run.
-        out: Where everything is written.
+        paper: Name of the study on the command line.
+        scales: The available scales, by name.
+        name: Name of the scale.
+        scale: The scale that was run.
+        out: Folder of all output.
     """
 
     paper: ClassVar[str]
@@ -48,7 +48,7 @@ class Report(ABC, Generic[ScaleT]):
 
     @property
     def command(self) -> str:
-        """The command that makes the report."""
+        """The command that creates the report."""
         seeds = self.scale.seeds
         chosen = "" if seeds == self.scales[self.name].seeds else f" --seeds {seeds}"
         return f"fair-envs reproduce {self.paper} --scale {self.name}{chosen}"
@@ -70,7 +70,7 @@ class Report(ABC, Generic[ScaleT]):
 
     @abstractmethod
     def claims(self) -> list[Claim]:
-        """Return the paper's claims with what our runs say."""
+        """Return the paper's claims with the verdicts of our runs."""
 
     @abstractmethod
     def draw(self) -> None:
@@ -86,10 +86,10 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
     """A paper's study.
 
     Attributes:
-        scales: How much of it can be run, by name.
-        cells: Gives the cells of a scale, in groups.
-        read: Reads a cell's result from its folder.
-        report: Makes the report, from the scale's name, the scale, the groups' results and the folder for it.
+        scales: The available scales, by name.
+        cells: Function that returns the cells of a scale, in groups.
+        read: Function that reads a cell's result from its folder.
+        report: Function that creates the report from the scale's name, the scale, the groups' results and its folder.
     """
 
     scales: Mapping[str, ScaleT]
@@ -109,24 +109,24 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
         merge_from: Sequence[Path] = (),
         progress: bool = True,
     ) -> Path:
-        """Run the cells that are missing and write the tables, figures and report; return the report's path.
+        """Run the missing cells and write the tables, figures and report; return the report's path.
 
         Args:
             scale: ``"smoke"`` (minutes), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's
                 protocol).
-            out: A new folder, where the cells are kept and the report is written.
-            jobs: How many cells at once.
-            engine: Where they run, see `fair_envs.experiments.executors`.
-            seeds: Training seeds of each cell, if not the scale's.
-            resume: Go on in a folder that exists: its cells are not run again.
-            merge_from: Folders of the same study, run on other machines, whose cells are taken over.
-            progress: Whether to show a bar with the time left.
+            out: A new folder for the cells and the report.
+            jobs: Number of cells that run in parallel.
+            engine: The engine that runs them, see `fair_envs.experiments.executors`.
+            seeds: Number of training seeds of each cell; None: the scale's.
+            resume: Whether to continue in an existing folder; its finished cells are not run again.
+            merge_from: Folders of the same study, run on other machines, whose cells are reused.
+            progress: Whether to show a bar with the remaining time.
 
         Raises:
-            ValueError: An unknown scale or one that the folder was not begun with, no seed, an unknown engine, or a
-                folder to take cells from that has none.
+            ValueError: The scale or engine is unknown, the folder was started with another scale, ``seeds`` is less
+                than 1, or a folder in ``merge_from`` has no cells.
             ImportError: The engine is not installed.
-            FileExistsError: The folder exists, without ``resume``.
+            FileExistsError: The folder exists and ``resume`` is False.
         """
         check_engine(engine, jobs)
         folder = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
@@ -140,7 +140,7 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
         return self.report(scale, chosen, results, out).write()
 
     def _open(self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]) -> Path:
-        """Return the folder of the cells, in a new folder or in one that is gone on with."""
+        """Return the folder of the cells, in a new folder or in one that is resumed."""
         if scale not in self.scales:
             raise ValueError(f"scale must be one of {', '.join(map(repr, self.scales))}, got {scale!r}")
         if seeds is not None and seeds < 1:
@@ -152,7 +152,7 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
             )
         if out.exists() and not resume:
             raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
-        begun = out / "scale.txt"  # a report of another scale would be written over
+        begun = out / "scale.txt"  # protects the report of another scale
         if begun.is_file() and begun.read_text() != scale:
             raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
         folder = out / "cells"

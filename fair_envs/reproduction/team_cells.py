@@ -1,4 +1,4 @@
-"""The cells of the study on team fairness: trainings of teams with their tests, and tests of designed teams."""
+"""The cells of the study on team fairness: trainings of teams with their tests, and tests of scripted teams."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,26 +20,26 @@ from fair_envs.experiments.jobs import Job, read_cell
 from fair_envs.registration import make_rules
 from fair_envs.seeds import TEST_EACH, TEST_SEEDS
 
-DEALT = "dealt: "  # before the names of tests in which roles are dealt anew in each episode
-COLUMNS = ("captured", "captors", "returns", "steps")  # of what was played
+DEALT = "dealt: "  # prefix of tests in which roles are randomly reassigned in each episode
+COLUMNS = ("captured", "captors", "returns", "steps")  # stored fields of the played episodes
 
 TEAMS: Mapping[str, Callable[[int], Policy]] = {
     "greedy": lambda seed: Greedy(),
     "planner": lambda seed: Planner(seed=seed),
 }
-"""The designed teams by their names in the study."""
+"""The scripted teams, by their names in the study."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignedTeamCell(Job):
-    """A test of a team that is written down.
+    """A test of a scripted team.
 
     Attributes:
         name: One of `TEAMS`.
-        seed: Which test episodes; those of a training of that seed are the same.
-        speeds: Of the pursuers.
-        episodes: At each speed.
-        parameters: Of the environment.
+        seed: Selects the test episodes; a training with this seed uses the same ones.
+        speeds: Speeds of the pursuers.
+        episodes: Number of episodes at each speed.
+        parameters: Parameters of the environment.
     """
 
     name: str
@@ -49,7 +49,7 @@ class DesignedTeamCell(Job):
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write what was played."""
+        """Write the played episodes."""
         rules = make_rules("FairPursuit-v0", **self.parameters)
         first = TEST_SEEDS + TEST_EACH * self.seed
         found = evaluate_speeds(
@@ -61,13 +61,13 @@ class DesignedTeamCell(Job):
 
 @dataclass(frozen=True, kw_only=True)
 class TeamCell(Job):
-    """A training and its tests: at each speed the policy that was kept there, and the last one.
+    """A training and its tests: at each speed the policy stored at that speed, and the last policy.
 
     Attributes:
-        training: What is trained, and how.
-        speeds: Of the pursuers, in the tests.
-        episodes: At each speed.
-        dealt: Whether it is also tested with roles that are dealt anew in each episode.
+        training: The settings of the training.
+        speeds: Speeds of the pursuers in the tests.
+        episodes: Number of episodes at each speed.
+        dealt: Whether it is also tested with roles that are randomly reassigned in each episode.
     """
 
     training: TeamTraining
@@ -76,7 +76,7 @@ class TeamCell(Job):
     dealt: bool = False
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write what was played and how the training went, and return how long it took."""
+        """Write the played episodes and the learning curve, and return how long the training took."""
         started, rows = time.perf_counter(), TeamRows(every=self.training.row)
         follow = following(self.training)
         model = train_team(self.training, follow=follow, rows=rows)
@@ -95,7 +95,7 @@ class TeamCell(Job):
 
 
 def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
-    """Return what was played as arrays under flat names."""
+    """Return the played episodes as arrays with flat names."""
     return {
         f"{kept}/{speed:g}/{column}": getattr(play, column)
         for kept, of_speeds in plays.items()
@@ -105,7 +105,7 @@ def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
 
 
 class TeamResult(NamedTuple):
-    """What a cell gave."""
+    """The result of a cell."""
 
     plays: Plays
     learning: Floats  # see `TeamRows.rows`; (0, 0) without a training

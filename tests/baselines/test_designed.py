@@ -65,7 +65,7 @@ def test_what_agents_need_is_named() -> None:
         Always(make_rules("FairEpidemic-v0"))
     with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         Always(Treasure(2))
-    with pytest.raises(ValueError, match="env must know 'score' of those to be decided on, it knows feedback"):
+    with pytest.raises(ValueError, match="env must have 'score' in its oracle, which has feedback"):
         Threshold(world(), 0.5)
 
 

@@ -118,7 +118,7 @@ def test_agents_ask_for_an_epidemic_with_one_vaccine() -> None:
             with pytest.raises(ValueError, match="env must be FairEpidemic with one vaccine a step, got"):
                 kind(wrong)
         for wrong in (gym.make("CartPole-v1"), 3):
-            with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face, got"):
+            with pytest.raises(TypeError, match="env must be an environment of fair_envs, with any interface, got"):
                 kind(wrong)
     with pytest.raises(ValueError, match="otherwise must be 'nobody' or 'hub', got 'first'"):
         MostNeighbours(small_world(), otherwise="first")  # type: ignore[arg-type]

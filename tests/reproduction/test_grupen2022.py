@@ -160,7 +160,7 @@ def test_claims_hold_where_the_plays_are_as_the_paper_says(tmp_path: Path) -> No
     assert found["greedy"] == "Holds (mutual); Holds (Fair-E, sets)."
     assert found["mutual"] == "Holds (at 1); Holds (at 0.9); Holds (at 0.8); Holds (at 0.7)."
     assert found["unfair"] == "Holds (from 0.9 up); Holds (below)."
-    fair = "Holds (not to be told from fair); Holds (within 0.05 bits)."
+    fair = "Holds (not distinguishable from fair); Holds (within 0.05 bits)."
     assert found["fair"] == found["sets"] == found["dealt"] == fair
     assert found["loss"] == "Holds (Fair-E); Holds (Fair-E, sets)."
     assert found["between"] == "Holds (Fair-ER 0.1); Holds (Fair-ER 0.5); Holds (Fair-ER 1)."
@@ -174,7 +174,7 @@ def test_claims_do_not_hold_where_plays_are_otherwise(tmp_path: Path) -> None:
     found = verdicts(report(tmp_path, **changed))
     for claim in ("mutual", "unfair", "free", "roles"):
         assert "Holds" not in found[claim].replace("Holds (success", "")
-    assert found["fair"] == "Does not hold (not to be told from fair); Does not hold (within 0.05 bits)."
+    assert found["fair"] == "Does not hold (not distinguishable from fair); Does not hold (within 0.05 bits)."
     assert found["loss"].startswith("Undecided (Fair-E)") or found["loss"].startswith("Does not hold (Fair-E)")
     assert "Holds (Fair-ER 1)" not in found["between"]
 
@@ -188,7 +188,7 @@ def test_a_team_as_unfair_as_mutual_reward_pays_for_no_fairness(tmp_path: Path) 
 def test_nothing_is_said_of_teams_that_never_capture(tmp_path: Path) -> None:
     nobody = {speed: NOBODY for speed in SPEEDS}
     found = verdicts(report(tmp_path, **{name: nobody for name in (*METHODS, DEALT_ROLES)}))
-    assert found["fair"] == "Undecided (not to be told from fair); Undecided (within 0.05 bits)."
+    assert found["fair"] == "Undecided (not distinguishable from fair); Undecided (within 0.05 bits)."
     for claim in ("unfair", "sets", "dealt", "between", "free", "roles"):
         assert "olds" not in found[claim] and "not hold" not in found[claim], claim
     assert "Holds" not in found["greedy"] and "Holds" not in found["mutual"]

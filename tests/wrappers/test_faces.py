@@ -643,7 +643,7 @@ def test_an_unknown_setting_is_named() -> None:
 
 def test_an_environment_of_another_package_is_refused() -> None:
     for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: Env(**SIZE)]), 3):
-        with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face"):
+        with pytest.raises(TypeError, match="env must be an environment of fair_envs, with any interface"):
             HideSensitive(env)
 
 

@@ -471,7 +471,7 @@ def test_an_environment_of_another_package_has_no_twin() -> None:
     with pytest.raises(TypeError, match="env must be an environment of fair_envs"):
         counterfactual(gym.make("CartPole-v1"))
     for function in (counterfactual, Twins):
-        with pytest.raises(TypeError, match="env must be an environment of fair_envs, of any face, got 3"):
+        with pytest.raises(TypeError, match="env must be an environment of fair_envs, with any interface, got 3"):
             function(3)
 
 

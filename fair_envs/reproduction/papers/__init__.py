@@ -1,1 +1,1 @@
-"""The papers, one module each, with ``main(scale=..., out=..., jobs=..., progress=...)``."""
+"""The papers, with one module each that defines ``main(scale=..., out=..., jobs=..., progress=...)``."""

@@ -1,10 +1,10 @@
 """Cimpean et al. (2025), "Fairness Aware Reinforcement Learning" (FAReL), arXiv 2509.22232.
 
-The paper trains Pareto Conditioned Networks on hiring and on fraud detection for the reward and fairness notions over a
-history of decisions, and prints, for each setting, a representative subset of the policies found. Its hiring numbers
-come from a history that pairs each decision with the next applicant, its individual notions from similarities that
-are taken for distances, its policies from single training episodes. Here the histories are aligned, the notions sound,
-and every policy is tested anew.
+The paper trains Pareto Conditioned Networks on hiring and on fraud detection, for the reward and fairness notions
+over a history of decisions. For each setting, it prints a representative subset of the policies found. Its hiring
+numbers come from a history that pairs each decision with the next applicant. Its individual notions use similarities
+in place of distances. Its policies are measured in single training episodes. Here the histories are aligned, the
+notions are sound, and every policy is tested again.
 """
 
 import json
@@ -66,21 +66,21 @@ QUALITATIVE = (  # of Okabe and Ito, safe for colour-blind readers
     *((240, 228, 66), (0, 114, 178), (213, 94, 0), (204, 121, 167)),
 )
 RADAR_RANGE: Mapping[World, float] = {"hiring": -300.0, "fraud": -510.0}
-ALGORITHMS: tuple[Algorithm, ...] = ("dqn", "ppo")  # for the reward alone
+ALGORITHMS: tuple[Algorithm, ...] = ("dqn", "ppo")  # trained for the reward only
 SINGLES = (1, 13)  # tables whose groups of rows are trained for one objective each
-LEARNT = 50  # percent of the same that a policy must reach before its losses say anything, and ours too
-LITTLE_COST = 10  # percent of the reward between a random and the best policy, and ours
+LEARNT = 50  # percent of the same span that a policy must reach for its loss to be meaningful; our choice too
+LITTLE_COST = 10  # percent of the reward between a random and the best policy; our choice
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much of the study is run.
+    """The scale of the study.
 
     Attributes:
-        seeds: Training seeds of each setting.
+        seeds: Number of training seeds of each setting.
         steps: Environment steps of each training.
-        steps_unforgetting: The same where decisions do not fade and the whole past is compared with every newcomer.
-        episodes: Test episodes of each policy.
+        steps_unforgetting: The same for histories without forgetting, which compare each person with the whole past.
+        episodes: Number of test episodes of each policy.
         tables: Numbers of the tables whose settings are run.
         training: Settings of the networks that differ from their defaults; None: the paper's own.
         parameters: Other parameters of the environments.
@@ -95,7 +95,7 @@ class Scale:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-LEARNING: Mapping[str, Any] = {  # reaches more in short trainings than the defaults, and than the paper's settings
+LEARNING: Mapping[str, Any] = {  # better in short trainings than the defaults and the paper's settings
     "updates": 200,
     "learning_rate": 3e-3,
     "first_episodes": 20,
@@ -118,7 +118,7 @@ SCALES: dict[str, Scale] = {
     ),
     "full": Scale(
         seeds=10, steps=500_000, steps_unforgetting=500_000, episodes=10, tables=ALL_TABLES, training=None
-    ),  # the paper's protocol, but for 10 test episodes a policy
+    ),  # the paper's protocol, except for 10 test episodes per policy
 }
 
 
@@ -143,7 +143,7 @@ def cells(scale: Scale) -> dict[Setting, list[TradeOffCell]]:
 
 
 def misread_settings(scale: Scale) -> list[Setting]:
-    """Return the hiring settings that are also trained on the published code's history, to see what it did."""
+    """Return the hiring settings that are also trained on the published code's history, to measure its effect."""
     return [settings_of_tables()[5]["HEOM"]] if 5 in scale.tables else []
 
 
@@ -156,7 +156,7 @@ def designed(scale: Scale) -> dict[World, DesignedCell]:
 
 
 def singles(scale: Scale) -> dict[tuple[World, Algorithm], list[SingleCell]]:
-    """Return the trainings for the reward alone."""
+    """Return the trainings for the reward only."""
     return {
         (world, algorithm): [
             SingleCell(
@@ -185,8 +185,8 @@ class Report(study.Report[Scale]):
 
     Attributes:
         arms: The settings with the results of their seeds.
-        singles: What was trained for the reward alone, by environment and algorithm.
-        designed: What simple policies gave, in the order of `DESIGNED`.
+        singles: The results of the trainings for the reward only, by environment and algorithm.
+        designed: The results of simple policies, in the order of `DESIGNED`.
     """
 
     paper = "cimpean2025"
@@ -205,7 +205,7 @@ class Report(study.Report[Scale]):
         return Policies.joined([found.policies for found in self.arms[setting]])
 
     def write_numbers(self) -> None:
-        """Write what every policy gave."""
+        """Write every policy's results."""
         (self.out / "policies.json").write_text(json.dumps(self.as_dict(), indent=1) + "\n")
 
     def as_dict(self) -> list[dict[str, Any]]:
@@ -226,7 +226,7 @@ class Report(study.Report[Scale]):
     # ------------------------------------------------------------------------------------------- tables
 
     def table(self, number: int) -> str:
-        """Return a table of the paper with ours above its rows: best / mean / worst of the representative policies."""
+        """Return a table of the paper with our rows above: best / mean / worst of the representative policies."""
         header = ["policies", "", "n", *MEASURES, "IF, violations"]
         rows: list[list[tables.Cell]] = []
         for group, setting in self.groups(number).items():
@@ -246,7 +246,7 @@ class Report(study.Report[Scale]):
         return [str(len(policies)), *shown]
 
     def representatives(self, setting: Setting) -> Policies:
-        """Return the policies of all seeds that show their range."""
+        """Return a representative subset of the policies of all seeds."""
         policies = self.pooled(setting)
         shown = representative_subset(policies.table(MEASURES))
         return Policies(names=policies.names, sums=policies.sums[shown], steps=policies.steps[shown])
@@ -265,7 +265,7 @@ class Report(study.Report[Scale]):
         return tables.markdown(header, rows)
 
     def singles_table(self) -> str:
-        """Return the means per step of the policies that were trained for the reward alone, over seeds."""
+        """Return the means per step of the policies that were trained for the reward only, over seeds."""
         header = ["environment", "algorithm", *(f"{name} a step" for name in MEASURES)]
         rows: list[list[tables.Cell]] = [
             [
@@ -278,7 +278,7 @@ class Report(study.Report[Scale]):
         return tables.markdown(header, rows)
 
     def misaligned_table(self) -> str:
-        """Return what training on the published code's history makes of the policies."""
+        """Return the effect on the policies of training on the published code's history."""
         header = ["trained on", "R", *(f"{name} a step" for name in GROUP_NOTIONS), "SP a step as misread"]
         rows: list[list[tables.Cell]] = []
         for setting in self.arms:
@@ -293,7 +293,7 @@ class Report(study.Report[Scale]):
     # ------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
-        """Return the paper's claims with what our runs say, those whose settings were run."""
+        """Return the paper's claims with the verdicts of our runs, for the settings that were run."""
         worlds = {setting.world for setting in self.arms}
         found: list[Claim] = []
         if "hiring" in worlds:
@@ -307,15 +307,15 @@ class Report(study.Report[Scale]):
         return found + [self._cost_claim(world) for world in sorted(worlds)]
 
     def aligned(self, world: World) -> list[Setting]:
-        """Return the settings of a world that are trained on a history that pairs decisions with the right people."""
+        """Return the settings of a world whose history pairs decisions with the right people."""
         return [setting for setting in self.arms if setting.world == world and not setting.misaligned]
 
     def within_settings(self, world: World, of: Callable[[Found], float]) -> Estimate:
         """Return the mean over a world's settings of a number of each training, with its interval over seeds.
 
-        Settings differ in window, distance, population and bias, which move all gaps together: over the policies of
-        several settings, notions seem to agree that do not. What is undefined in a setting (too few policies, or all
-        alike) is left out.
+        Settings differ in window, distance, population and bias, which change all gaps together. Correlations over the
+        policies of several settings would therefore be misleadingly high. Undefined settings (too few policies, or all
+        equal) are excluded.
         """
         return over_seeds(
             [
@@ -325,11 +325,11 @@ class Report(study.Report[Scale]):
         )
 
     def correlation(self, world: World, one: str, other: str) -> Estimate:
-        """Return the rank correlation of two measures per step over the policies of a setting, mean over settings."""
+        """Return the rank correlation of two measures per step over a setting's policies, averaged over settings."""
         return self.within_settings(world, lambda found: rank_correlation(found.policies, one, other))
 
     def misread_correlation(self, one: str, other: str) -> Estimate:
-        """Return the same in hiring as the published history has both measures."""
+        """Return the same for hiring, with both measures from the published history."""
         return self.within_settings("hiring", lambda found: rank_correlation(_misread(found), one, other))
 
     def _aligned_claim(self) -> Claim:
@@ -409,7 +409,7 @@ class Report(study.Report[Scale]):
             Claim(
                 f"The size of the window matters: gaps are larger over short windows ({world}).",
                 verdict({name: exceeds(e, 0) for name, e in ends.items()}),
-                "Mean per step over policies at 1000 less that at 100: "
+                "Mean per step over policies at 1000 minus that at 100: "
                 + listed(ends)
                 + "; "
                 + "; ".join(f"{name} at {listed({str(k): e for k, e in of.items()})}" for name, of in spread.items()),
@@ -417,11 +417,11 @@ class Report(study.Report[Scale]):
         ]
 
     def mean_total(self, setting: Setting, name: str) -> Estimate:
-        """Return a measure's episode sum, the mean over a setting's policies, with its interval over seeds."""
+        """Return a measure's episode sum, averaged over a setting's policies, with its interval over seeds."""
         return over_seeds([float(found.policies.total(name).mean()) for found in self.arms[setting]])
 
     def mean_rate(self, setting: Setting, name: str) -> Estimate:
-        """Return a measure per step, the mean over a setting's policies, with its interval over seeds."""
+        """Return a measure per step, averaged over a setting's policies, with its interval over seeds."""
         return over_seeds([float(found.policies.rate(name).mean()) for found in self.arms[setting]])
 
     def _bias_claim(self, world: World) -> list[Claim]:
@@ -468,7 +468,7 @@ class Report(study.Report[Scale]):
         )
 
     def _rise(self, setting: Setting, other: Setting, name: str) -> Estimate:
-        """Return how much higher a measure is per step in the other setting, mean over policies, paired by seed."""
+        """Return how much higher a measure per step is in the other setting, averaged over policies, paired by seed."""
         pairs = zip(self.arms[setting], self.arms[other], strict=True)
         return over_seeds([float(b.policies.rate(name).mean() - a.policies.rate(name).mean()) for a, b in pairs])
 
@@ -487,7 +487,7 @@ class Report(study.Report[Scale]):
         return Claim("Fraud detection is harder than hiring.", verdict({"reward": harder}), evidence)
 
     def _most_rewarded(self, world: World, seed: int) -> float:
-        """Return what the policy that earned most in the first half of the test episodes earns in the second."""
+        """Return the reward in the second half of the test episodes of the policy that earned most in the first."""
         plain = [s for s in self.aligned(world) if s.bias == "none" and s.population == "belgian"]
         first, second = (
             np.concatenate([self.arms[setting][seed].policies.half(which).total("R") for setting in plain])
@@ -504,10 +504,12 @@ class Report(study.Report[Scale]):
         setting = self.groups(5 if world == "hiring" else 17)["HEOM"]
         random, best = self.reward_span(world)
         known = self.designed[world].policies
-        chance = float(known.rate("SP")[list(DESIGNED[world]).index("random")])  # fair, but for who happens to come
+        chance = float(known.rate("SP")[list(DESIGNED[world]).index("random")])  # fair, except for random arrivals
         costs, gaps, reached = [], [], []
         for found in self.arms[setting]:
-            first, second = (found.policies.half(which) for which in range(2))  # chosen in one, measured in the other
+            first, second = (
+                found.policies.half(which) for which in range(2)
+            )  # chosen in the first, measured in the second
             reward, fair = first.total("R"), first.rate("SP") >= chance
             top = int(np.argmax(reward))
             earned = 100 * (second.total("R") - random) / (best - random)
@@ -541,7 +543,7 @@ class Report(study.Report[Scale]):
             figures.history_sizes(curves, self.out / f"window-{number}.png")
 
     def _trade_offs(self, setting: Setting) -> TradeOffs:
-        """Return what is drawn of a setting: its representative policies, and the others behind them."""
+        """Return the plotted data of a setting: its representative policies, and the others behind them."""
         table = self.pooled(setting).table(MEASURES)
         table[:, 0] -= TAKEN_FOR_BEST[setting.world]  # as the paper draws it
         chosen = np.isin(np.arange(len(table)), representative_subset(table))
@@ -558,8 +560,8 @@ class Report(study.Report[Scale]):
             f"Made by `{self.command}`: {len(results)} trainings of {len(self.arms)} settings, {s.seeds} seeds (0 to "
             f"{s.seeds - 1}) each, {s.steps:,} environment steps a training, {s.steps_unforgetting:,} where decisions "
             f"do not fade and there is no window ({seconds / len(results):.0f} s on one core). Up to {MOST_POLICIES} "
-            "policies of a training, which show the range of what it reached, are tested anew in "
-            f"{s.episodes} episodes each, on a history of their own that goes on from episode to episode. Brackets "
+            "policies of a training, which represent its range of results, are tested again in "
+            f"{s.episodes} episodes each, on their own history that continues across episodes. Brackets "
             "hold 95 % intervals over training seeds (Student's t). R is the reward as it is, without the paper's "
             "constants: 46.53 and 906 are the returns of single episodes, not upper bounds.",
             "## The paper's claims",
@@ -584,7 +586,7 @@ class Report(study.Report[Scale]):
 
 
 def _by_kind(shown: Mapping[str, TradeOffs]) -> dict[str, TradeOffs]:
-    """Return the policies of settings with one objective each in a panel for each kind, a colour for each objective."""
+    """Return single-objective settings in one panel per kind, with one colour per objective."""
     palette = {name: np.array(QUALITATIVE[k]) / 255 for k, name in enumerate(shown)}
     panels: dict[str, TradeOffs] = {}
     for kind in dict.fromkeys(KINDS[name] for name in shown):
@@ -618,19 +620,19 @@ def _rates(policies: Policies, k: int) -> list[str]:
 
 
 def _misread(found: Found) -> Policies:
-    """Return the policies of a hiring cell as the published history has them."""
+    """Return the policies of a hiring cell, measured with the published history."""
     assert found.misread is not None
     return found.misread
 
 
 def _minus(estimate: Estimate, other: Estimate) -> Estimate:
-    """Return the other estimate minus this one; the intervals are added up."""
+    """Return the second estimate minus the first; the widths of the intervals add up."""
     value, low, high = other.value - estimate.value, other.low - estimate.high, other.high - estimate.low
     return replace(estimate, value=value, low=low, high=high)
 
 
 def everything(scale: Scale) -> dict[Hashable, Sequence[Job]]:
-    """Return all cells: those of the settings, of the trainings for the reward alone, and of simple policies."""
+    """Return all cells: those of the settings, of the trainings for the reward only, and of simple policies."""
     alone = {world: [cell] for world, cell in designed(scale).items()}
     parts: list[Mapping[Any, Sequence[Job]]] = [cells(scale), singles(scale), alone]
     return {key: group for part in parts for key, group in part.items()}

@@ -1,8 +1,8 @@
 """Grupen, Selman and Lee (2022), "Cooperative Multi-Agent Fairness and Equivariant Policies".
 
-The paper (AAAI 2022, arXiv 2106.05727) trains pursuers who share a reward, and asks whether it matters to the captures
-which of them is which. Its figures are known by what its text says of them; no number is printed. What is claimed is
-looked at in success and in team fairness, corrected for the number of test episodes, per training seed.
+The paper (AAAI 2022, arXiv 2106.05727) trains pursuers that share a reward, and asks whether captures depend on the
+identity of the pursuers. Its figures are only known from the descriptions in the text; it prints no numbers. The claims
+are tested for success and for team fairness, corrected for the number of test episodes, per training seed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,10 +35,10 @@ METHODS: Mapping[Label, Mapping[str, Any]] = {
     "Fair-E, sets": {"algorithm": "fair-e", "network": "sets"},
     **{f"Fair-ER {weight:g}": {"algorithm": "fair-er", "fairness_weight": weight} for weight in WEIGHTS},
 }
-"""What is trained; "mutual" is the paper's "no equivariance", and Fair-ER with a weight of 0."""
+"""The trained methods; "mutual" is the paper's "no equivariance", and equals Fair-ER with a weight of 0."""
 
 DEALT_ROLES = "mutual, roles dealt"
-PLANNED = 100  # test episodes of the planner at most
+PLANNED = 100  # largest number of test episodes of the planner
 SHOWN: Sequence[Label] = ("mutual", "individual", "Fair-E", "Fair-E, sets", "greedy")  # in figures 2 and 3
 RESULT: Mapping[Measure, str] = {
     "success": "share of episodes with a capture",
@@ -46,27 +46,27 @@ RESULT: Mapping[Measure, str] = {
     "steps": "steps to capture",
 }
 
-# What the claims are held against; ours, fixed before the study was run: the paper names no numbers.
-EQUAL_SPEED = 1.0  # greedy never captures from here down
-SKILLED = 0.8  # from here up the paper calls the fairness of Fair-ER free
-FALLING = 0.9  # below this it says that Fair-E loses success
-CAPTURES = 0.5  # success from which a team is said to capture
-MARGIN = 0.05  # of success, and bits: what counts as no difference
-FINE = 100  # relabellings for each test: the least p-value times the number of tests is below 0.01
+# Criteria for the claims. They are ours and were fixed before the study was run; the paper gives no numbers.
+EQUAL_SPEED = 1.0  # at this speed and below, greedy never captures
+SKILLED = 0.8  # at this speed and above, the paper calls the fairness of Fair-ER free
+FALLING = 0.9  # below this speed, the paper says that Fair-E loses success
+CAPTURES = 0.5  # least success of a team that counts as capturing
+MARGIN = 0.05  # largest difference, in success and in bits, that counts as none
+FINE = 100  # relabellings per test: the smallest p-value times the number of tests is below 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much of the study is run.
+    """The scale of the study.
 
     Attributes:
-        seeds: Training seeds of each method, and sets of test episodes of designed teams.
+        seeds: Number of training seeds of each method, and of sets of test episodes of scripted teams.
         steps: Agent steps of a training.
-        speeds: Levels of the curriculum, at which policies are kept and tested, the fastest first.
-        episodes: Test episodes at each speed.
+        speeds: Levels of the curriculum, at which policies are stored and tested, the fastest first.
+        episodes: Number of test episodes at each speed.
         preset: The settings of the trainings, see `fair_envs.baselines.team_training.PRESETS`.
-        settings: Others.
-        parameters: Of the environment.
+        settings: Other settings of the trainings.
+        parameters: Parameters of the environment.
     """
 
     seeds: int
@@ -104,7 +104,7 @@ SCALES: Mapping[str, Scale] = {
 
 
 def training_of(scale: Scale, given: Mapping[str, Any], seed: int) -> TeamTraining:
-    """Return a training; a weight of the penalty is the paper's, in whose units rewards are not scaled."""
+    """Return a training; weights of the penalty are in the paper's units, in which rewards are not scaled."""
     settings = {
         "steps": scale.steps,
         "speeds": (scale.speeds[0], scale.speeds[-1]),
@@ -132,7 +132,7 @@ def cells(scale: Scale) -> dict[Label, list[Job]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------- what they gave
+# ------------------------------------------------------------------------------------------------------- results
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,10 @@ class Arm:
     """A team's tests and trainings.
 
     Attributes:
-        kept: For each seed, what was played at each speed with the policy that was kept there.
+        kept: For each seed, the episodes at each speed with the policy stored at that speed.
         last: The same with the last policy.
-        learning: How the trainings went; nothing of a designed team.
-        seconds: Of the trainings.
+        learning: The learning curves of the trainings; empty for a scripted team.
+        seconds: Durations of the trainings.
     """
 
     kept: Sequence[Mapping[float, TeamPlay]]
@@ -156,17 +156,17 @@ class Arm:
         return np.array([measured(plays[speed], measure) for plays in self.kept])
 
     def estimate(self, measure: Measure, speed: float) -> Estimate:
-        """Return its mean over seeds; steps to capture are of the seeds that captured."""
+        """Return its mean over seeds; steps to capture are averaged over the seeds that captured."""
         return mean_interval(self.per_seed(measure, speed), undefined="omit" if measure == "steps" else "nan")
 
     def mean_over(self, measure: Measure, speeds: Sequence[float]) -> Floats:
-        """Return the mean of a measure over speeds, for each seed; NaN without any."""
+        """Return the mean of a measure over speeds, for each seed; NaN without speeds."""
         if not speeds:
             return np.full(len(self.kept), np.nan)
         return np.mean([self.per_seed(measure, speed) for speed in speeds], axis=0)  # type: ignore[no-any-return]
 
     def p_values(self, speeds: Sequence[float]) -> Floats:
-        """Return the p-values of a fair team, of each seed at each speed; fine enough to correct for their number."""
+        """Return a fair team's p-values by seed and speed, with enough permutations to correct for their number."""
         times = FINE * len(speeds) * len(self.kept)
         plays = [of_seed[speed] for speed in speeds for of_seed in self.kept]
         return np.array([team_fairness(play.captors, permutations=times).p_value for play in plays])
@@ -177,14 +177,14 @@ class Arm:
 
 
 def measured(play: TeamPlay, measure: Measure) -> float:
-    """Return a measure of what was played."""
+    """Return a measure of the played episodes."""
     if measure == "success":
         return play.success.value
     return play.fairness.corrected if measure == "corrected" else play.steps_to_capture.value
 
 
 def arms_of(results: Mapping[Label, Sequence[TeamResult]]) -> dict[Label, Arm]:
-    """Return the arms of the study; the team whose roles are dealt anew is one of its own."""
+    """Return the arms of the study; the team with randomly reassigned roles is a separate arm."""
     found = {}
     for name, group in results.items():
         learning = [result.learning for result in group if len(result.learning)]
@@ -196,7 +196,7 @@ def arms_of(results: Mapping[Label, Sequence[TeamResult]]) -> dict[Label, Arm]:
 
 
 def _arm(group: Sequence[TeamResult], prefix: str, learning: Sequence[Floats], seconds: Sequence[float]) -> Arm:
-    """Return an arm of tests whose names begin so; a designed team has one policy, the last, for all speeds."""
+    """Return an arm of the tests with a prefix; a scripted team has one policy, the last, for all speeds."""
     last = [result.plays[prefix + "last"] for result in group]
     kept = [result.plays.get(prefix + "of the speed", end) for result, end in zip(group, last, strict=True)]
     return Arm(kept, last, learning, seconds)
@@ -216,7 +216,7 @@ class Report(study.Report[Scale]):
     arms: Mapping[Label, Arm]
 
     def speeds(self, holds: Callable[[float], bool]) -> list[float]:
-        """Return the speeds for which something holds."""
+        """Return the speeds that satisfy a condition."""
         return [speed for speed in self.scale.speeds if holds(speed)]
 
     def write_numbers(self) -> None:
@@ -239,7 +239,7 @@ class Report(study.Report[Scale]):
         return tables.markdown(["team", *(f"{speed:g}" for speed in self.scale.speeds)], rows)
 
     def roles_table(self, speed: float) -> str:
-        """Return, for each training seed, how the captures at a speed are shared out, and a fair team's p-value."""
+        """Return, for each training seed, the shares of captures at a speed, and the p-value of a fair team."""
         rows = [
             [name, str(seed), _shares(plays[speed]), f"{plays[speed].fairness.corrected:.3f}", _p(plays[speed])]
             for name, arm in self.arms.items()
@@ -260,7 +260,7 @@ class Report(study.Report[Scale]):
     # ------------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
-        """Return the paper's claims with what our runs say."""
+        """Return the paper's claims with the verdicts of our runs."""
         return [
             self._greedy_claim(),
             self._mutual_claim(),
@@ -282,11 +282,11 @@ class Report(study.Report[Scale]):
         return [v for v in speeds if self.arms[name].estimate("success", v).value >= CAPTURES]
 
     def mean(self, name: Label, measure: Measure, speeds: Sequence[float]) -> Estimate:
-        """Return a team's mean over speeds; undefined without any."""
+        """Return a team's mean over speeds; undefined without speeds."""
         return mean_interval(self.arms[name].mean_over(measure, speeds))
 
     def mean_against(self, name: Label, other: Label, measure: Measure, speeds: Sequence[float]) -> Estimate:
-        """Return a team's mean over speeds minus another's, paired by seed; undefined without any."""
+        """Return a team's mean over speeds minus another's, paired by seed; undefined without speeds."""
         return paired_difference(*(self.arms[arm].mean_over(measure, speeds) for arm in (name, other)))
 
     def _greedy_claim(self) -> Claim:
@@ -315,7 +315,7 @@ class Report(study.Report[Scale]):
         }
         ps = self.arms["mutual"].p_values([*fast, *slow])
         return Claim(
-            "Naive mutual reward is unfair where it captures: who captures depends on who is who.",
+            "Naive mutual reward is unfair where it captures: captures depend on the pursuers' identities.",
             verdict({title: exceeds(e, 0) for title, e in found.items()}),
             f"Corrected deficit in bits, mean over speeds: {listed(found)}; {int((ps < 0.05).sum())} of {len(ps)} "
             "tests of a seed at a speed have p < 0.05",
@@ -331,7 +331,7 @@ class Report(study.Report[Scale]):
             f"{name} is fair where it captures (success from {CAPTURES:g} up).",
             verdict(
                 {
-                    "not to be told from fair": None if unlike is None else not unlike,
+                    "not distinguishable from fair": None if unlike is None else not unlike,
                     f"within {MARGIN:g} bits": within(deficit, MARGIN),
                 }
             ),
@@ -388,8 +388,8 @@ class Report(study.Report[Scale]):
             self.mean_against(DEALT_ROLES, "mutual", measure, able) for measure in ("success", "corrected")
         )
         return Claim(
-            "Not in the paper: dealing the unfair team's roles anew in each episode makes it fair by this measure, at "
-            "no cost.",
+            "Not in the paper: randomly reassigning the unfair team's roles in each episode makes it fair by this "
+            "measure, at no cost.",
             verdict({"less deficit": below(fairness, 0), f"success within {MARGIN:g}": within(success, MARGIN)}),
             "Roles dealt minus mutual, mean over the speeds at which that captures: "
             + listed({"deficit": fairness, "success": success}),
@@ -441,10 +441,10 @@ class Report(study.Report[Scale]):
             f"{self.scale.steps:,} agent steps on a torus of side {world.side:g} with {world.horizon} steps, "
             f"{self.scale.seeds} seeds (0 to {self.scale.seeds - 1}); {self.scale.episodes} test episodes of a seed at "
             f"each speed (planner: {min(self.scale.episodes, PLANNED)}), from the same starts for all teams. Brackets "
-            "hold 95 % intervals over training seeds, of designed teams over sets of test episodes (Student's t; "
-            "differences are paired by seed). At each speed the policy plays that was trained until the curriculum had "
-            f"fallen halfway to the next. Weights of Fair-ER are in units of the paper's rewards; with rewards times "
-            f"{own.reward_scale:g} the learner's are times {own.reward_scale:g} too.",
+            "hold 95 % intervals over training seeds, for scripted teams over sets of test episodes (Student's t; "
+            "differences are paired by seed). At each speed, the tested policy is the one trained until the curriculum "
+            "was halfway to the next. Weights of Fair-ER are in units of the paper's rewards; with rewards scaled "
+            f"by {own.reward_scale:g}, the learner's weights are scaled by {own.reward_scale:g} too.",
             "## The paper's claims",
             *[f"**{claim.text}** {claim.verdict}\n\n{claim.evidence}." for claim in claims],
             "## Success (Fig. 2 and 3c)",
@@ -452,7 +452,7 @@ class Report(study.Report[Scale]):
             self.table("success"),
             "![reward](reward.png)",
             "## Team fairness (Fig. 3b)",
-            "Deficit in bits, corrected for the number of episodes; 0 is fair, and so is a team that never captures.",
+            "Deficit in bits, corrected for the number of episodes; 0 is fair; a team that never captures also has 0.",
             self.table("corrected"),
             "![fairness](fairness.png)",
             f"## Who captures at speed {at:g} (Fig. 3a)",
@@ -470,7 +470,7 @@ class Report(study.Report[Scale]):
 
 
 def training_curve(arm: Arm) -> figures.Curve:
-    """Return the success in training over agent steps; stretches in which no episode ended are undefined."""
+    """Return the success in training over agent steps; undefined where no episode ended."""
     length = min(map(len, arm.learning))
     rows = np.stack([run[:length] for run in arm.learning])
     success = np.where(rows[..., 1] > 0, rows[..., 2], np.nan)
@@ -478,7 +478,7 @@ def training_curve(arm: Arm) -> figures.Curve:
 
 
 def _shown(estimate: Estimate, measure: Measure) -> str:
-    """Return an estimate; without a capture there are no steps."""
+    """Return an estimate; "none" if undefined, such as steps without a capture."""
     return "none" if np.isnan(estimate.value) else tables.show(estimate, digits=0 if measure == "steps" else 3)
 
 

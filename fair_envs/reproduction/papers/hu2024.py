@@ -1,8 +1,8 @@
 """Hu, Lear and Zhang (2024), "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning".
 
 The paper (arXiv 2401.06318) trains PPO, A-PPO and F-PPO on lending, attention allocation and an epidemic, and compares
-them with designed agents in short-term fairness, long-term fairness and utility over an episode. What it plots as
-long-term fairness is not what its text defines. Every claim is therefore looked at as plotted, and truly.
+them with scripted agents in short-term fairness, long-term fairness and utility over an episode. The plotted long-term
+fairness differs from the definition in its text. Every claim is therefore tested as plotted and as defined ("truly").
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ UTILITY: Mapping[World, str] = {
     "epidemic": "share of people who are not infected",
 }
 TEST: Mapping[World, tuple[int, int]] = {"lending": (10, 10_000), "attention": (10, 1000), "epidemic": (200, 20)}
-"""Test episodes of each cell, and their steps."""
+"""Number of test episodes of each cell, and of steps in each."""
 
 LEARNERS: Mapping[Label, Mapping[str, Any]] = {
     "PPO": {"algorithm": "ppo"},
@@ -44,7 +44,7 @@ LEARNERS: Mapping[Label, Mapping[str, Any]] = {
     "F-PPO, shield": {"algorithm": "f-ppo", "massaging": "shield"},
     "PPO-Lagrangian": {"algorithm": "ppo-lagrangian"},
 }
-"""What is trained everywhere, as this package recommends; "F-PPO" learns from altered actions as the paper does."""
+"""The learners on all processes, as this package recommends; "F-PPO" learns from altered actions, as in the paper."""
 
 KNOWN: Mapping[str, Any] = {"algorithm": "f-ppo", "signals": "known"}
 TRIED: Mapping[Label, Mapping[str, Any]] = {
@@ -62,39 +62,39 @@ TRIED: Mapping[Label, Mapping[str, Any]] = {
         "parameters": {"horizon": TEST["lending"][1]},
     },
 }
-"""What else was tried in lending: larger weights, and the distance of the distributions as the bank's books have it."""
+"""Further variants in lending: larger weights, and the distance of the distributions in the bank's records."""
 
 CODED = ("parameters", "signals", "scaling", "delta", "value_weight", "decrease_weight", "weight", "bonus_weight")
-"""The settings of the published code that agents "as coded" have; its networks and step sizes are the full scale's."""
+"""The published code's settings for agents "as coded"; its networks and step sizes are only in the full scale."""
 
 BACKBONE = ("lanes", "n_steps", "batch_size", "learning_rate", "trunk", "pi", "vf")
-"""Those that all agents have at the full scale."""
+"""The published code's settings for all agents at the full scale."""
 
 TOLERANCES: Mapping[World, Mapping[str, Any]] = {
     "lending": {"delta": 0.05, "limit": 0.05},
     "attention": {"delta": 0.1, "limit": 0.1},
     "epidemic": {"delta": 0.05, "limit": 0.05},
 }
-"""The paper's, and the published code's where the paper says none."""
+"""Tolerances of the paper, or of the published code if the paper gives none."""
 
 AS_CODED = ", as coded"
 LEARNT: Sequence[Label] = ("PPO", "A-PPO", "F-PPO")
-"""The paper's learners, which are tested with their likeliest actions too."""
+"""The paper's learners, which are also tested with their most likely actions."""
 
 STARTING_CASH = 10_000.0
-LITTLE = 10.0  # percent of the profit that count as little; ours, the paper names none
+LITTLE = 10.0  # a loss up to this percentage of the profit counts as little; our choice, the paper gives none
 DRAWN: Mapping[World, Sequence[Label]] = {
     "lending": ("EO", "PPO", "A-PPO", "F-PPO", "F-PPO, as coded"),
     "attention": ("PPO-Lagrangian", "A-PPO", "PPO", "F-PPO", "F-PPO, as coded"),
     "epidemic": ("Max", "PPO", "A-PPO", "F-PPO", "F-PPO, as coded"),
 }
-"""Whose courses are drawn: the paper's agents, with PPO under a limit in the place of CPO."""
+"""The agents in the figures: those of the paper, with constrained PPO in place of CPO."""
 
 TRAINING_HORIZON: Mapping[World, int] = {"lending": 2000, "attention": 1000, "epidemic": 20}
 
 
 class Summary(NamedTuple):
-    """What one number of a course is: of the steps from a time on the mean, or the last one."""
+    """A summary of a series: its mean from a time on, or its last value."""
 
     title: str
     series: str
@@ -135,14 +135,14 @@ SUMMARIES: Mapping[World, Mapping[str, Summary]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much of the study is run.
+    """The scale of the study.
 
     Attributes:
-        seeds: Training seeds of each cell, and sets of test episodes of designed agents.
+        seeds: Number of training seeds of each cell, and of sets of test episodes of scripted agents.
         steps: Environment steps of a training, by process.
-        tests: Test episodes of a cell and their steps, by process.
+        tests: Number of test episodes of a cell, and of steps in each, by process.
         training: Other settings of the trainings; None: the published code's networks, rollouts and step sizes.
-        more: How many times as many steps the longest trainings in lending have.
+        more: Factor by which the longest trainings in lending have more steps.
     """
 
     seeds: int
@@ -172,7 +172,7 @@ SCALES: Mapping[str, Scale] = {
 
 
 def learners(scale: Scale, world: World) -> dict[Label, dict[str, Any]]:
-    """Return what is trained on a process, by name: settings of `LongTermTraining`."""
+    """Return the learners of a process by name, as settings of `LongTermTraining`."""
     found = {name: {**TOLERANCES[world], **given} for name, given in LEARNERS.items()}
     for name, algorithm in (("PPO", "ppo"), ("A-PPO", "a-ppo"), ("F-PPO", "f-ppo")):
         coded = long_term_settings(ENV_IDS[world], preset="published", algorithm=algorithm)
@@ -217,7 +217,7 @@ def cells(scale: Scale) -> dict[tuple[World, Label], list[Job]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------- what they gave
+# ------------------------------------------------------------------------------------------------------- results
 
 
 @dataclass(frozen=True)
@@ -225,9 +225,9 @@ class Arm:
     """An agent on a process.
 
     Attributes:
-        tests: The courses of its tests, one for each seed.
-        training: What was recorded in its trainings; nothing of a designed agent.
-        seconds: Of the trainings.
+        tests: The series of its tests, one mapping per seed.
+        training: The records of its trainings; empty for a scripted agent.
+        seconds: Durations of the trainings.
     """
 
     tests: Sequence[Mapping[str, Series]]
@@ -235,11 +235,11 @@ class Arm:
     seconds: Sequence[float] = ()
 
     def per_seed(self, summary: Summary) -> Floats:
-        """Return a summary's number for each seed, NaN where it is undefined."""
+        """Return a summary's number for each seed; NaN if undefined."""
         return np.array([summarised(test[summary.series], summary.since) for test in self.tests])
 
     def estimate(self, summary: Summary) -> Estimate:
-        """Return its mean over seeds."""
+        """Return a summary's mean over seeds."""
         return mean_interval(self.per_seed(summary))
 
     def against(self, other: "Arm", summary: Summary, *, level: float = 0.95) -> Estimate:
@@ -247,12 +247,12 @@ class Arm:
         return paired_difference(self.per_seed(summary), other.per_seed(summary), level=level)
 
     def curve(self, series: str) -> figures.Curve:
-        """Return the course of a number."""
+        """Return a series as a curve, one row per seed."""
         return figures.Curve(self.tests[0][series].times, np.stack([test[series].values for test in self.tests]))
 
 
 def summarised(course: Series, since: int | None) -> float:
-    """Return the last number of a course, or the mean of those from a time on that are defined."""
+    """Return the last value of a series, or the mean of its defined values from a time on."""
     if since is None:
         return float(course.values[-1])
     chosen = course.values[course.times >= min(since, course.times[-1])]
@@ -266,7 +266,7 @@ LIKELIEST = ", likeliest actions"
 
 
 def arms_of(results: Mapping[tuple[World, Label], Sequence[ProcessResult]]) -> dict[tuple[World, Label], Arm]:
-    """Return the arms of the study; an agent behind its shield, or with its likeliest actions, is one of its own."""
+    """Return the arms of the study; an agent with its shield, or with its most likely actions, is a separate arm."""
     found: dict[tuple[World, Label], Arm] = {}
     for (world, name), group in results.items():
         seconds = [result.seconds for result in group]
@@ -309,7 +309,7 @@ class Report(study.Report[Scale]):
     # ------------------------------------------------------------------------------------------------- tables
 
     def table(self, world: World) -> str:
-        """Return the agents' numbers, those of the paper's figures in brackets behind the plotted ones."""
+        """Return the agents' numbers, followed by the values of the paper's figures in brackets."""
         summaries = SUMMARIES[world]
         header = ["agent", *(f"{summary.title}" for summary in summaries.values())]
         rows = [
@@ -330,7 +330,7 @@ class Report(study.Report[Scale]):
     # ------------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
-        """Return the paper's claims with what our runs say."""
+        """Return the paper's claims with the verdicts of our runs."""
         return [
             self._short_claim(),
             self._lower_claim("lending", "long"),
@@ -345,7 +345,7 @@ class Report(study.Report[Scale]):
         ]
 
     def _pairs(self, world: World, column: str) -> dict[str, Summary]:
-        """Return a number as plotted and as it is."""
+        """Return a summary as plotted and as defined."""
         return {"as plotted": SUMMARIES[world][f"{column}, as plotted"], "truly": SUMMARIES[world][column]}
 
     def _short_claim(self) -> Claim:
@@ -417,7 +417,7 @@ class Report(study.Report[Scale]):
     def _tried_claim(self) -> Claim:
         arms, summary = self.of("lending"), SUMMARIES["lending"]["long"]
         names = [name for name in arms if name.startswith("F-PPO") and AS_CODED not in name and name != "F-PPO"]
-        level = 1 - 0.05 / (2 * len(names))  # Bonferroni: all intervals together hold with 95 %
+        level = 1 - 0.05 / (2 * len(names))  # Bonferroni: 95 % confidence for all intervals together
         found = {
             name: {other: arms[name].against(arms[other + _longer(name)], summary, level=level) for other in LEARNT[:2]}
             for name in names
@@ -482,17 +482,17 @@ class Report(study.Report[Scale]):
 
 
 def second_half(arm: Arm, column: str) -> Floats:
-    """Return the mean of what was recorded in the second half of each training."""
+    """Return the mean of a recorded number over the second half of each training."""
     return np.array([np.nanmean(run[column][len(run[column]) // 2 :]) for run in arm.training])
 
 
 def training_curve(arm: Arm, column: str) -> figures.Curve:
-    """Return the course of a recorded number over the environment steps of the trainings."""
+    """Return a recorded number over the environment steps of the trainings."""
     return figures.Curve(arm.training[0]["steps"].astype(np.int64), np.stack([run[column] for run in arm.training]))
 
 
 def _longer(name: Label) -> Label:
-    """Return what names of arms with as many steps end with."""
+    """Return the suffix of arms with the same number of steps."""
     trained = name.removesuffix(SHIELDED)
     return trained[trained.index(", ") :] if trained.endswith("times the steps") else ""
 

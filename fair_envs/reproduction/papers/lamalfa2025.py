@@ -1,9 +1,9 @@
 """La Malfa et al. (2025), "Fairness Aware Reinforcement Learning via Proximal Policy Optimization", arXiv 2502.03953.
 
 The paper trains PPO and fair-PPO on the allelopathic harvest over a grid of weights (alpha, beta) for three penalties
-and reports the price of fairness and one number for unfairness. Which number that is, the paper does not say; its
-Table 1 fits a raw difference of group totals divided by the largest one in the set of runs, not a ratio. Every claim
-is therefore looked at in three metrics.
+and reports the price of fairness and one number for unfairness. The paper does not define this number. Its Table 1
+is consistent with a raw difference of group totals divided by the largest one in the set of runs, not with a ratio.
+Every claim is therefore tested with three metrics.
 """
 
 import json
@@ -32,8 +32,8 @@ VARIANTS: tuple[Variant, ...] = ("own credit", "weighted", "p3o", "paper_literal
 ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
 GROUPS = ("full speed", "half speed")
 FORMS = ("ratio", "difference")
-HIGH = 0.75  # weights from here on count as high
-MARGIN = 10  # percentage points within which prices count as similar; ours, the paper names none
+HIGH = 0.75  # weights of at least this count as high
+MARGIN = 10  # percentage points within which prices count as similar; our choice, the paper gives none
 
 PAPER_TABLE_1: dict[Notion, dict[tuple[float, float], tuple[float, float, tuple[float, ...]]]] = {
     # penalty: (alpha, beta): price in % for non-sensitive, for sensitive, unfairness (two values: the two preferences)
@@ -60,13 +60,13 @@ PAPER_TABLE_1: dict[Notion, dict[tuple[float, float], tuple[float, float, tuple[
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much of the study is run.
+    """The scale of the study.
 
     Attributes:
-        seeds: Training seeds of each cell.
+        seeds: Number of training seeds of each cell.
         steps: Agent steps of each training.
         horizon: Steps of an episode, in training and test.
-        episodes: Test episodes of each cell.
+        episodes: Number of test episodes of each cell.
         points: Weights (alpha, beta) of each penalty in the mode ``shaped``.
         variants: Other modes, run at (1, 1) with the penalty on demographic parity.
         curve: Weights alpha at which the penalty on demographic parity is run with beta = 0.
@@ -123,7 +123,7 @@ def cells(scale: Scale) -> dict[Point, list[Cell]]:
 
 
 def cell(scale: Scale, point: Point, seed: int) -> Cell:
-    """Return one cell; without weights fair-PPO is PPO, to the bit, and the penalty says in which worlds it learns."""
+    """Return one cell; with weights of 0, fair-PPO equals PPO bit for bit, and the penalty only selects the worlds."""
     penalty, variant, alpha, beta = point
     if (alpha, beta) == (0.0, 0.0) and penalty == "csp":
         penalty = "dp"  # the same training
@@ -144,7 +144,7 @@ def cell(scale: Scale, point: Point, seed: int) -> Cell:
 
 
 def label_of(point: Point) -> str:
-    """Return what an arm is called in tables and plots."""
+    """Return the name of an arm in tables and plots."""
     _, variant, alpha, beta = point
     if (alpha, beta) == (0.0, 0.0):
         return "PPO"
@@ -177,7 +177,7 @@ class Report(study.Report[Scale]):
         }
 
     def drawn(self, penalty: Notion) -> list[Arm]:
-        """Return the arms of a penalty that fit into one plot: PPO and those with equal weights."""
+        """Return the arms of a penalty for one plot: PPO and those with equal weights."""
         return [self.classic(penalty), *(arm for point, arm in self.fair(penalty).items() if point[2] == point[3])]
 
     def unfairness(self, penalty: Notion, form: str) -> list[str]:
@@ -237,13 +237,13 @@ class Report(study.Report[Scale]):
         return row
 
     def scaled(self, penalty: Notion, arm: Arm, name: str) -> Estimate:
-        """Return the mean absolute raw difference over the largest one among the penalty's arms (`shaped` and PPO)."""
+        """Return the mean absolute raw difference over the largest one of the penalty's arms (`shaped` and PPO)."""
         reference = [self.classic(penalty), *self.fair(penalty).values()]
         largest = largest_absolute(reference, self.unfairness(penalty, "total"))
         return mean_interval(arm.per_seed(name, absolute=True) / largest)
 
     def modes_table(self) -> str:
-        """Return how the modes do at (1, 1) with the penalty on demographic parity."""
+        """Return the results of the modes at (1, 1) with the penalty on demographic parity."""
         header = ["mode", "return N", "return S", "ratio", "ratio minus PPO's", "price N %", "price S %"]
         classic = self.classic("dp")
         chosen = {"PPO": classic, "shaped (1, 1)": self.arms[("dp", "shaped", 1.0, 1.0)]}
@@ -263,7 +263,7 @@ class Report(study.Report[Scale]):
         return tables.markdown(header, rows)
 
     def twins_table(self) -> str:
-        """Return what flipping every carrier changes, in the ordinary game."""
+        """Return the effect of flipping the attribute of all agents that have it, in the ordinary game."""
         header = [
             "penalty",
             "(alpha, beta)",
@@ -284,7 +284,7 @@ class Report(study.Report[Scale]):
     # ------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
-        """Return the paper's claims with what our runs say."""
+        """Return the paper's claims with the verdicts of our runs."""
         return [
             self._reduction_claim(),
             self._conditional_claim(),
@@ -293,7 +293,7 @@ class Report(study.Report[Scale]):
         ]
 
     def _reductions(self, penalty: Notion, form: str) -> dict[str, Estimate]:
-        """Return by how many percent each point reduces the absolute number, for each of the penalty's numbers."""
+        """Return the percentage by which each point reduces the absolute number, for each of the penalty's numbers."""
         classic = self.classic(penalty)
         return {
             f"{arm.label}{name[name.find('[') :] if '[' in name else ''}": arm.reduction(classic, name)
@@ -348,7 +348,7 @@ class Report(study.Report[Scale]):
         )
 
     def price_gap(self, penalty: Notion, arm: Arm) -> Estimate:
-        """Return the price for the group without the attribute minus that with it, paired by training seed."""
+        """Return the price for the group without the attribute minus that for the other, paired by training seed."""
         kind = "game" if penalty == "cf" else "return"
         prices = (
             price_of_fairness(arm.per_seed(f"{kind}[{g}]"), self.classic(penalty).per_seed(f"{kind}[{g}]"))
@@ -404,10 +404,10 @@ class Report(study.Report[Scale]):
             *[f"**{c.text}** {c.verdict}\n\n{c.evidence}." for c in claims],
             "## Other modes at (1, 1), demographic parity",
             self.modes_table(),
-            "## Twins: what flipping the attribute of every carrier changes",
+            "## Twins: the effect of flipping the attribute of all agents that have it",
             "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode.",
             self.twins_table(),
-            "## Whether the trainings had come to rest",
+            "## Whether the trainings had converged",
             "Rise of the ratio of the groups' rewards in the rollouts over the second half of the training (slope of a "
             "straight line times half the training).",
             self.trend_table(),
