@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
-from fair_envs.aliases import Columns, Flags
+from fair_envs.aliases import Columns, Flags, Floats, Floats32, Records
 from fair_envs.core import Lanes, Worlds
 from fair_envs.faces.common import NotReset, joint_space
 from fair_envs.history import History
-from fair_envs.interactions import PERSONAL, FairSpec, columns
+from fair_envs.interactions import FairSpec
 from fair_envs.wrappers.others import leaves_observations
 from fair_envs.wrappers.own import OwnFace, stacked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
@@ -186,7 +186,6 @@ class Bound:
         )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
-        self.personal = {*PERSONAL, *(name for other in below for name in other.transform.personal)}
         if (told := self.transform.fair_spec(spec)) != spec:
             _check_unknown(self.face, self.transform)
             vars(self.face)["told_spec"] = told
@@ -234,7 +233,7 @@ class Bound:
             raise ValueError(f"action_probs must have shape {shape}, got {probs.shape}")
         return probs[:, 0] if spec.one_person else probs
 
-    def earned(self, reward: Any, own: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def earned(self, reward: Any, own: Any) -> tuple[Floats, Floats32 | None]:
         """Return the agents' rewards, shape (B, agents), and the vectors, if a layer below has made the reward one.
 
         Args:
@@ -274,21 +273,39 @@ class Bound:
         """Return observations as (B, agents, ...)."""
         return observation.reshape(self.lanes, self.agents, *(self.space.shape or ()))
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return what the transform makes of a step."""
+    def step(
+        self,
+        observation: NDArray[Any],
+        reward: Floats,
+        vector: Floats32 | None,
+        *,
+        over: Flags,
+        decided: Flags | None = None,
+    ) -> tuple[Batch, Batch]:
+        """Return a step as it comes from below, and as the layer above sees it; `Batch` describes the arguments."""
+        decided = np.ones(self.lanes, bool) if decided is None else decided
+        facts, probs = self.face.interactions, self.face.action_probs
+        batch = Batch(observation, reward, facts, decided, ~decided, over, vector, probs)
         out = self.transform(batch)
-        self.rewards = out.reward
+        self.rewards, self.face.interactions = out.reward, out.facts
+        return batch, out
+
+    def reset(self, observation: NDArray[Any], first: Flags | None = None) -> Batch:
+        """Return lanes that a reset began as the layer above sees them, all by default."""
+        self.saw(observation)
+        out = self.start(observation, np.ones(self.lanes, bool) if first is None else first)
+        self.face.interactions = out.facts
         return out
 
-    def start(self, observation: NDArray[Any], facts: Columns, first: Flags) -> Batch:
+    def start(self, observation: NDArray[Any], first: Flags) -> Batch:
         """Return what the transform makes of lanes that show their first observation; observations (B, agents, ...)."""
-        return self.transform(self._undecided(observation, facts)._replace(first=first))
+        return self.transform(self._undecided(observation, self.face.interactions)._replace(first=first))
 
-    def look(self, observation: NDArray[Any], facts: Columns) -> Batch:
+    def look(self, observation: NDArray[Any], facts: Records) -> Batch:
         """Return what the transform makes of observations that follow nothing; its memory stays."""
         return self.transform(self._undecided(observation, facts))
 
-    def _undecided(self, observation: NDArray[Any], facts: Columns) -> Batch:
+    def _undecided(self, observation: NDArray[Any], facts: Records) -> Batch:
         reward, nobody = np.zeros((self.lanes, self.agents)), np.zeros(self.lanes, bool)
         return Batch(observation, reward, facts, decided=nobody, first=nobody, over=nobody)
 
@@ -334,12 +351,12 @@ def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
         lanes: Its own, or as many with the same rules.
     """
     step = lanes.show()
-    observation, facts = step.observation, columns(lanes.rules.spec, step.facts, None)
+    observation = step.observation
     if getattr(env.unwrapped, "append_group", False):
         group = step.facts["group"][..., np.newaxis].astype(observation.dtype)
         observation = np.concatenate([observation, group], axis=-1)
     for bound in reversed(transforms(env)):
-        observation = bound.look(observation, facts).observation
+        observation = bound.look(observation, step.facts).observation
     return observation
 
 
@@ -379,62 +396,6 @@ def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
     if not np.array_equal(reward, expected):
         name = type(transform).__name__
         raise ValueError(f"reward must be the mean of the agents' rewards; put {name} below what changes it")
-
-
-class Lifted(Mapping[str, NDArray[Any]]):
-    """The ``info`` of one lane as columns of one row, made when asked for."""
-
-    def __init__(self, info: Mapping[str, Any]) -> None:
-        self._info = info
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return np.asarray(self._info[name])[np.newaxis]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._info
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._info)
-
-    def __len__(self) -> int:
-        return len(self._info)
-
-
-class Gathered(Lifted):
-    """The agents' ``info`` of one lane as columns of one row, made when asked for.
-
-    Args:
-        infos: Each agent's.
-        personal: The keys whose values are of the agent, not of the lane.
-    """
-
-    def __init__(self, infos: Mapping[str, Mapping[str, Any]], personal: set[str]) -> None:
-        super().__init__(next(iter(infos.values())))
-        self._infos, self._personal = infos, personal
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._personal:
-            return super().__getitem__(name)
-        return np.stack([info[name] for info in self._infos.values()])[np.newaxis]
-
-
-class Mixed(Mapping[str, NDArray[Any]]):
-    """Columns that come from one mapping in some rows and from another in the rest, made when asked for."""
-
-    def __init__(self, rows: Flags, then: Columns, otherwise: Columns) -> None:
-        self._rows, self._then, self._otherwise = rows, then, otherwise
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return pick(self._rows, self._then[name], self._otherwise[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._then
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._then)
-
-    def __len__(self) -> int:
-        return len(self._then)
 
 
 def pick(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
@@ -501,8 +462,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         observation, info = self.env.reset(seed=seed, options=options)
         info = info if self._first is None else self._first.told(info, decided=False)
         split = self._split(observation)
-        self.bound.saw(split)
-        out = self.bound.start(split, Lifted(info), np.ones(1, bool))
+        out = self.bound.reset(split)
         return self._shown(out, split, observation), {**info, **_row(out)}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -511,18 +471,10 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
             self.bound.face.report_action_probs(self.bound.reported()[0])
         observation, reward, terminated, truncated, info = self.env.step(action)
         info = info if self._first is None else self._first.told(info, decided=True)
-        earned, vector = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
-        batch = Batch(
-            observation=self._split(observation),
-            reward=earned,
-            facts=Lifted(info),
-            decided=np.ones(1, bool),
-            first=np.zeros(1, bool),
-            over=np.array([terminated or truncated]),
-            vector=vector,
-        )
-        self.bound.saw(batch.observation)
-        out = self.bound.apply(batch)
+        earned = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
+        split = self._split(observation)
+        self.bound.saw(split)
+        batch, out = self.bound.step(split, *earned, over=np.array([terminated or truncated]))
         if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
             check_untouched(reward, self._number(batch), self.bound.transform)
         if out.reward is not batch.reward:
@@ -531,7 +483,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
                 info = {**info, "agent_reward": out.reward[0]}
         if out.vector is not None:
             reward = out.vector[0]
-        shown = self._shown(out, batch.observation, observation)
+        shown = self._shown(out, split, observation)
         return shown, reward, terminated, truncated, {**info, **_row(out)}
 
     def _number(self, batch: Batch) -> float:
@@ -597,9 +549,8 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all lanes, or in those of ``options["reset_mask"]``."""
         observation, info = self.env.reset(seed=seed, options=options)
-        first, split = info["_fair_decided"], self.bound.split(observation)
-        self.bound.saw(split)
-        out = self.bound.start(split, info, first)
+        first = info["_fair_decided"]
+        out = self.bound.reset(self.bound.split(observation), first)
         return self._join(out), {**info, **_masked(out.added, first)}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -611,11 +562,10 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         over = terminated | truncated
         decided = info["fair_decided"] == 1
         restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
-        ends, facts = self._played(observation, info, restarted)
-        earned, vector = self.bound.earned(reward, facts["agent_reward"] if "agent_reward" in info else None)
-        decided |= over
-        batch = Batch(ends, earned, facts, decided=decided, first=~decided, over=over, vector=vector)
-        out = self.bound.apply(batch)
+        earned = self.bound.earned(reward, self._agent_reward(info, restarted))
+        batch, out = self.bound.step(
+            self._ends(observation, info, restarted), *earned, over=over, decided=decided | over
+        )
         if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
             check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
         if out.reward is not batch.reward:
@@ -625,15 +575,21 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         shown, info = self._told(out, observation, info, restarted, changed=out.reward is not batch.reward)
         return shown, reward, terminated, truncated, info
 
-    def _played(self, observation: Any, info: dict[str, Any], restarted: Flags) -> tuple[NDArray[Any], Columns]:
-        """Return observations and facts of the decisions; those of restarted lanes are under ``final_*``."""
+    def _ends(self, observation: Any, info: dict[str, Any], restarted: Flags) -> NDArray[Any]:
+        """Return the observations that the decisions led to; those of restarted lanes are under ``final_obs``."""
         ends = self.bound.split(observation)
-        if not restarted.any():
-            return ends, info
-        ends = ends.copy()
-        for lane in np.flatnonzero(restarted):
-            ends[lane] = info["final_obs"][lane].reshape(ends.shape[1:])
-        return ends, Mixed(restarted, info["final_info"], info)
+        if restarted.any():
+            ends = ends.copy()
+            for lane in np.flatnonzero(restarted):
+                ends[lane] = info["final_obs"][lane].reshape(ends.shape[1:])
+        return ends
+
+    def _agent_reward(self, info: dict[str, Any], restarted: Flags) -> Floats | None:
+        """Return the agents' rewards, if they are told; those of restarted lanes are under ``final_info``."""
+        own: Floats | None = info.get("agent_reward")
+        if own is None or not restarted.any():
+            return own
+        return pick(restarted, info["final_info"]["agent_reward"], own)
 
     def _told(
         self, out: Batch, observation: Any, info: dict[str, Any], restarted: Flags, *, changed: bool
@@ -646,7 +602,7 @@ class BatchAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         if not restarted.any():
             return self._join(out), {**info, **_masked(told, going)}
         final = {name: only(restarted, column) for name, column in told.items()}
-        start = self.bound.start(self.bound.split(observation), info, restarted)
+        start = self.bound.start(self.bound.split(observation), restarted)
         begun = {"agent_reward": np.zeros_like(out.reward), **start.added}
         info = {**info, **_masked({name: pick(restarted, begun[name], told[name]) for name in told}, going)}
         info["final_info"] = {**info["final_info"], **_masked(final, restarted)}
@@ -684,7 +640,6 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
         self.bound = Bound(env, transform, env.observation_space(names[0]), joint=False)
         self.observation_spaces = dict.fromkeys(names, self.bound.shown_space)
         self.state_space = joint_space(self.bound.shown_space, len(names), drop=False)
-        self._personal = self.bound.personal if self.bound.multi_agent else set()
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
                 vars(owner).update(reward_spaces=dict.fromkeys(names, space), reward_dim=space.shape[0])
@@ -702,15 +657,12 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
         """Return all agents' observations one after another, as the agents see them."""
         lanes: Lanes = self.env.unwrapped.lanes  # type: ignore[attr-defined]
         below = self.env.state().reshape(1, lanes.agents, *(self.bound.space.shape or ()))
-        facts = columns(lanes.rules.spec, lanes.show().facts, None)
-        return self.bound.look(below, facts).observation.reshape(-1)
+        return self.bound.look(below, lanes.show().facts).observation.reshape(-1)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Begin an episode."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        stacked = _stack(observations)
-        self.bound.saw(stacked)
-        out = self.bound.start(stacked, Gathered(infos, self._personal), np.ones(1, bool))
+        out = self.bound.reset(_stack(observations))
         return _see(out, observations), self._infos(out, infos)
 
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
@@ -720,18 +672,9 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
             self.env.unwrapped.report_action_probs(dict(zip(self.possible_agents, probs, strict=True)))  # type: ignore[attr-defined]
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
-        earned, vector = self.bound.earned(rewarded, None)
-        batch = Batch(
-            observation=_stack(observations),
-            reward=earned,
-            facts=Gathered(infos, self._personal),
-            decided=np.ones(1, bool),
-            first=np.zeros(1, bool),
-            over=np.array([not self.env.agents]),
-            vector=vector,
-        )
-        self.bound.saw(batch.observation)
-        out = self.bound.apply(batch)
+        earned, seen = self.bound.earned(rewarded, None), _stack(observations)
+        self.bound.saw(seen)
+        batch, out = self.bound.step(seen, *earned, over=np.array([not self.env.agents]))
         if out.reward is not batch.reward:
             rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))
         if out.vector is not None:

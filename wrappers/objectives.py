@@ -44,7 +44,7 @@ class Objectives(Transform):
         """Add the vector."""
         values = batch.reward
         if self.per == "group":
-            group = np.maximum(batch.facts["fair_group"], 0)
+            group = np.maximum(batch.facts["group"], 0)
             values, sizes = cell_sums(values, group, cells=len(self.objectives))
             if self.aggregate == "mean":
                 values = values / np.maximum(sizes, 1)

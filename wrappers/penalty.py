@@ -151,7 +151,7 @@ class Penalty(Transform):
 
     def __call__(self, batch: Batch) -> Batch:
         """Take the step's cost from the rewards."""
-        group = batch.facts["fair_group"]
+        group = batch.facts["group"]
         stratum = None if self.notion == "dp" else strata(self._spec, batch.facts)[0]
         costs = self._tracker.update(batch.reward, group, stratum=stratum, first=batch.first, decided=batch.decided)
         cost = costs.sum(axis=1)

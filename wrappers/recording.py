@@ -89,7 +89,7 @@ class Recorder(Transform):
         """Return the columns of the lanes that are over."""
         over = batch.over
         stratum, count = strata(self._spec, batch.facts)
-        codes = batch.facts["fair_sensitive"][over]
+        codes = batch.facts["sensitive"][over]
         attributes = {name: codes[..., i] for i, name in enumerate(self._spec.sensitive)}
         returns = Returns(self._return[over], attributes={**attributes, "stratum": stratum[over]})
         told: dict[str, Any] = {

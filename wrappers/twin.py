@@ -26,7 +26,6 @@ from fair_envs.evaluation import (
     rollout,
 )
 from fair_envs.evaluation.policy import Act
-from fair_envs.interactions import columns
 from fair_envs.metrics.returns import Returns
 from fair_envs.wrappers.sensitive import Flip
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices, need_agents
@@ -347,8 +346,7 @@ class View:
         return looked
 
     def _through(self, step: Step, *, decided: Flags, first: Flags, over: Flags) -> NDArray[Any]:
-        facts = columns(self._lanes.rules.spec, step.facts, None)
-        batch = Batch(self._observation, step.reward, facts, decided=decided, first=first, over=over)
+        batch = Batch(self._observation, step.reward, step.facts, decided=decided, first=first, over=over)
         for transform in self._transforms:
             batch = transform(batch)
         return batch.observation

@@ -17,9 +17,17 @@ FEW = 16  # numbers that Python compares faster than NumPy
 
 
 class OfLanes:
-    """What every face shows of its lanes."""
+    """What every face shows of its lanes.
+
+    Attributes:
+        interactions: The facts of the last step or reset, shape (B,), see `fair_envs.interactions.facts_dtype`; columns
+            of ``info`` share their memory. Of lanes that restart in the step that ends an episode, the decision's.
+        action_probs: What was reported of that step's decisions, shape (B, M, A); None: nothing.
+    """
 
     lanes: Any  # Lanes, or Worlds
+    interactions: NDArray[np.void]
+    action_probs: Floats32 | None = None
     closed: bool = False
     told_spec: FairSpec | None = None  # what a wrapper that changes the facts says of them
     histories: tuple[Any, ...] = ()  # of wrappers that keep one, the innermost first

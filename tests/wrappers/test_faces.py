@@ -20,7 +20,6 @@ import fair_envs
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.history import SlidingWindow
-from fair_envs.interactions import columns
 from fair_envs.wrappers import (
     Batch,
     FairnessPenalty,
@@ -153,9 +152,8 @@ class ByHand:
 
     def event(self, step: Any, *, start: bool) -> Event:
         over = step.terminated | step.truncated
-        facts = columns(self.lanes.rules.spec, step.facts, None)
         first = np.array([start])
-        batch = Batch(step.observation, step.reward, facts, decided=~first, first=first, over=over)
+        batch = Batch(step.observation, step.reward, step.facts, decided=~first, first=first, over=over)
         added = {}
         for transform in self.transforms:
             batch = transform(batch)
