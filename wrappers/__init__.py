@@ -1,10 +1,11 @@
 """Wrappers: transforms of observations, rewards and records, with one adapter for each face.
 
-``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face; ``Penalty(alpha=1.0)`` is the transform alone.
+``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face. ``Penalty(alpha=1.0)`` is the transform alone; to
+apply one, ``Wrapper(env, Penalty(alpha=1.0))``.
 """
 
 from fair_envs.evaluation import choose
-from fair_envs.wrappers.adapters import adapt, wrapper
+from fair_envs.wrappers.adapters import Wrapper
 from fair_envs.wrappers.decisions import (
     DecisionEpisodes,
     DecisionGaps,
@@ -61,7 +62,7 @@ __all__ = [
     "TwinEpisodes",
     "Twins",
     "VectorReward",
-    "adapt",
+    "Wrapper",
     "choose",
     "counterfactual",
     "counterfactual_observation",
@@ -70,5 +71,4 @@ __all__ = [
     "from_sb3",
     "sb3_probabilities",
     "twin_decisions",
-    "wrapper",
 ]

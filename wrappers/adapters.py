@@ -1,14 +1,14 @@
-"""One thin adapter for each face: turns what the face reports into a `Batch` and back.
+"""The class of wrappers, and one thin adapter for each face: turns what the face reports into a `Batch` and back.
 
 The adapter for Stable-Baselines3 is in `fair_envs.wrappers.sb3`, which is imported only for its environments.
 """
 
 import copy
+import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -28,80 +28,79 @@ from fair_envs.wrappers.others import leaves_observations
 from fair_envs.wrappers.own import OwnFace, stacked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 
-P = ParamSpec("P")
-E = TypeVar("E")
+if TYPE_CHECKING:
+    Interface: TypeAlias = Any  # a wrapper has whatever its environment has
+else:
+    Interface = object
 
 
-class Wrapper(Protocol[P]):
-    """Applies one kind of transform: ``FairnessPenalty(env, alpha=1.0)``, for an environment of any face.
+class Wrapper(Interface):  # type: ignore[misc]
+    """An environment of any interface with a transform applied: ``Wrapper(env, transform)``.
 
-    An environment of one's own can be wrapped too, see `adapt`.
+    Its subclasses have names and arguments of their own, such as ``FairnessPenalty(env, alpha=1.0)``. What they make is
+    also a wrapper of the environment's own library, a `gymnasium.Wrapper` for example: `__new__` derives a class of the
+    same name from the wrapper and the adapter of the environment's interface.
 
-    Put it on the environment itself or on another such wrapper, below those of other libraries that change
-    observations or rewards.
-    """
-
-    def __call__(self, env: E, *args: P.args, **settings: P.kwargs) -> E:
-        """Return the environment with the transform applied."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How an environment's spec makes a wrapper again."""
-
-    name: str
-    entry_point: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-def wrapper(transform: Callable[P, Transform], *, name: str) -> Wrapper[P]:
-    """Return the function that applies such a transform to an environment of any face.
+    Put wrappers on the environment itself or on each other, below those of other libraries that change observations or
+    rewards. A Gymnasium environment of one's own will do if its ``info`` holds the record
+    (`fair_envs.interactions.record`) and it, or one of its wrappers, has the `FairSpec` as attribute ``fair_spec``. It
+    is one decision-maker in one lane; transforms that look into the rules refuse it.
 
     Args:
-        transform: The class of the transform; its arguments become the wrapper's.
-        name: What the wrapper is called in the transform's module.
-    """
-    signature = inspect.signature(transform)
-
-    def apply(env: Any, *args: P.args, **settings: P.kwargs) -> Any:
-        given = signature.bind(*args, **settings).arguments
-        recipe = Recipe(name, f"{transform.__module__}:{name}", given)
-        return adapt(env, transform(*args, **settings), recipe=recipe)
-
-    apply.__name__ = apply.__qualname__ = name
-    apply.__module__, apply.__doc__ = transform.__module__, transform.__doc__
-    return apply
-
-
-def adapt(env: Any, transform: Transform, *, recipe: Recipe | None = None) -> Any:
-    """Return the environment with the transform applied, by the adapter of its face.
-
-    A Gymnasium environment of one's own will do if its ``info`` holds the record (`fair_envs.interactions.record`) and
-    it, or one of its wrappers, has the `FairSpec` as attribute ``fair_spec``. It is one decision-maker in one lane;
-    transforms that look into the rules refuse it.
-
-    Args:
-        env: An environment of this package, of any face, wrapped or not; or one's own.
+        env: An environment of this package, of any interface, wrapped or not; or one's own.
         transform: It is copied: one transform can serve many environments.
-        recipe: How a Gymnasium spec makes the wrapper again; with this function by default.
 
     Raises:
-        TypeError: The environment has none of the faces, and no ``fair_spec``.
+        TypeError: The environment has none of the interfaces, and no ``fair_spec``.
         ValueError: The environment lacks what the transform needs.
     """
-    recipe = recipe or Recipe(type(transform).__name__, "fair_envs.wrappers.adapters:adapt", {"transform": transform})
+
+    def __new__(cls, env: Any, *args: Any, **settings: Any) -> "Wrapper":
+        """Return a wrapper that fits the environment's interface, not initialised yet."""
+        made: Wrapper = _blank(cls, adapter_of(env))
+        if isinstance(env, gym.Env):
+            made._given = args, settings  # of which the spec makes the wrapper again
+        return made
+
+    def __init__(self, env: Any, transform: Transform) -> None:
+        super().__init__(env, transform)  # of the adapter
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return what makes a copy; its class cannot be found by its name, but its two bases can."""
+        _, _, *state = super().__reduce_ex__(protocol)
+        return _blank, type(self).__bases__, *state
+
+
+def _blank(wrapper: Any, adapter: Any) -> Any:
+    """Return a wrapper on the interface of an adapter, not initialised yet."""
+    return object.__new__(_joined(wrapper, adapter))
+
+
+@functools.cache
+def _joined(wrapper: Any, adapter: Any) -> Any:
+    """Return the class of a wrapper on the interface of an adapter; it is called like the wrapper."""
+    own = {name: getattr(wrapper, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(wrapper.__name__, (wrapper, adapter), own)
+
+
+def adapter_of(env: Any) -> type[Any]:
+    """Return the adapter of an environment's interface.
+
+    Raises:
+        TypeError: The environment has none of the interfaces, and no ``fair_spec``.
+    """
     if isinstance(env, AECEnv):
         raise TypeError("env must be parallel: wrap the parallel environment, then convert it with parallel_to_aec")
-    face = face_of(env)
+    face_of(env)
     if isinstance(env, gym.Env):
-        return SingleAdapter(env, transform, recipe, face)
+        return SingleAdapter
     if isinstance(env, VectorEnv):
-        return BatchAdapter(env, transform)
+        return BatchAdapter
     if isinstance(env, ParallelEnv):
-        return AgentsAdapter(env, transform)
+        return AgentsAdapter
     from fair_envs.wrappers.sb3 import RowsAdapter
 
-    return RowsAdapter(env, transform)
+    return RowsAdapter
 
 
 def face_of(env: Any) -> Any:
@@ -312,7 +311,7 @@ class Bound:
 
 def transforms(env: Any) -> list[Bound]:
     """Return the transforms that an environment is wrapped in, bound to it, from outside to inside."""
-    return [layer.bound for layer in layers(env) if _is_ours(layer)]
+    return [layer.bound for layer in layers(env) if isinstance(layer, Wrapper)]
 
 
 def _maker(below: list[Bound]) -> Bound | None:
@@ -336,11 +335,7 @@ def _check_unknown(face: Any, transform: Transform) -> None:
 def other_layer(env: Any) -> Any | None:
     """Return the outermost wrapper of another library that may change observations; None: there is none."""
     others = (layer for layer in layers(env) if layer is not env.unwrapped)
-    return next((one for one in others if not (_is_ours(one) or leaves_observations(one))), None)
-
-
-def _is_ours(layer: Any) -> bool:
-    return isinstance(vars(layer).get("bound"), Bound)
+    return next((one for one in others if not (isinstance(one, Wrapper) or leaves_observations(one))), None)
 
 
 def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
@@ -423,9 +418,11 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         bound: The transform and the shapes.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], transform: Transform, recipe: Recipe, face: Any) -> None:
+    _given: tuple[tuple[Any, ...], dict[str, Any]]  # arguments of the wrapper after the environment
+
+    def __init__(self, env: gym.Env[Any, Any], transform: Transform) -> None:
         super().__init__(env)
-        self._recipe = recipe
+        face = face_of(env)
         self._focal: int | None = face.focal_agent
         joint = self._focal is None and face.lanes.rules.multi_agent
         self.bound = Bound(env, transform, env.observation_space, joint=joint, face=face)
@@ -449,9 +446,9 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     def spec(self) -> Any:  # type: ignore[override]
         """The environment's spec, with this wrapper."""
         if self._cached_spec is None and self.env.spec is not None:
-            made = gym.envs.registration.WrapperSpec(
-                self._recipe.name, self._recipe.entry_point, dict(self._recipe.settings)
-            )
+            kind, (args, settings) = type(self), self._given
+            _, _, *given = inspect.signature(kind.__init__).bind(self, self.env, *args, **settings).arguments.items()
+            made = gym.envs.registration.WrapperSpec(kind.__name__, f"{kind.__module__}:{kind.__name__}", dict(given))
             spec = copy.deepcopy(self.env.spec)
             spec.additional_wrappers += (made,)
             self._cached_spec = spec
@@ -643,6 +640,9 @@ class AgentsAdapter(BaseParallelWrapper[str, Any, Any]):
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
                 vars(owner).update(reward_spaces=dict.fromkeys(names, space), reward_dim=space.shape[0])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self.env!r}>"
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the agent's observation space."""

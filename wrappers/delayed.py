@@ -1,7 +1,7 @@
 """Feedback that comes late, for environments that reveal the correct decision at once."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -9,28 +9,14 @@ from fair_envs.aliases import Flags, Ints, Records
 from fair_envs.compilation import kernel, one_layout, readable
 from fair_envs.interactions import MISSING, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import PositiveInt, checked
-from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.adapters import Wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 
 Only = Literal["all", "accepted"]
 
 
 class LateFeedback(Transform):
-    """Holds back the correct decisions for some steps: ``fair_feedback`` becomes ``fair_late_*``.
-
-    What is known of the people of one step comes ``delay`` steps later, within the episode; what is still held back at
-    its end never comes. ``env.unwrapped.fair_spec`` says so: ``feedback="delayed"``, ``delay``, ``late_rows``.
-    Wrappers that remember decisions stand above this one.
-
-    Args:
-        delay: Steps, at least 1.
-        only: ``"accepted"``: nothing is ever learnt of those whose decision was not ``fair_spec.favourable_action``.
-        rows: How many can be told in one step (K), the individuals of a step by default; the rest are counted in
-            ``fair_late_dropped`` and lost.
-
-    Raises:
-        ValueError: An option; an environment of several agents, or one that reveals nothing at once.
-    """
+    """The transform of `DelayedFeedback`, which describes the arguments."""
 
     def __init__(self, *, delay: int, only: Only = "all", rows: int | None = None) -> None:
         self.delay, self.only = checked("delay", delay, PositiveInt), checked("only", only, Only)
@@ -96,4 +82,23 @@ def hold(first: Flags, decided: Flags, wanted: int, time: Ints, who: Ints, what:
         fact.feedback[:] = MISSING
 
 
-DelayedFeedback = wrapper(LateFeedback, name="DelayedFeedback")
+class DelayedFeedback(Wrapper):
+    """Holds back the correct decisions for some steps: ``fair_feedback`` becomes ``fair_late_*``.
+
+    What is known of the people of one step comes ``delay`` steps later, within the episode; what is still held back at
+    its end never comes. ``env.unwrapped.fair_spec`` says so: ``feedback="delayed"``, ``delay``, ``late_rows``.
+    Wrappers that remember decisions stand above this one.
+
+    Args:
+        env: The environment, of any interface.
+        delay: Steps, at least 1.
+        only: ``"accepted"``: nothing is ever learnt of those whose decision was not ``fair_spec.favourable_action``.
+        rows: How many can be told in one step (K), the individuals of a step by default; the rest are counted in
+            ``fair_late_dropped`` and lost.
+
+    Raises:
+        ValueError: An option; an environment of several agents, or one that reveals nothing at once.
+    """
+
+    def __init__(self, env: Any, *, delay: int, only: Only = "all", rows: int | None = None) -> None:
+        super().__init__(env, LateFeedback(delay=delay, only=only, rows=rows))

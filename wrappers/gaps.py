@@ -11,7 +11,7 @@ from fair_envs.aliases import Flags, Floats
 from fair_envs.history import History, Memory, check_memory
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
 from fair_envs.parameters import NonNegative, checked
-from fair_envs.wrappers.adapters import wrapper
+from fair_envs.wrappers.adapters import Wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 
 Undefined = Literal["last", "fair", "unfair"]
@@ -113,6 +113,24 @@ def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
 
 
 class GapObjectives(GapTransform):
+    """The transform of `FairnessObjectives`, which describes the arguments."""
+
+    def bind(self, setting: Setting) -> None:
+        """Begin with an empty history."""
+        super().bind(setting)
+        self._focal = setting.focal
+        self.objectives = ("performance", *self.gaps.names)
+        self.objectives_at_most = (np.inf, *(0.0 - self.gaps.least).tolist())
+
+    def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
+        """Add the vector."""
+        vector = np.empty((len(gaps), len(self.objectives)), np.float32)
+        vector[:, 0] = batch.reward.mean(axis=1) if self._focal is None else batch.reward[:, self._focal]
+        np.subtract(0.0, gaps, out=vector[:, 1:], casting="same_kind")
+        return batch._replace(vector=vector)
+
+
+class FairnessObjectives(Wrapper):
     """Makes the reward a vector: the performance, then minus the gap of each notion over a history of decisions.
 
     The performance is the environment's reward (the agents' mean; under focal control the focal agent's). The gap is
@@ -133,6 +151,7 @@ class GapObjectives(GapTransform):
     | `fair_gaps_defined` | int8 (notions,)    | 0: the notion leaves the gap undefined (or it is a reset)  |
 
     Args:
+        env: The environment, of any interface.
         notions: Names (``"SP"``, ``"statistical_parity"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
         history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether decisions are kept when an episode ends; else each episode begins with none.
@@ -145,35 +164,29 @@ class GapObjectives(GapTransform):
         ValueError: An option, or a notion that does not fit the environment.
     """
 
-    def bind(self, setting: Setting) -> None:
-        """Begin with an empty history."""
-        super().bind(setting)
-        self._focal = setting.focal
-        self.objectives = ("performance", *self.gaps.names)
-        self.objectives_at_most = (np.inf, *(0.0 - self.gaps.least).tolist())
-
-    def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
-        """Add the vector."""
-        vector = np.empty((len(gaps), len(self.objectives)), np.float32)
-        vector[:, 0] = batch.reward.mean(axis=1) if self._focal is None else batch.reward[:, self._focal]
-        np.subtract(0.0, gaps, out=vector[:, 1:], casting="same_kind")
-        return batch._replace(vector=vector)
-
-
-FairnessObjectives = wrapper(GapObjectives, name="FairnessObjectives")
+    def __init__(
+        self,
+        env: Any,
+        notions: Sequence[str | DecisionNotion],
+        history: Memory,
+        *,
+        keep: bool = True,
+        undefined: Undefined = "last",
+    ) -> None:
+        super().__init__(env, GapObjectives(notions, history, keep=keep, undefined=undefined))
 
 
 class GapPenalty(GapTransform):
     """Takes from every agent's reward the gaps of notions over a history of decisions, each times its weight.
 
-    ``info`` gains `fair_gaps` and `fair_gaps_defined`, see `GapObjectives`.
+    ``info`` gains `fair_gaps` and `fair_gaps_defined`, see `FairnessObjectives`.
 
     Args:
         notions: Names or notions.
         history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
         alpha: Weight of the gaps, at least 0, or one for each notion.
         keep: Whether decisions are kept when an episode ends.
-        undefined: What a gap counts as that a notion leaves undefined, see `GapObjectives`.
+        undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
 
     Raises:
         ValueError: An option, or a notion that does not fit the environment.
@@ -203,20 +216,7 @@ class GapPenalty(GapTransform):
 
 
 class ReportedProbs(Transform):
-    """Reports with which probabilities a policy chooses each next action, before every step.
-
-    Notions that compare how alike people are treated (individual fairness) need them: ``info["fair_action_probs"]``.
-    The policy is asked about what is seen where the wrapper stands, through every wrapper below it, of other libraries
-    too; it does not choose the actions. What wrappers above change it does not see: put this one above them.
-
-    Args:
-        policy: A function of observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
-            whose last axis sums to 1; or ``"uniform"``. The faces with one lane have B = 1.
-
-    Raises:
-        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous. At a step: above
-            another library's wrapper that may change observations, the state was set from outside, or control is focal.
-    """
+    """The transform of `ReportActionProbs`, which describes the arguments."""
 
     reports = True
     once = "one policy's probabilities can be reported"
@@ -249,4 +249,22 @@ class ReportedProbs(Transform):
         return batch
 
 
-ReportActionProbs = wrapper(ReportedProbs, name="ReportActionProbs")
+class ReportActionProbs(Wrapper):
+    """Reports with which probabilities a policy chooses each next action, before every step.
+
+    Notions that compare how alike people are treated (individual fairness) need them: ``info["fair_action_probs"]``.
+    The policy is asked about what is seen where the wrapper stands, through every wrapper below it, of other libraries
+    too; it does not choose the actions. What wrappers above change it does not see: put this one above them.
+
+    Args:
+        env: The environment, of any interface.
+        policy: A function of observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
+            whose last axis sums to 1; or ``"uniform"``. The faces with one lane have B = 1.
+
+    Raises:
+        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous. At a step: above
+            another library's wrapper that may change observations, the state was set from outside, or control is focal.
+    """
+
+    def __init__(self, env: Any, policy: Any) -> None:
+        super().__init__(env, ReportedProbs(policy))

@@ -32,6 +32,9 @@ class RowsAdapter(VecEnvWrapper):
             self.vector_reward: Floats32 = np.zeros((self.bound.lanes, *space.shape), np.float32)
             vars(self._face).update(reward_space=space, reward_dim=space.shape[0])
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self.venv!r}>"
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what cannot be pickled: the descriptions of the class."""
         return {name: value for name, value in self.__dict__.items() if name != "class_attributes"}

@@ -197,7 +197,7 @@ def test_it_is_refused_above_what_has_been_told_at_once() -> None:
     for env in (FairnessObjectives(Env(), ["EO"], Full()), penalised, ReportActionProbs(penalised, "uniform")):
         with pytest.raises(ValueError, match="env must keep no history of decisions below LateFeedback, which changes"):
             DelayedFeedback(env, delay=1)
-    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.told_spec is None  # type: ignore[attr-defined]
+    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.told_spec is None
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")

@@ -9,12 +9,10 @@ import pytest
 from fair_envs.aliases import Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import Harvest
-from fair_envs.history import Full
 from fair_envs.interactions import FairSpec
 from fair_envs.wrappers import (
     Batch,
     DisparityTracker,
-    GapPenalty,
     HiddenAttribute,
     Objectives,
     Penalty,
@@ -25,7 +23,6 @@ from fair_envs.wrappers import (
     Transform,
 )
 from fair_envs.wrappers.objectives import inequity
-from fair_envs.wrappers.penalty import penalty
 from fair_envs.wrappers.transform import strata
 from tests.helpers import uncompiled
 
@@ -184,14 +181,6 @@ def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> 
     shown = bound(Penalty(notion="csp", alpha=0.1))(batch)
     assert shown.added["fair_penalty_cost"].tolist() == [5.0]  # |2 - 1| and |0 - 4|
     assert shown.reward == pytest.approx(np.array([[2 - 0.5, 0 - 1, 2 - 1, -1.5, -1.5, -1.5, 4 - 0.5]]))
-
-
-def test_the_penalty_has_the_defaults_of_what_it_becomes() -> None:
-    assert isinstance(made := penalty(), Penalty) and vars(made) == vars(Penalty())
-    for notion in ("SP", ["SP"]):
-        gaps, own = penalty(notion=notion, history=Full()), GapPenalty(["SP"], Full())
-        assert isinstance(gaps, GapPenalty)
-        assert {**vars(gaps), "alpha": gaps.alpha.tolist()} == {**vars(own), "alpha": own.alpha.tolist()}
 
 
 @pytest.mark.parametrize(
