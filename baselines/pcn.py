@@ -37,7 +37,7 @@ from fair_envs.files import replace_file
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, checked, setting
 from fair_envs.seeds import EPISODES_EACH, TRAINING_SEEDS
-from fair_envs.wrappers.adapters import transforms
+from fair_envs.wrappers.adapters.bound import transforms
 
 StateLayers = Literal["one", "two", "relu"]
 """State embedding: one sigmoid layer, two ("densesmall" of FAReL), or a ReLU and a sigmoid layer ("densebig")."""

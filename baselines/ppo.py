@@ -111,7 +111,7 @@ class Rollout(RolloutBuffer):
             self.turn[step] = facts["action"].reshape(-1) >= 0
             self.reward[step] = self.source.agent_reward.reshape(-1)
             self.group[step] = facts["group"].reshape(-1)
-            self.stratum[step] = strata(self.source.fair_spec, {"fair_legitimate": facts["legitimate"]})[0].reshape(-1)
+            self.stratum[step] = strata(self.source.fair_spec, facts)[0].reshape(-1)
         if self.taken is not None:
             action, log_prob = self.taken(self.pos, action, log_prob)
         super().add(obs, action, reward, episode_start, value, log_prob)

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints, Lane, Record, Records
-from fair_envs.core.compilation import copyto, kernel, readable, rule
+from fair_envs.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Lane, Record, Records
+from fair_envs.core.compilation import copyto, kernel, one_layout, readable, rule
 from fair_envs.core.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
 
@@ -185,7 +185,8 @@ class History:
         self._labels = np.iinfo(np.int64).max if spec.amounts else spec.actions  # feedback is below this
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
         self._sizes = np.array(self._shape, np.int64)
-        self._layout = _layout(spec)
+        self._layout, self._facts_dtype = _layout(spec), one_layout(facts_dtype(spec))
+        self._no_probs = np.zeros((self.lanes, spec.individuals, spec.actions), np.float32)
         self._told = _told(spec)
         self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
         self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
@@ -309,14 +310,19 @@ class History:
         parts = [(columns, told & decided)]
         if "_final_info" in info:  # these lanes decided, and begin anew in the same step
             parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
-        self._add_decisions(*parts)
+        parts = [part for part in parts if np.count_nonzero(part[1])]
+        for part in parts:  # all of them before any is taken in
+            self._check(*part)
+        for part in parts:
+            self._remember(*part)
         self.begin(told & ~decided)
 
-    def add_columns(self, columns: Columns, *, decided: Flags, first: Flags) -> None:
-        """Take in the columns of a batch's ``info``, for a caller who knows their shapes and which lanes they speak of.
+    def add_batch(self, facts: Facts, action_probs: Floats32 | None, *, decided: Flags, first: Flags) -> None:
+        """Take in the facts of a batch, for a caller who knows their layout and which lanes decided.
 
         Args:
-            columns: See `fair_envs.core.interactions.columns`.
+            facts: Shape (B,), see `fair_envs.core.interactions.facts_dtype`.
+            action_probs: What the policy reported, shape (B, M, A), or None.
             decided: Lanes that decided, shape (B,).
             first: Lanes that begin an episode, shape (B,).
 
@@ -324,11 +330,10 @@ class History:
             ValueError: What is told lies outside the spec; nothing has changed then.
         """
         if np.count_nonzero(decided):
-            own = {name: columns[PREFIX + name] for name in self._layout}
-            if self.spec.one_person:
-                own = {name: column[:, np.newaxis] for name, column in own.items()}
-            late = {name: columns[PREFIX + name] for name in LATE}
-            self._add_decisions(({**own, **late}, decided))
+            columns = {name: facts[name] for name in FACTS}
+            columns["action_probs"] = self._no_probs if action_probs is None else action_probs
+            self._check(columns, decided)
+            self._remember(columns, decided)
         self.begin(first)
 
     def add_facts(
@@ -348,20 +353,16 @@ class History:
         Raises:
             ValueError: Another shape, or what is told lies outside the spec; nothing has changed then.
         """
-        if facts.dtype != facts_dtype(self.spec) or facts.shape != (self.lanes,):
+        if facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
             raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
-        columns = {name: facts[name] for name in facts.dtype.names or ()}
-        shape = (self.lanes, self.spec.individuals, self.spec.actions)
-        given = np.zeros(shape) if action_probs is None else action_probs
-        columns["action_probs"] = np.asarray(given, np.float32)
-        if columns["action_probs"].shape != shape:
-            raise ValueError(f"action_probs must have shape {shape}, got {columns['action_probs'].shape}")
+        probs = self._no_probs if action_probs is None else np.asarray(action_probs, np.float32)
+        if probs.shape != self._no_probs.shape:
+            raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
         ended = np.zeros(self.lanes, bool) if over is None else np.asarray(over)
         if ended.shape != (self.lanes,) or ended.dtype != bool:
             raise ValueError(f"over must be {self.lanes} of True and False, got {over!r}")
-        decided = columns["decided"].astype(bool)
-        self._add_decisions((columns, decided))
-        self.begin(~decided | ended)
+        decided = facts["decided"].astype(bool)
+        self.add_batch(facts, probs, decided=decided, first=~decided | ended)
 
     def add_rows(
         self,
@@ -405,6 +406,7 @@ class History:
             shape = (n, *width)
             value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
             columns[name] = _column(name, value, kind, shape)[:, np.newaxis]
+        columns["late_count"] = np.zeros(n, np.int64)
         self._check(columns, np.ones(n, bool))
         everyone = np.ones(1, bool)
         for row in range(n):
@@ -475,29 +477,19 @@ class History:
             for name, value in several[0].items()
         }
 
-    def _add_decisions(self, *parts: tuple[Columns, Flags]) -> None:
-        """Take in decisions of the masked lanes, all parts or, if one does not fit, none."""
-        told = [(columns, mask) for columns, mask in parts if np.count_nonzero(mask)]
-        for columns, mask in told:
-            self._check(columns, mask)
-            if np.count_nonzero(columns["late_count"]):
-                self._check_late(mask, *(columns[name] for name in LATE))
-        for columns, mask in told:
-            if np.count_nonzero(columns["late_count"]):
-                self._take_late(mask, *(columns[name] for name in LATE))
-            self._remember(columns, mask)
-
     def _check_lane(self, lane: int) -> None:
         if not 0 <= lane < self.lanes:
             raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
 
     def _check(self, columns: Columns, mask: Flags) -> None:
-        """Raise ValueError for codes, decisions, features or probabilities that do not fit the spec."""
+        """Raise ValueError for codes, decisions, features, probabilities or late feedback that do not fit."""
         told = (columns[name] for name in CHECKED)
         limits = self._sizes, self.spec.actions, self._labels
         place, lane, person, k = check(mask, *limits, self.scores, *told)
         if place >= 0:
             raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
+        if np.count_nonzero(columns["late_count"]):
+            self._check_late(mask, *(columns[name] for name in LATE))
 
     def _odd(self, name: str, value: Any, k: int) -> str:
         """Return what is wrong with what a column tells of somebody, at place k if there are several."""
@@ -513,6 +505,9 @@ class History:
         return f"action_probs must be distributions: at least 0 and summing to 1, got {value.tolist()}"
 
     def _remember(self, columns: Columns, mask: Flags) -> None:
+        """Take in the decisions of the masked lanes, after the late feedback that came with them."""
+        if np.count_nonzero(columns["late_count"]):
+            self._take_late(mask, *(columns[name] for name in LATE))
         self.version += 1
         if self.memory.capacity is None:
             self._grow(columns["action"].shape[1])
@@ -551,6 +546,9 @@ CHECKED = ("action", "feedback", "sensitive", "legitimate", "features", "action_
 
 LATE = ("late_individual", "late_feedback", "late_count")
 """Who late feedback is for, what it is, and how many of them are used."""
+
+FACTS = (*CHECKED[:-1], "individual", "outcome", *LATE)
+"""The columns that are read, of `fair_envs.core.interactions.facts_dtype`; probabilities come beside them."""
 
 FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with late feedback
 

@@ -150,7 +150,7 @@ def test_imports_point_down(module: str) -> None:
         ("fair_envs.wrappers.twin", "from fair_envs.envs.harvest import rules"),
         ("fair_envs.baselines.ppo", "from fair_envs import cli"),
         ("fair_envs.reproduction.study", "import torch"),
-        ("fair_envs.wrappers.adapters", "from stable_baselines3.common.vec_env import VecEnvWrapper"),
+        ("fair_envs.wrappers.adapters.bound", "from stable_baselines3.common.vec_env import VecEnvWrapper"),
         ("fair_envs.faces.sb3", "import torch.nn"),
         ("fair_envs.cli", "if TYPE_CHECKING:\n    import torch\nelse:\n    import torch"),
         ("fair_envs.core", "if TYPE_CHECKING:\n    from fair_envs.faces.vector import FairVectorEnv"),

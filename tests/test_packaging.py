@@ -31,7 +31,7 @@ NEED_AN_EXTRA = (
     "fair_envs.faces.sb3",
     "fair_envs.reproduction",
     "fair_envs.search",
-    "fair_envs.wrappers.sb3",
+    "fair_envs.wrappers.adapters.sb3",
 )
 
 IMPORT_EACH = """

@@ -1,10 +1,10 @@
 """Wrappers: transforms of observations, rewards and records, with one adapter for each face.
 
-``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face; ``Penalty(alpha=1.0)`` is the transform alone.
+``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face. ``Penalty(alpha=1.0)`` is the transform alone; to
+apply one, ``Wrapper(env, Penalty(alpha=1.0))``.
 """
 
 from fair_envs.evaluation import choose
-from fair_envs.wrappers.adapters import adapt, wrapper
 from fair_envs.wrappers.decisions import (
     DecisionEpisodes,
     DecisionGaps,
@@ -22,6 +22,7 @@ from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.twin import TwinEpisodes, Twins, counterfactual, from_probabilities, from_sb3, sb3_probabilities
+from fair_envs.wrappers.wrapper import Wrapper
 
 __all__ = [
     "Batch",
@@ -54,7 +55,7 @@ __all__ = [
     "TwinEpisodes",
     "Twins",
     "VectorReward",
-    "adapt",
+    "Wrapper",
     "choose",
     "counterfactual",
     "counterfactual_observation",
@@ -63,5 +64,4 @@ __all__ = [
     "from_sb3",
     "sb3_probabilities",
     "twin_decisions",
-    "wrapper",
 ]

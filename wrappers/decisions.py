@@ -25,7 +25,7 @@ from fair_envs.history import Full, History
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, paired_difference
 from fair_envs.parameters import checked
-from fair_envs.wrappers.adapters import other_layer, seen
+from fair_envs.wrappers.adapters.bound import other_layer, seen
 from fair_envs.wrappers.transform import Transform
 from fair_envs.wrappers.twin import View
 

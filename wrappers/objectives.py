@@ -1,29 +1,19 @@
 """Rewards with several entries, and rewards that count what others have."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from fair_envs.aliases import Floats
 from fair_envs.parameters import NonNegative, checked
-from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.penalty import cell_sums
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
+from fair_envs.wrappers.wrapper import Wrapper
 
 
 class Objectives(Transform):
-    """Makes the reward a vector with one entry for each agent or each group.
-
-    Gymnasium faces return it as the reward, shape (objectives,) or (B, objectives), float32, and state its
-    ``reward_space``, on the unwrapped environment too; PettingZoo gives every agent the same vector. Stable-Baselines3
-    knows numbers only: there the reward stays what it is and ``vec_env.vector_reward``, shape (B, objectives), has the
-    vectors. ``info["agent_reward"]`` stays. Wrappers that change rewards stand below this one.
-
-    Args:
-        per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``.
-        aggregate: A group's entry is the ``"mean"`` or the ``"sum"`` of its members' rewards; 0 without a member.
-    """
+    """The transform of `VectorReward`, which describes the arguments."""
 
     changes_reward = True
 
@@ -44,37 +34,35 @@ class Objectives(Transform):
         """Add the vector."""
         values = batch.reward
         if self.per == "group":
-            group = np.maximum(batch.facts["fair_group"], 0)
+            group = np.maximum(batch.facts["group"], 0)
             values, sizes = cell_sums(values, group, cells=len(self.objectives))
             if self.aggregate == "mean":
                 values = values / np.maximum(sizes, 1)
         return batch._replace(vector=values.astype(np.float32))
 
 
-VectorReward = wrapper(Objectives, name="VectorReward")
+class VectorReward(Wrapper):
+    """Makes the reward a vector with one entry for each agent or each group.
+
+    Gymnasium faces return it as the reward, shape (objectives,) or (B, objectives), float32, and state its
+    ``reward_space``, on the unwrapped environment too; PettingZoo gives every agent the same vector. Stable-Baselines3
+    knows numbers only: there the reward stays what it is and ``vec_env.vector_reward``, shape (B, objectives), has the
+    vectors. ``info["agent_reward"]`` stays. Wrappers that change rewards stand below this one.
+
+    Args:
+        env: The environment, of any interface.
+        per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``.
+        aggregate: A group's entry is the ``"mean"`` or the ``"sum"`` of its members' rewards; 0 without a member.
+    """
+
+    def __init__(
+        self, env: Any, *, per: Literal["agent", "group"] = "agent", aggregate: Literal["mean", "sum"] = "mean"
+    ) -> None:
+        super().__init__(env, Objectives(per=per, aggregate=aggregate))
 
 
 class SocialUtility(Transform):
-    r"""Makes every agent's reward a utility that counts what the others have.
-
-    $$u_i = \cos\theta\, r_i + \sin\theta\, \bar r_{-i} - \frac{\text{envy}}{n - 1} \sum_{j \ne i} \max(e_j - e_i, 0)
-    - \frac{\text{guilt}}{n - 1} \sum_{j \ne i} \max(e_i - e_j, 0)$$
-
-    with $\bar r_{-i}$ the others' mean reward and $e_{i,t} = \text{smoothing} \cdot e_{i,t-1} + r_{i,t}$, which begins
-    anew with every episode. The defaults leave the rewards as they are.
-
-    Args:
-        envy: Aversion to having less than others, at least 0 (alpha of Fehr and Schmidt; 5 in Hughes et al.).
-        guilt: Aversion to having more than others, at least 0 (beta of Fehr and Schmidt; 0.05 in Hughes et al.).
-        smoothing: At least 0 and below 1: 0 compares the rewards of one step, more compares traces of past rewards
-            (gamma times lambda in Hughes et al., who need it because rewards come at different times).
-        angle: Social value orientation theta in degrees: 0 is selfish, 45 prosocial, 90 altruistic, -45 competitive.
-
-    References:
-        Fehr and Schmidt, "A theory of fairness, competition, and cooperation", 1999.
-        Hughes et al., "Inequity aversion improves cooperation in intertemporal social dilemmas", NeurIPS 2018.
-        McKee et al., "Social diversity and social preferences in mixed-motive reinforcement learning", AAMAS 2020.
-    """
+    """The transform of `SocialReward`, which describes the arguments."""
 
     changes_reward = True
     once = "a second SocialReward would take utilities for what agents have: set envy, guilt and angle of one"
@@ -104,7 +92,33 @@ class SocialUtility(Transform):
         return batch._replace(reward=utility)
 
 
-SocialReward = wrapper(SocialUtility, name="SocialReward")
+class SocialReward(Wrapper):
+    r"""Makes every agent's reward a utility that counts what the others have.
+
+    $$u_i = \cos\theta\, r_i + \sin\theta\, \bar r_{-i} - \frac{\text{envy}}{n - 1} \sum_{j \ne i} \max(e_j - e_i, 0)
+    - \frac{\text{guilt}}{n - 1} \sum_{j \ne i} \max(e_i - e_j, 0)$$
+
+    with $\bar r_{-i}$ the others' mean reward and $e_{i,t} = \text{smoothing} \cdot e_{i,t-1} + r_{i,t}$, which begins
+    anew with every episode. The defaults leave the rewards as they are.
+
+    Args:
+        env: The environment, of any interface.
+        envy: Aversion to having less than others, at least 0 (alpha of Fehr and Schmidt; 5 in Hughes et al.).
+        guilt: Aversion to having more than others, at least 0 (beta of Fehr and Schmidt; 0.05 in Hughes et al.).
+        smoothing: At least 0 and below 1: 0 compares the rewards of one step, more compares traces of past rewards
+            (gamma times lambda in Hughes et al., who need it because rewards come at different times).
+        angle: Social value orientation theta in degrees: 0 is selfish, 45 prosocial, 90 altruistic, -45 competitive.
+
+    References:
+        Fehr and Schmidt, "A theory of fairness, competition, and cooperation", 1999.
+        Hughes et al., "Inequity aversion improves cooperation in intertemporal social dilemmas", NeurIPS 2018.
+        McKee et al., "Social diversity and social preferences in mixed-motive reinforcement learning", AAMAS 2020.
+    """
+
+    def __init__(
+        self, env: Any, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0
+    ) -> None:
+        super().__init__(env, SocialUtility(envy=envy, guilt=guilt, smoothing=smoothing, angle=angle))
 
 
 def mean_of_others(values: Floats) -> Floats:

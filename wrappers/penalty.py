@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.history import Memory
 from fair_envs.metrics.gaps import DecisionNotion
 from fair_envs.parameters import NonNegative, checked
-from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.gaps import GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
+from fair_envs.wrappers.wrapper import Wrapper
 
 
 def cell_sums(values: Floats, cell: Ints, *, cells: int) -> tuple[Floats, Ints]:
@@ -151,7 +151,7 @@ class Penalty(Transform):
 
     def __call__(self, batch: Batch) -> Batch:
         """Take the step's cost from the rewards."""
-        group = batch.facts["fair_group"]
+        group = batch.facts["group"]
         stratum = None if self.notion == "dp" else strata(self._spec, batch.facts)[0]
         costs = self._tracker.update(batch.reward, group, stratum=stratum, first=batch.first, decided=batch.decided)
         cost = costs.sum(axis=1)
@@ -162,32 +162,39 @@ class Penalty(Transform):
         return batch._replace(reward=batch.reward - taken, added=added)
 
 
-def penalty(
-    *,
-    notion: str | DecisionNotion | Sequence[str | DecisionNotion] = "dp",
-    alpha: float | Sequence[float] = 1.0,
-    times_group_size: bool = True,
-    history: Memory | None = None,
-    keep: bool = True,
-    undefined: Undefined = "last",
-) -> Transform:
-    """Return the penalty on what agents earn (`Penalty`), or with a ``history`` the one on decisions (`GapPenalty`).
+class FairnessPenalty(Wrapper):
+    """Takes what is unfair from the rewards: disparity of what agents earn or, with a ``history``, of decisions.
+
+    Without a history see `Penalty`, with one `GapPenalty`.
 
     Args:
+        env: The environment, of any interface.
         notion: ``"dp"`` or ``"csp"``, see `Penalty`; with a history a notion on decisions, or several.
         alpha: Weight of the cost, at least 0; of each notion, if there are several.
         times_group_size: See `Penalty`; says nothing with a history.
         history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether the history keeps decisions when an episode ends.
-        undefined: What a gap counts as that a notion leaves undefined, see `GapObjectives`.
+        undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
 
     Raises:
         ValueError: An option, or a notion that does not fit the environment.
     """
-    if history is None:
-        return Penalty(notion=notion, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
-    several = notion if isinstance(notion, Sequence) and not isinstance(notion, str) else [notion]
-    return GapPenalty(several, history, alpha=alpha, keep=keep, undefined=undefined)
 
-
-FairnessPenalty = wrapper(penalty, name="FairnessPenalty")
+    def __init__(
+        self,
+        env: Any,
+        *,
+        notion: str | DecisionNotion | Sequence[str | DecisionNotion] = "dp",
+        alpha: float | Sequence[float] = 1.0,
+        times_group_size: bool = True,
+        history: Memory | None = None,
+        keep: bool = True,
+        undefined: Undefined = "last",
+    ) -> None:
+        transform: Transform
+        if history is None:
+            transform = Penalty(notion=notion, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+        else:
+            several = notion if isinstance(notion, Sequence) and not isinstance(notion, str) else [notion]
+            transform = GapPenalty(several, history, alpha=alpha, keep=keep, undefined=undefined)
+        super().__init__(env, transform)

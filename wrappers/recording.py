@@ -8,36 +8,14 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Columns, Floats
 from fair_envs.metrics.returns import Form, Group, Returns, conditional_parity, demographic_parity
-from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
+from fair_envs.wrappers.wrapper import Wrapper
 
 FORMS: tuple[Form, ...] = ("difference", "ratio")
 
 
 class Recorder(Transform):
-    """Adds to ``info``, at the end of each episode, what the agents earned in it and how it differs between groups.
-
-    | key                                            | dtype, shape      | meaning                                  |
-    |------------------------------------------------|-------------------|------------------------------------------|
-    | `fair_episode_over`                            | int8 ()           | 1: the episode ended; 0: all below are 0 |
-    | `fair_episode_length`                          | int64 ()          | its steps                                |
-    | `fair_episode_return`                          | float64 (agents,) | each agent's return                      |
-    | `fair_episode_dp_difference`, `..._dp_ratio`   | float64 ()        | demographic parity, 0 is parity          |
-    | `fair_episode_dp_defined`                      | int8 ()           | 0: one of the groups is empty            |
-    | `fair_episode_csp_difference`, `..._csp_ratio` | float64 (strata,) | the same within each stratum             |
-    | `fair_episode_csp_defined`                     | int8 (strata,)    | 0: one of the groups is empty there      |
-
-    The forms are those of `fair_envs.metrics.returns`, positive where agents without the attribute are better off. A
-    stratum is a combination of values of the legitimate factors; without a factor the last two rows are absent. In
-    PettingZoo each agent's info has its own return. Stable-Baselines3's row infos have the keys at an episode's end.
-
-    What is recorded is the rewards as they are where the wrapper stands: directly on the environment its own, above a
-    wrapper that changes rewards the changed ones.
-
-    Args:
-        sensitive: The group with the attribute: the name of a two-valued attribute of ``fair_spec.sensitive``, or a
-            mapping of attributes to the codes its members have. The first attribute by default.
-    """
+    """The transform of `RecordFairness`, which describes the arguments."""
 
     personal = ("fair_episode_return",)
     once = "RecordFairness tells of one set of rewards"
@@ -89,7 +67,7 @@ class Recorder(Transform):
         """Return the columns of the lanes that are over."""
         over = batch.over
         stratum, count = strata(self._spec, batch.facts)
-        codes = batch.facts["fair_sensitive"][over]
+        codes = batch.facts["sensitive"][over]
         attributes = {name: codes[..., i] for i, name in enumerate(self._spec.sensitive)}
         returns = Returns(self._return[over], attributes={**attributes, "stratum": stratum[over]})
         told: dict[str, Any] = {
@@ -109,7 +87,34 @@ class Recorder(Transform):
         return np.stack([by_label.get(str(k), undefined) for k in range(count)], axis=-1)
 
 
-RecordFairness = wrapper(Recorder, name="RecordFairness")
+class RecordFairness(Wrapper):
+    """Adds to ``info``, at the end of each episode, what the agents earned in it and how it differs between groups.
+
+    | key                                            | dtype, shape      | meaning                                  |
+    |------------------------------------------------|-------------------|------------------------------------------|
+    | `fair_episode_over`                            | int8 ()           | 1: the episode ended; 0: all below are 0 |
+    | `fair_episode_length`                          | int64 ()          | its steps                                |
+    | `fair_episode_return`                          | float64 (agents,) | each agent's return                      |
+    | `fair_episode_dp_difference`, `..._dp_ratio`   | float64 ()        | demographic parity, 0 is parity          |
+    | `fair_episode_dp_defined`                      | int8 ()           | 0: one of the groups is empty            |
+    | `fair_episode_csp_difference`, `..._csp_ratio` | float64 (strata,) | the same within each stratum             |
+    | `fair_episode_csp_defined`                     | int8 (strata,)    | 0: one of the groups is empty there      |
+
+    The forms are those of `fair_envs.metrics.returns`, positive where agents without the attribute are better off. A
+    stratum is a combination of values of the legitimate factors; without a factor the last two rows are absent. In
+    PettingZoo each agent's info has its own return. Stable-Baselines3's row infos have the keys at an episode's end.
+
+    What is recorded is the rewards as they are where the wrapper stands: directly on the environment its own, above a
+    wrapper that changes rewards the changed ones.
+
+    Args:
+        env: The environment, of any interface.
+        sensitive: The group with the attribute: the name of a two-valued attribute of ``fair_spec.sensitive``, or a
+            mapping of attributes to the codes its members have. The first attribute by default.
+    """
+
+    def __init__(self, env: Any, *, sensitive: Group | None = None) -> None:
+        super().__init__(env, Recorder(sensitive=sensitive))
 
 
 def _measured(notion: str, values: Mapping[str, Floats]) -> Columns:

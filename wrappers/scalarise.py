@@ -2,15 +2,15 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.aliases import Floats
 from fair_envs.parameters import checked
-from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform
+from fair_envs.wrappers.wrapper import Wrapper
 
 Form = Literal["linear", "chebyshev", "gini", "maximin"]
 
@@ -39,31 +39,7 @@ def generalised_gini(vector: Floats, weights: Floats) -> Floats:
 
 
 class Scalarisation(Transform):
-    r"""Makes a vector reward one number, step by step; stands above the wrapper that makes the vector.
-
-    With entries $r_k$, weights $w_k$ and, from the smallest to the largest, $r_{(1)} \le r_{(2)} \le \dots$:
-
-    * ``"linear"``: $\sum_k w_k r_k$;
-    * ``"chebyshev"``: $-\max_k w_k (z_k - r_k)$, with z the reference point, which no reward should exceed;
-    * ``"gini"``: $\sum_k w_k r_{(k)}$ with $w_1 \ge w_2 \ge \dots$ (generalised Gini welfare): the worst counts most;
-    * ``"maximin"``: $r_{(1)}$.
-
-    All but the first are not additive: the sum of the numbers of an episode is not the number of its summed vectors.
-    ``info["fair_objectives"]``, float32 (objectives,), keeps the vector (0 at a reset).
-
-    Args:
-        form: Which number.
-        weights: One for each objective, at least 0 and one above 0. 1 for each by default; for ``"gini"`` 1, 1/2, 1/4
-            and so on. None for ``"maximin"``.
-        reference: The reference point of ``"chebyshev"``, one number for each objective.
-
-    Raises:
-        ValueError: Other weights or another point than the form takes, or not one for each objective.
-
-    References:
-        Van Moffaert et al., "Scalarized multi-objective reinforcement learning: novel design techniques", 2013.
-        Siddique et al., "Learning fair policies in multi-objective (deep) reinforcement learning", ICML 2020.
-    """
+    """The transform of `Scalarise`, which describes the arguments."""
 
     changes_reward = True
     takes_vector = True
@@ -109,7 +85,38 @@ class Scalarisation(Transform):
         return batch._replace(reward=reward, vector=None, added={"fair_objectives": batch.vector.copy()})
 
 
-Scalarise = wrapper(Scalarisation, name="Scalarise")
+class Scalarise(Wrapper):
+    r"""Makes a vector reward one number, step by step; stands above the wrapper that makes the vector.
+
+    With entries $r_k$, weights $w_k$ and, from the smallest to the largest, $r_{(1)} \le r_{(2)} \le \dots$:
+
+    * ``"linear"``: $\sum_k w_k r_k$;
+    * ``"chebyshev"``: $-\max_k w_k (z_k - r_k)$, with z the reference point, which no reward should exceed;
+    * ``"gini"``: $\sum_k w_k r_{(k)}$ with $w_1 \ge w_2 \ge \dots$ (generalised Gini welfare): the worst counts most;
+    * ``"maximin"``: $r_{(1)}$.
+
+    All but the first are not additive: the sum of the numbers of an episode is not the number of its summed vectors.
+    ``info["fair_objectives"]``, float32 (objectives,), keeps the vector (0 at a reset).
+
+    Args:
+        env: The environment, of any interface.
+        form: Which number.
+        weights: One for each objective, at least 0 and one above 0. 1 for each by default; for ``"gini"`` 1, 1/2, 1/4
+            and so on. None for ``"maximin"``.
+        reference: The reference point of ``"chebyshev"``, one number for each objective.
+
+    Raises:
+        ValueError: Other weights or another point than the form takes, or not one for each objective.
+
+    References:
+        Van Moffaert et al., "Scalarized multi-objective reinforcement learning: novel design techniques", 2013.
+        Siddique et al., "Learning fair policies in multi-objective (deep) reinforcement learning", ICML 2020.
+    """
+
+    def __init__(
+        self, env: Any, form: Form = "linear", *, weights: ArrayLike | None = None, reference: ArrayLike | None = None
+    ) -> None:
+        super().__init__(env, Scalarisation(form, weights=weights, reference=reference))
 
 
 def _weights(weights: ArrayLike, *, decreasing: bool) -> Floats:

@@ -2,26 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, Worlds
-from fair_envs.wrappers.adapters import wrapper
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices
+from fair_envs.wrappers.wrapper import Wrapper
 
 
 class HiddenAttribute(Transform):
-    """Sets the sensitive features of every observation to 0.
-
-    What is left may still give the attribute away (in FairHarvest's extended observation, for instance, whether the
-    agent acts this step). ``info`` goes on stating the facts: a learner that reads them sees the attribute.
-
-    Args:
-        features: Names of the features to hide; those that show the sensitive attribute by default.
-    """
+    """The transform of `HideSensitive`, which describes the arguments."""
 
     needs_rules = True
 
@@ -46,26 +39,23 @@ class HiddenAttribute(Transform):
         return batch._replace(observation=observation)
 
 
-HideSensitive = wrapper(HiddenAttribute, name="HideSensitive")
+class HideSensitive(Wrapper):
+    """Sets the sensitive features of every observation to 0.
+
+    What is left may still give the attribute away (in FairHarvest's extended observation, for instance, whether the
+    agent acts this step). ``info`` goes on stating the facts: a learner that reads them sees the attribute.
+
+    Args:
+        env: The environment, of any interface.
+        features: Names of the features to hide; those that show the sensitive attribute by default.
+    """
+
+    def __init__(self, env: Any, *, features: Sequence[str] | None = None) -> None:
+        super().__init__(env, HiddenAttribute(features=features))
 
 
 class SwappedAttribute(Transform):
-    """Gives agents the other value of a two-valued sensitive attribute: in what they are shown, or in the world.
-
-    ``where="observation"`` lies to the policy: the agent is told the other value and the world treats it as before. It
-    shows whether the policy acts on the attribute (its direct effect on decisions), nothing else.
-
-    ``where="world"`` sets the attribute anew at the start of every episode, before anybody sees it: the world treats
-    the agent accordingly, observations and ``info`` say so, and the luck stays the same. It is the counterfactual world
-    of `fair_envs.wrappers.Twins`, as an environment. It begins with the next reset, and it is in the world: wrappers
-    below meet it too.
-
-    Args:
-        where: ``"observation"`` or ``"world"``.
-        agents: Who is swapped, by index or by PettingZoo's name; all by default.
-        features: Names of the features to swap; those that show the sensitive attribute by default. They have two
-            values, the bounds of the observation space. Only for ``"observation"``.
-    """
+    """The transform of `SwapSensitive`, which describes the arguments."""
 
     needs_rules = True
 
@@ -104,7 +94,34 @@ class SwappedAttribute(Transform):
         return batch._replace(observation=observation)
 
 
-SwapSensitive = wrapper(SwappedAttribute, name="SwapSensitive")
+class SwapSensitive(Wrapper):
+    """Gives agents the other value of a two-valued sensitive attribute: in what they are shown, or in the world.
+
+    ``where="observation"`` lies to the policy: the agent is told the other value and the world treats it as before. It
+    shows whether the policy acts on the attribute (its direct effect on decisions), nothing else.
+
+    ``where="world"`` sets the attribute anew at the start of every episode, before anybody sees it: the world treats
+    the agent accordingly, observations and ``info`` say so, and the luck stays the same. It is the counterfactual world
+    of `fair_envs.wrappers.Twins`, as an environment. It begins with the next reset, and it is in the world: wrappers
+    below meet it too.
+
+    Args:
+        env: The environment, of any interface.
+        where: ``"observation"`` or ``"world"``.
+        agents: Who is swapped, by index or by PettingZoo's name; all by default.
+        features: Names of the features to swap; those that show the sensitive attribute by default. They have two
+            values, the bounds of the observation space. Only for ``"observation"``.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        where: Literal["observation", "world"] = "observation",
+        agents: Sequence[int | str] | None = None,
+        features: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(env, SwappedAttribute(where=where, agents=agents, features=features))
 
 
 @dataclass(frozen=True)

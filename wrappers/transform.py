@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints
+from fair_envs.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Records
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.core.interactions import FairSpec
 from fair_envs.history import History
@@ -28,17 +28,18 @@ class Batch(NamedTuple):
 
     observation: NDArray[Any]  # (B, agents, ...); under focal control the other agents' are 0
     reward: Floats  # (B, agents)
-    facts: Columns  # the fair_* columns of info, (B, ...); they speak of the lanes that were decided on
+    facts: Records  # (B,) see `fair_envs.core.interactions.facts_dtype`; they speak of the lanes that were decided on
     decided: Flags  # (B,)
     first: Flags  # (B,)
     over: Flags  # (B,) the decision ended the episode
     vector: Floats32 | None = None  # (B, objectives), instead of the reward
-    added: Columns = MappingProxyType({})  # more columns of info, (B, ...); written by a transform
+    action_probs: Floats32 | None = None  # (B, M, A) what the policy reported of these decisions; None: nothing
+    added: Columns = MappingProxyType({})  # columns of info, (B, ...): of a transform, or of the facts that it changed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The environment that a transform is applied to; one's own has `fair_envs.wrappers.own.OwnLanes` for lanes."""
+    """The environment that a transform is applied to; a user's own environment has `adapters.own.OwnLanes` as lanes."""
 
     lanes: Lanes | Worlds
     observation_space: Box  # of one agent
@@ -156,12 +157,12 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
     return tuple(listed)
 
 
-def strata(spec: FairSpec, facts: Columns) -> tuple[Ints, int]:
+def strata(spec: FairSpec, facts: Facts) -> tuple[Ints, int]:
     """Return the stratum of each individual, shape (B, M), and how many there are: one with no legitimate factor.
 
     A stratum is a combination of values of the legitimate factors, the first factor counting slowest.
     """
-    codes = facts["fair_legitimate"]  # (B, M, factors)
+    codes = facts["legitimate"]  # (B, M, factors)
     sizes = [len(names) for names in spec.legitimate.values()]
     stratum = np.zeros(codes.shape[:-1], np.int64)
     for factor, size in enumerate(sizes):

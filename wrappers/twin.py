@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Step, check_count, check_seeds, fresh_seeds
-from fair_envs.core.interactions import columns
 from fair_envs.evaluation import (
     FromProbabilities,
     FromSB3,
@@ -349,8 +348,7 @@ class View:
         return looked
 
     def _through(self, step: Step, *, decided: Flags, first: Flags, over: Flags) -> NDArray[Any]:
-        facts = columns(self._lanes.rules.spec, step.facts, None)
-        batch = Batch(self._observation, step.reward, facts, decided=decided, first=first, over=over)
+        batch = Batch(self._observation, step.reward, step.facts, decided=decided, first=first, over=over)
         for transform in self._transforms:
             batch = transform(batch)
         return batch.observation

@@ -216,18 +216,6 @@ _NAMES = {
 
 _ALL = itemgetter(*_NAMES.values())
 
-COLUMNS = frozenset(_NAMES)
-"""The columns of a step's record in ``info``."""
-
-
-def with_columns(spec: FairSpec, facts: Facts, changed: Mapping[str, NDArray[Any]]) -> Facts:
-    """Return the records with some columns changed, in the layout of a spec, as a new array."""
-    out = np.repeat(blank_facts(spec), facts.shape[0])
-    for name in facts.dtype.names or ():
-        column = changed.get(PREFIX + name, facts[name])
-        out[name] = column.reshape(out[name].shape)
-    return out
-
 
 def rows(info: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
     """Return one dictionary for each row of the columns, with zero-dimensional values as NumPy scalars."""

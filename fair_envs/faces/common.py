@@ -17,9 +17,18 @@ FEW = 16  # up to this many numbers, Python compares faster than NumPy
 
 
 class OfLanes:
-    """Properties that every interface offers about its lanes."""
+    """Properties that every interface offers about its lanes.
+
+    Attributes:
+        interactions: The record of the last step or reset, shape (B,); see `fair_envs.core.interactions.facts_dtype`.
+            The columns of ``info`` share its memory. If a lane restarts in the step that ends an episode, its record is
+            that of the decision.
+        action_probs: The action probabilities reported for that step, shape (B, M, A); None if there are none.
+    """
 
     lanes: Any  # Lanes, or Worlds
+    interactions: NDArray[np.void]
+    action_probs: Floats32 | None = None
     closed: bool = False
     told_spec: FairSpec | None = None  # the spec of a wrapper that changes the record
     histories: tuple[Any, ...] = ()  # of wrappers that keep one, innermost first

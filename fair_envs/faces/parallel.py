@@ -57,6 +57,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         }
         self.render_mode = render_mode
         self.lanes = Lanes(rules, 1)
+        self.interactions = self.lanes.blank_step().facts
         self.max_cycles = rules.params.horizon
         self.possible_agents = [f"agent_{i}" for i in range(self.lanes.agents)]
         self.agents: list[str] = []
@@ -190,10 +191,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         return self._living(self._observation.copy())
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
-        probs, spec = self._reported.take(), self.fair_spec
-        if self.lanes.rules.multi_agent:
-            return self._living(personal_rows(spec, step.facts, probs))
-        return self._living(rows(columns(spec, step.facts, probs)))
+        self.interactions, self.action_probs = step.facts, self._reported.take()
+        told = self.fair_spec, step.facts, self.action_probs
+        return self._living(personal_rows(*told) if self.lanes.rules.multi_agent else rows(columns(*told)))
 
     def _left(self) -> Collection[str]:
         """Return the agents that have left before the others."""

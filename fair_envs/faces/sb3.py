@@ -33,8 +33,6 @@ class LanesVecEnv(OfLanes, VecEnv):
         render_mode: ``"rgb_array"`` or None.
 
     Attributes:
-        interactions: The record of the last step, shape (B,); see `fair_envs.core.interactions.facts_dtype`.
-        action_probs: The action probabilities reported for that step, shape (B, M, A); None if there are none.
         agent_reward: The agents' rewards in the last step, shape (B, agents).
         active: Which agents act in the next step, shape (B, agents). The others have left before the end of the
             episode: their observations and rewards are 0, and their actions have no effect.
@@ -60,8 +58,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._next_seed: int | None = None
         self._started = False
         self._lanes_each = lanes  # in each world
-        self.interactions: NDArray[np.void] = self.lanes.blank_step().facts
-        self.action_probs: Floats32 | None = None
+        self.interactions = self.lanes.blank_step().facts
         self.agent_reward: Floats = np.zeros((self.lanes.count, self.lanes.agents))
         self.active: Flags = np.ones((self.lanes.count, self.lanes.agents), bool)
         self.added: dict[str, NDArray[Any]] = {}

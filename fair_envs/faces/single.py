@@ -64,6 +64,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": rules.fps}
         self.lanes = Lanes(rules, 1)
+        self.interactions = self.lanes.blank_step().facts
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, 1)
         self._picture = Picture(self.lanes, render_mode)
@@ -165,7 +166,8 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         return np.array(seen[self._focal])
 
     def _info(self, step: Step) -> dict[str, Any]:
-        info = columns(self.fair_spec, step.facts, self._reported.take())
+        self.interactions, self.action_probs = step.facts, self._reported.take()
+        info = columns(self.fair_spec, step.facts, self.action_probs)
         row = {name: column[0] for name, column in info.items()}
         if self.lanes.rules.multi_agent:
             row["agent_reward"] = step.reward[0]

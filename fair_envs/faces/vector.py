@@ -69,6 +69,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self.render_mode = render_mode
         self.lanes = Lanes(rules, num_envs, threads=threads)
         self.num_envs = self.lanes.count
+        self.interactions = self.lanes.blank_step().facts
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, num_envs)
         self._picture = Picture(self.lanes, render_mode)
@@ -170,7 +171,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         probs = self._reported.take()
         if probs is not None:
             probs[~going] = 0  # a restart is not a decision
-        info = _masked(self._columns(played, probs), np.ones(self.num_envs, bool))
+        info = _masked(self._kept(played, probs), np.ones(self.num_envs, bool))
         return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
     def _step_and_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
@@ -181,7 +182,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         if not over.any():
             info = self._info(played, everyone)
             return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
-        final = self._columns(played, self._reported.take())
+        final = self._kept(played, self._reported.take())
         start = self.lanes.restart(mask=over)
         shown = np.where(over.reshape(-1, *(1,) * (played.observation.ndim - 1)), start.observation, played.observation)
         first = self._columns(start._replace(reward=np.zeros_like(start.reward)), None)
@@ -251,6 +252,11 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
     def _reward(self, step: Step) -> Floats:
         return step.reward.mean(axis=1)  # type: ignore[no-any-return]
 
+    def _kept(self, step: Step, probs: Floats32 | None) -> dict[str, NDArray[Any]]:
+        """Keep a step's facts, and return them as columns."""
+        self.interactions, self.action_probs = step.facts, probs
+        return self._columns(step, probs)
+
     def _columns(self, step: Step, probs: Floats32 | None) -> dict[str, NDArray[Any]]:
         info = columns(self.fair_spec, step.facts, probs)
         if self.lanes.rules.multi_agent:
@@ -260,7 +266,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         return info
 
     def _info(self, step: Step, mask: Flags) -> dict[str, Any]:
-        info = self._columns(step, self._reported.take())
+        info = self._kept(step, self._reported.take())
         if not mask.all():
             info = {name: _zeroed(column, ~mask) for name, column in info.items()}
         return _masked(info, mask)

@@ -5,10 +5,9 @@ the caller chooses otherwise. All rates are quotients of weights that `fair_envs
 notion costs the same over any window.
 """
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -313,7 +312,6 @@ class GroupNotion:
     across: Across = "pairs"
     undefined: Undefined = "nan"
     current_step: bool = False
-    _known: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)  # of the last environment
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -403,9 +401,7 @@ class GroupNotion:
             ValueError: The environment cannot tell what the notion needs, or has no such groups, or the history forgets
                 everybody before feedback comes; ``last`` has another shape.
         """
-        if not self._known or self._known[0].spec is not history.spec:
-            self._known[:] = [GroupGaps([self], history.spec)]
-        gaps: GroupGaps = self._known[0]
+        gaps: GroupGaps = history.follow(repr(self), lambda: GroupGaps([self], history.spec))
         if last is not None and np.shape(last) not in ((), (history.lanes,)):
             raise ValueError(f"last must have shape ({history.lanes},), got {np.shape(last)}")
         return gaps(history, last=None if last is None else np.reshape(last, (-1, 1)))[:, 0]
@@ -415,7 +411,7 @@ class GroupNotion:
         self.check(history.spec)
         self.check_memory(history.memory, history.spec)
         members = stacked_members(history.spec, self.groups)
-        counts = _by_code(history, current_step=self.current_step)
+        counts = _by_code(history, len(members[0]), current_step=self.current_step)
         strata = np.arange(counts.shape[2]) if self.definition.conditional else np.array([-1])
         rates, sums = np.empty((history.lanes, len(strata), len(members), 2)), np.empty((2, len(members), 2, 3))
         fill_rates(counts, members, strata, self.definition.code, rates, sums)
@@ -427,9 +423,8 @@ def stacked_members(spec: FairSpec, groups: Groups) -> Flags:
     return np.stack([own.ravel() for own in group_members(spec, groups).values()])
 
 
-def _by_code(history: History, *, current_step: bool) -> Floats:
-    """Return the weights, shape (B, sensitive codes, legitimate codes, 2, 3)."""
-    codes = math.prod(len(names) for names in history.spec.sensitive.values())
+def _by_code(history: History, codes: int, *, current_step: bool) -> Floats:
+    """Return the weights by so many combinations of sensitive codes, shape (B, codes, legitimate codes, 2, 3)."""
     return history.counts(current_step=current_step).reshape(history.lanes, codes, -1, 2, 3)
 
 
@@ -480,7 +475,10 @@ class GroupGaps:
             self._check_memory(history.memory)
         gaps = np.empty((history.lanes, len(self._fill)))
         for family in self._families:
-            gaps[:, family.places] = self._of_family(family, history)
+            counts = _by_code(history, len(family.members[0]), current_step=family.current_step)
+            own = np.empty((history.lanes, len(family.places)))
+            fill_gaps(counts, *family[2:], own, np.empty((2, len(family.members), 2, 3)))
+            gaps[:, family.places] = own
         if self._leaves_undefined:
             return gaps
         undefined = np.isnan(gaps)
@@ -492,11 +490,9 @@ class GroupGaps:
             notion.check_memory(memory, self.spec)
         self._fits = memory
 
-    def _of_family(self, family: _Family, history: History) -> Floats:
-        counts = _by_code(history, current_step=family.current_step)
-        gaps = np.empty((history.lanes, len(family.places)))
-        fill_gaps(counts, *family[2:], gaps, np.empty((2, len(family.members), 2, 3)))
-        return gaps
+    def copy(self) -> "GroupGaps":
+        """Return what a copy of the history has beside it: the same, as nothing of the history is kept."""
+        return self
 
 
 def _families(notions: Sequence[GroupNotion], spec: FairSpec) -> list[_Family]:

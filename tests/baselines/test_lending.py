@@ -291,7 +291,7 @@ def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str
             lambda: LendingMassager(Lending(), repayment=[1.8] * 7),
             "repayment must hold probabilities between 0 and 1, got 1.8",
         ),
-        (lambda: LendingMassager(Lending(), repayment=[0.5]), r"repayment must have shape \(7,\), one entry for each score"),
+        (lambda: LendingMassager(Lending(), repayment=[0.5]), r"repayment must have shape \(7,\), one entry for each"),
     ],
     ids=range(8),
 )

@@ -384,7 +384,7 @@ def test_ml_fairness_gym_hides_incidents() -> None:
         ({"increase_rates": [[1.0]]}, "increase_rates must be one of 'study', a number, or one for each of"),
         ({"increase_rates": {"a": 1}}, "increase_rates must be one of 'study', a number, or one for each of"),
         ({"increase_rates": float("nan")}, "increase_rates must lie between 0 and 10000, got nan"),
-        ({"observation": "authors", "told": "discovered"}, "observation must be 'structured' to show discovered, units"),
+        ({"observation": "authors", "told": "discovered"}, "observation must be 'structured' to show discovered"),
     ],
 )
 def test_rates_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:

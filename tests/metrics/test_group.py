@@ -1,7 +1,8 @@
 """Group notions on histories: worked cases of the FAReL study, and agreement with Fairlearn."""
 
+import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -479,3 +480,18 @@ def test_a_notion_that_needs_what_the_environment_lacks_is_refused() -> None:
     unmarked = FairSpec(individuals=1, actions=2, features=(), sensitive={}, groups=())
     with pytest.raises(ValueError, match="groups must be given where there is no sensitive attribute"):
         GroupNotion(name="SP").gap(History(Full(), unmarked))
+
+
+# ------------------------------------------------------------------------------------------------ what is compiled
+
+
+def test_a_notion_is_compiled_once_for_each_history_and_holds_nothing_but_its_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notion, kept = GroupNotion(name="EO", groups={"sensitive": "yes"}), history(G1)
+    found = notion.gap(kept)
+    assert vars(notion).keys() == {own.name for own in fields(notion) if own.init}
+    monkeypatch.setattr("fair_envs.metrics.group.GroupGaps", None)
+    assert notion.gap(kept) == notion.gap(copy.deepcopy(kept)) == found
+    with pytest.raises(TypeError):
+        notion.gap(history(G1))

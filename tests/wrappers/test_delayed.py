@@ -8,7 +8,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from fair_envs.core import Lanes
-from fair_envs.core.interactions import FairSpec
+from fair_envs.core.interactions import FairSpec, blank_facts
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.history import Full, History
 from fair_envs.wrappers import (
@@ -111,19 +111,20 @@ def test_notions_above_it_learn_late() -> None:
 def crowd(transform: Transform, *, people: int = 3) -> Transform:
     """Return the transform bound to a ferry that is said to decide on several people at once."""
     rules = Ferry()
-    spec = FairSpec(
-        individuals=people, actions=2, features=(), sensitive={"s": ("a", "b")}, groups=("a", "b"), feedback="full"
-    )
     lanes = Lanes(rules, 1)
-    transform.bind(Setting(lanes=lanes, observation_space=rules.observation_space(rules.params), told=spec))
+    transform.bind(Setting(lanes=lanes, observation_space=rules.observation_space(rules.params), told=crowded(people)))
     return transform
 
 
+def crowded(people: int) -> FairSpec:
+    return FairSpec(
+        individuals=people, actions=2, features=(), sensitive={"s": ("a", "b")}, groups=("a", "b"), feedback="full"
+    )
+
+
 def decided(who: list[int], action: list[int], feedback: list[int]) -> Batch:
-    facts = {
-        f"fair_{name}": np.array([value])
-        for name, value in (("individual", who), ("action", action), ("feedback", feedback))
-    }
+    facts = blank_facts(crowded(len(who)))
+    facts["individual"], facts["action"], facts["feedback"] = who, action, feedback
     yes, no = np.array([True]), np.array([False])
     return Batch(np.zeros((1, 1, 3)), np.zeros((1, 1)), facts, decided=yes, first=no, over=no)
 
@@ -154,7 +155,7 @@ def test_a_new_episode_hears_nothing_of_the_last() -> None:
     for k in range(3):
         told = held(decided([k, k, k], [1, 1, 1], [1, 1, 1])).added
     assert told["fair_late_individual"].tolist() == [[0, 0, 0, -1, -1]]
-    held(decided([0], [0], [0])._replace(decided=np.array([False]), first=np.array([True])))
+    held(decided([0] * 3, [0] * 3, [0] * 3)._replace(decided=np.array([False]), first=np.array([True])))
     for k in range(2):
         assert held(decided([k, k, k], [1, 1, 1], [1, 1, 1])).added["fair_late_count"].tolist() == [0]
     assert held(decided([9, 9, 9], [1, 1, 1], [1, 1, 1])).added["fair_late_count"].tolist() == [3]
@@ -196,7 +197,7 @@ def test_it_is_refused_above_what_has_been_told_at_once() -> None:
     for env in (FairnessObjectives(Env(), ["EO"], Full()), penalised, ReportActionProbs(penalised, "uniform")):
         with pytest.raises(ValueError, match="env must keep no history of decisions below LateFeedback, which changes"):
             DelayedFeedback(env, delay=1)
-    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.told_spec is None  # type: ignore[attr-defined]
+    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.told_spec is None
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")

@@ -18,7 +18,6 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 import fair_envs
 from fair_envs.core import Lanes
-from fair_envs.core.interactions import columns
 from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.history import SlidingWindow
 from fair_envs.wrappers import (
@@ -38,8 +37,7 @@ from fair_envs.wrappers import (
     SwapSensitive,
     Transform,
     VectorReward,
-    adapt,
-    wrapper,
+    Wrapper,
 )
 from tests.helpers import LITTLE
 
@@ -153,9 +151,8 @@ class ByHand:
 
     def event(self, step: Any, *, start: bool) -> Event:
         over = step.terminated | step.truncated
-        facts = columns(self.lanes.rules.spec, step.facts, None)
         first = np.array([start])
-        batch = Batch(step.observation, step.reward, facts, decided=~first, first=first, over=over)
+        batch = Batch(step.observation, step.reward, step.facts, decided=~first, first=first, over=over)
         added = {}
         for transform in self.transforms:
             batch = transform(batch)
@@ -468,7 +465,7 @@ class StepCount(Transform):
 
 def test_a_plain_transform_serves_many_environments() -> None:
     count = StepCount()
-    pair = [adapt(gym.make("FairHarvest-v0", **SIZE), count) for _ in range(2)]
+    pair = [Wrapper(gym.make("FairHarvest-v0", **SIZE), count) for _ in range(2)]
     for env in pair:
         env.reset(seed=0)
     for taken in (1, 2, 3):
@@ -477,9 +474,15 @@ def test_a_plain_transform_serves_many_environments() -> None:
     assert gym.make(pair[0].spec).reset()[1]["steps"] == 0
 
 
-def test_a_transform_of_ones_own_needs_no_adapter() -> None:
-    count_steps = wrapper(StepCount, name="count_steps")
-    env: Any = count_steps(Vector(LANES, autoreset_mode="Disabled", **SIZE))
+class CountSteps(Wrapper):
+    """A wrapper of one's own."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env, StepCount())
+
+
+def test_a_wrapper_of_ones_own_needs_no_adapter() -> None:
+    env: Any = CountSteps(Vector(LANES, autoreset_mode="Disabled", **SIZE))
     env.reset(seed=0)
     for taken in (1, 2, 3):
         _, reward, _, _, info = env.step(ACTIONS[0])

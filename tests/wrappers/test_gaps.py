@@ -24,6 +24,7 @@ from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics import HEOM, Consistency, GroupNotion, IndividualFairness
 from fair_envs.wrappers import (
+    DelayedFeedback,
     FairnessObjectives,
     FairnessPenalty,
     GapObjectives,
@@ -212,6 +213,41 @@ def test_every_face_reports_the_policys_probabilities(face: Callable[[Wrap], lis
         return FairnessObjectives(ReportActionProbs(env, likely), notions, Full())
 
     assert face(wrap) == expected
+
+
+class Silent(gym.Wrapper[Any, Any, Any, Any]):
+    """Another library's wrapper whose info holds nothing."""
+
+    def reset(self, **given: Any) -> Any:
+        return super().reset(**given)[0], {}
+
+    def step(self, action: Any) -> Any:
+        return *super().step(action)[:4], {}
+
+
+def test_the_record_reaches_wrappers_without_info() -> None:
+    def vectors(env: Any) -> list[list[float]]:
+        env.reset(seed=SEED)
+        return [env.step(action)[1].tolist() for action in ACTIONS[:3, 0]]
+
+    def wrap(env: Any) -> Any:
+        return FairnessObjectives(env, NOTIONS, Full())
+
+    assert vectors(wrap(Silent(Env(**SIZE)))) == vectors(wrap(Env(**SIZE)))
+    late = [DelayedFeedback(env, delay=1) for env in (Env(**SIZE), Env(**SIZE))]
+    assert vectors(wrap(Silent(late[0]))) == vectors(wrap(late[1]))
+
+
+def test_every_face_keeps_the_record_that_its_info_tells() -> None:
+    single, agents, batch = Env(**SIZE), Parallel(**SIZE), Vector(LANES, **SIZE)
+    for env in (single, agents, batch):
+        env.reset(seed=SEED)
+    for actions in ACTIONS[:2]:
+        batch.report_action_probs(np.full((LANES, 2), 0.5))
+        infos = single.step(actions[0])[4], agents.step({"agent_0": actions[0]})[4]["agent_0"], batch.step(actions)[4]
+        for face, info in zip((single, agents, batch), infos, strict=True):
+            for name, column in columns(face.fair_spec, face.interactions, face.action_probs).items():
+                assert np.array_equal(column.reshape(np.shape(info[name])), info[name]), name
 
 
 # ------------------------------------------------------------------------------------------------- worked examples

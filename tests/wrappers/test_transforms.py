@@ -10,11 +10,9 @@ from fair_envs.aliases import Ints
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.harvest.rules import Harvest
-from fair_envs.history import Full
 from fair_envs.wrappers import (
     Batch,
     DisparityTracker,
-    GapPenalty,
     HiddenAttribute,
     Objectives,
     Penalty,
@@ -25,7 +23,6 @@ from fair_envs.wrappers import (
     Transform,
 )
 from fair_envs.wrappers.objectives import inequity
-from fair_envs.wrappers.penalty import penalty
 from fair_envs.wrappers.transform import strata
 from tests.helpers import uncompiled
 
@@ -43,9 +40,9 @@ def harvest(*, agents: int = 4, **parameters: Any) -> Setting:
 
 def played(rewards: Sequence[float], *, over: bool = False, **facts: Any) -> Batch:
     columns = {
-        "fair_group": GROUP,
-        "fair_sensitive": GROUP[..., np.newaxis],
-        "fair_legitimate": STRATUM[..., np.newaxis],
+        "group": GROUP,
+        "sensitive": GROUP[..., np.newaxis],
+        "legitimate": STRATUM[..., np.newaxis],
         **facts,
     }
     yes, no = np.array([True]), np.array([False])
@@ -173,25 +170,17 @@ def test_conditional_penalty_adds_up_the_strata_where_they_would_cancel() -> Non
 def test_the_cost_times_the_groups_size_weighs_like_an_agents_own_reward() -> None:
     penalty = bound(Penalty())
     group = np.array([[0, 1, 0, 0]])
-    shown = penalty(played([3, 0, 0, 0], fair_group=group))  # agent 0 alone moves the gap from 0 to 1
+    shown = penalty(played([3, 0, 0, 0], group=group))  # agent 0 alone moves the gap from 0 to 1
     assert shown.reward.tolist() == [[0.0, -1.0, -3.0, -3.0]]
 
 
 def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> None:
     stratum = np.array([[0, 0, 0, 1, 1, 1, 1]])
     group = np.array([[0, 1, 1, 0, 0, 0, 1]])  # 1 and 2 agents in stratum 0, 3 and 1 in stratum 1
-    batch = played([2, 0, 2, 0, 0, 0, 4], fair_group=group, fair_legitimate=stratum[..., np.newaxis])
+    batch = played([2, 0, 2, 0, 0, 0, 4], group=group, legitimate=stratum[..., np.newaxis])
     shown = bound(Penalty(notion="csp", alpha=0.1))(batch)
     assert shown.added["fair_penalty_cost"].tolist() == [5.0]  # |2 - 1| and |0 - 4|
     assert shown.reward == pytest.approx(np.array([[2 - 0.5, 0 - 1, 2 - 1, -1.5, -1.5, -1.5, 4 - 0.5]]))
-
-
-def test_the_penalty_has_the_defaults_of_what_it_becomes() -> None:
-    assert isinstance(made := penalty(), Penalty) and vars(made) == vars(Penalty())
-    for notion in ("SP", ["SP"]):
-        gaps, own = penalty(notion=notion, history=Full()), GapPenalty(["SP"], Full())
-        assert isinstance(gaps, GapPenalty)
-        assert (gaps.settings, gaps.alpha.tolist()) == (own.settings, own.alpha.tolist())
 
 
 @pytest.mark.parametrize(
@@ -224,7 +213,7 @@ def test_the_vector_reward_has_an_entry_for_each_agent_or_group() -> None:
 
 
 def test_a_group_without_members_earns_0_in_the_vector_reward() -> None:
-    shown = bound(Objectives(per="group"))(played([1, 2, 3, 5], fair_group=np.zeros((1, 4), np.int64)))
+    shown = bound(Objectives(per="group"))(played([1, 2, 3, 5], group=np.zeros((1, 4), np.int64)))
     assert shown.vector is not None and shown.vector.tolist() == [[2.75, 0]]
 
 
@@ -292,7 +281,7 @@ def test_strata_are_combinations_of_factors_with_the_first_counting_slowest(
     factors: dict[str, tuple[str, ...]], codes: list[Any]
 ) -> None:
     spec = FairSpec(individuals=6, actions=2, features=(), sensitive={}, legitimate=factors, groups=())
-    stratum, count = strata(spec, {"fair_legitimate": np.array(codes)})
+    stratum, count = strata(spec, {"legitimate": np.array(codes)})
     assert (stratum.tolist(), count) == ([[0, 1, 2, 3, 4, 5]], 6)
 
 
@@ -400,7 +389,7 @@ def test_the_record_begins_anew_with_the_next_episode() -> None:
 
 def test_an_undefined_gap_is_masked_never_nan() -> None:
     nobody = np.zeros((1, 4, 1), np.int64)
-    after = bound(Recorder())(played([4, 1, 0, 0], over=True, fair_sensitive=nobody)).added
+    after = bound(Recorder())(played([4, 1, 0, 0], over=True, sensitive=nobody)).added
     assert after["fair_episode_dp_defined"].tolist() == [0]
     assert after["fair_episode_csp_defined"].tolist() == [[0, 0]]
     assert all(np.isfinite(column).all() for column in after.values())

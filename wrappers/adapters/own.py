@@ -8,8 +8,11 @@ import numpy as np
 from gymnasium import Space
 from numpy.typing import NDArray
 
-from fair_envs.core.interactions import PREFIX, FairSpec, record
+from fair_envs.aliases import Floats32
+from fair_envs.core.interactions import PREFIX, FairSpec, blank_facts, record
 from fair_envs.faces.common import Reported
+
+PROBS = PREFIX + "action_probs"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class OwnFace:
 
     Attributes:
         lanes: What stands for its lanes.
+        interactions: The record of the last step or reset, shape (1,).
+        action_probs: With which probabilities its decisions were taken, shape (1, M, A); 0 where it is not known.
         told_spec: What a wrapper that changes the facts says of them.
         histories: Of the wrappers that keep one, the innermost first.
         focal_agent: None: there is one decision-maker.
@@ -51,6 +56,8 @@ class OwnFace:
     def __init__(self, env: Any, spec: FairSpec) -> None:
         self.lanes = OwnLanes(OwnRules(type(env.unwrapped).__name__, spec))
         self._shapes = {name: column.shape for name, column in record(spec).items()}
+        self.interactions = self._blank = blank_facts(spec)
+        self.action_probs: Floats32 = np.zeros((1, spec.individuals, spec.actions), np.float32)
         self._reported = Reported(self.lanes.rules, 1)  # type: ignore[arg-type]  # it asks for the spec alone
 
     @property
@@ -60,10 +67,10 @@ class OwnFace:
 
     def report_action_probs(self, action_probs: Any) -> None:
         """Keep with which probabilities the next action is chosen, shape (A,), or (M, A) for M people."""
-        self._reported.set(action_probs, shape=self._shapes[PREFIX + "action_probs"])
+        self._reported.set(action_probs, shape=self._shapes[PROBS])
 
     def told(self, info: Mapping[str, Any], *, decided: bool) -> dict[str, Any]:
-        """Return the environment's ``info`` with the probabilities that were reported.
+        """Keep the record that an ``info`` holds, and return it with the probabilities that were reported.
 
         Args:
             info: Of a reset or a step.
@@ -81,10 +88,14 @@ class OwnFace:
         if info[PREFIX + "decided"] != decided:
             when = "step, which decides on somebody" if decided else "reset, which decides on nobody"
             raise ValueError(f"fair_decided must be {decided:d} after a {when}, got {info[PREFIX + 'decided']}")
-        probs = self._reported.take()
-        if probs is None or not decided:
-            return dict(info)
-        return {**info, PREFIX + "action_probs": probs.reshape(self._shapes[PREFIX + "action_probs"])}
+        probs, told = self._reported.take(), dict(info)
+        if probs is not None and decided:
+            told[PROBS] = probs.reshape(self._shapes[PROBS])
+        self.interactions = self._blank.copy()
+        for name in self.interactions.dtype.names or ():
+            self.interactions[name] = told[PREFIX + name]
+        self.action_probs = np.asarray(told[PROBS], np.float32).reshape(self.action_probs.shape)
+        return told
 
 
 def stacked(observation: Any, space: Space[Any]) -> NDArray[Any]:

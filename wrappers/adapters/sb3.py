@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Floats32
-from fair_envs.core.interactions import COLUMNS, columns, with_columns
+from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
-from fair_envs.wrappers.adapters import Bound, check_untouched, layers, pick, rewards_anew
+from fair_envs.wrappers.adapters.bound import Bound, check_untouched, layers, pick, rewards_anew
 from fair_envs.wrappers.transform import Batch, Transform
 
 
-class RowsAdapter(VecEnvWrapper):
+class SB3Adapter(VecEnvWrapper):
     """A transform on a Stable-Baselines3 environment whose rows are agents or lanes.
 
     ``vec_env.agent_reward``, shape (B, agents), is what the transforms made of the agents' rewards, and
@@ -33,6 +32,9 @@ class RowsAdapter(VecEnvWrapper):
             self.vector_reward: Floats32 = np.zeros((self.bound.lanes, *space.shape), np.float32)
             vars(self._face).update(reward_space=space, reward_dim=space.shape[0])
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self.venv!r}>"
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what cannot be pickled: the descriptions of the class."""
         return {name: value for name, value in self.__dict__.items() if name != "class_attributes"}
@@ -43,9 +45,7 @@ class RowsAdapter(VecEnvWrapper):
 
     def reset(self) -> Any:
         """Begin episodes in all lanes and return the rows' observations."""
-        split = self.bound.split(self.venv.reset())  # type: ignore[arg-type]
-        self.bound.saw(split)
-        out = self.bound.start(split, self._facts(), np.ones(self.bound.lanes, bool))
+        out = self.bound.reset(self.bound.split(self.venv.reset()))  # type: ignore[arg-type]
         self._tell(out)
         return self._join(out)
 
@@ -56,8 +56,8 @@ class RowsAdapter(VecEnvWrapper):
         observation, reward, done, infos = self.venv.step_wait()
         self.bound.saw(self.bound.split(observation))  # type: ignore[arg-type]
         over = done.reshape(self.bound.lanes, -1)[:, 0]
-        batch = self._batch(observation, over, infos)  # type: ignore[arg-type]
-        out = self.bound.apply(batch)
+        vector = self._vector_below() if self.bound.objectives else None
+        batch, out = self.bound.step(self._ends(observation, over, infos), self._face.agent_reward, vector, over=over)  # type: ignore[arg-type]
         if rewards_anew(batch, out):
             check_untouched(reward, self._rows(batch.reward), self.bound.transform)
         if out.reward is not batch.reward:
@@ -67,27 +67,18 @@ class RowsAdapter(VecEnvWrapper):
         shown = self._join(out)
         if over.any():
             self._end(out, shown, done, infos)
-            start = self.bound.start(self.bound.split(observation), batch.facts, over)  # type: ignore[arg-type]
+            start = self.bound.start(self.bound.split(observation), over)  # type: ignore[arg-type]
             shown = pick(done, self._join(start), shown)
         return shown, reward, done, infos
 
-    def _batch(self, observation: NDArray[Any], over: Flags, infos: list[dict[str, Any]]) -> Batch:
-        """Return what the decisions led to; the last observations of episodes come from the infos."""
-        seen = observation
+    def _ends(self, observation: NDArray[Any], over: Flags, infos: list[dict[str, Any]]) -> NDArray[Any]:
+        """Return the observations that the decisions led to; the last ones of episodes come from the infos."""
         if over.any():
-            seen = observation.copy()
+            observation = observation.copy()
             for row, info in enumerate(infos):
                 if "terminal_observation" in info:
-                    seen[row] = info["terminal_observation"]
-        return Batch(
-            observation=self.bound.split(seen),
-            reward=self._face.agent_reward,
-            facts=self._facts(),
-            decided=np.ones(self.bound.lanes, bool),
-            first=np.zeros(self.bound.lanes, bool),
-            over=over,
-            vector=self._vector_below() if self.bound.objectives else None,
-        )
+                    observation[row] = info["terminal_observation"]
+        return self.bound.split(observation)
 
     def _vector_below(self) -> Floats32:
         """Return the vector reward that a layer below has made."""
@@ -108,12 +99,6 @@ class RowsAdapter(VecEnvWrapper):
         self._face.added = {**self._face.added, **out.added}
         if out.vector is not None and self.bound.transform.objectives:
             self.vector_reward = out.vector
-        changed = {name: column for name, column in out.added.items() if name in COLUMNS}
-        if changed:
-            self._face.interactions = with_columns(self._face.fair_spec, self._face.interactions, changed)
-
-    def _facts(self) -> Columns:
-        return columns(self._face.fair_spec, self._face.interactions, self._face.action_probs)
 
     def _rows(self, reward: Floats) -> Floats32:
         """Return the rows' rewards as the learner gets them."""

@@ -1,0 +1,325 @@
+"""A transform bound to an environment, shared by the adapters of all interfaces."""
+
+import copy
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from fair_envs.aliases import Flags, Floats, Floats32, Records
+from fair_envs.core import Lanes, Worlds
+from fair_envs.core.interactions import FairSpec
+from fair_envs.faces.common import NotReset, joint_space
+from fair_envs.wrappers.adapters.others import leaves_observations
+from fair_envs.wrappers.adapters.own import OwnFace
+from fair_envs.wrappers.transform import Batch, Setting, Transform
+
+
+def face_of(env: Any) -> Any:
+    """Return the face that an environment's layers stand on, or what stands for it where it is one's own.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
+    if known and isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
+        return env.unwrapped
+    if isinstance(env, gym.Env):
+        if below := transforms(env):
+            return below[0].face
+        if env.has_wrapper_attr("fair_spec") and isinstance(spec := env.get_wrapper_attr("fair_spec"), FairSpec):
+            return OwnFace(env, spec)
+    raise TypeError(
+        "env must be an environment of fair_envs, of any face, or a Gymnasium environment that has its FairSpec as "
+        f"fair_spec, got {env!r}"
+    )
+
+
+def _is_vec_env(env: Any) -> bool:
+    """Return whether this is a Stable-Baselines3 environment, without importing that library."""
+    module = sys.modules.get("stable_baselines3.common.vec_env")
+    return module is not None and isinstance(env, module.VecEnv)
+
+
+class Bound:
+    """A transform bound to an environment, and the shapes of the environment's face.
+
+    Args:
+        env: The environment below.
+        transform: Is copied.
+        space: The observation space below.
+        joint: Whether that space is of all agents together.
+        face: The environment's face, see `face_of`.
+
+    Attributes:
+        rewards: The agents' rewards after the last step, shape (B, agents).
+
+    Raises:
+        ValueError: The environment lacks what the transform needs, or its reward is a vector where a number is needed,
+            or the other way round, or a history below has been told what the transform holds back, or the environment
+            has such a transform already, see `Transform.once`.
+    """
+
+    def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool, face: Any = None) -> None:
+        self.face = env.unwrapped if face is None else face
+        self.own = isinstance(self.face, OwnFace)
+        self.transform: Transform = copy.deepcopy(transform)
+        if self.own and transform.needs_rules:
+            name = type(transform).__name__
+            raise ValueError(f"env must be an environment of fair_envs for {name}, got {self.face.lanes.rules.name}")
+        below = transforms(env)
+        if transform.once and any(other.transform.wrapper == transform.wrapper for other in below):
+            raise ValueError(f"env must have no {transform.wrapper} yet, {transform.once}")
+        self._maker: Bound | None = _maker(below)
+        self.objectives = len(self._maker.transform.objectives) if self._maker else 0
+        if self.objectives and transform.changes_reward and not transform.takes_vector:
+            raise ValueError("env must have a reward that is a number: put what makes it a vector above all others")
+        if transform.takes_vector and not self.objectives:
+            raise ValueError("env must have a vector reward, such as FairnessObjectives makes, got a number")
+        self._env = env
+        self._hides = transform.reports and (self.own or other_layer(env) is not None)
+        self._kept: NDArray[Any] | None = None  # what came up from below, where the lanes cannot tell it
+        lanes: Lanes | Worlds = self.face.lanes
+        self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
+        self.multi_agent = lanes.rules.multi_agent
+        self.space = _of_one(space, lanes, type(transform).__name__) if joint else space
+        self.rewards = np.zeros((self.lanes, self.agents))
+        spec: FairSpec = self.face.fair_spec
+        setting = Setting(
+            lanes=lanes,
+            observation_space=self.space,  # type: ignore[arg-type]
+            told=spec,
+            objectives=self.objectives,
+            focal=getattr(self.face, "focal_agent", None),
+        )
+        self.transform.bind(setting)
+        self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
+        if (told := self.transform.fair_spec(spec)) != spec:
+            _check_unknown(self.face, self.transform)
+            vars(self.face)["told_spec"] = told
+        if self.transform.histories:
+            vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
+
+    def saw(self, observation: NDArray[Any]) -> None:
+        """Keep what came up from below, (B, agents, ...): a policy is asked about it, and the lanes cannot tell it."""
+        if self._hides:
+            self._kept, self._clock = observation.copy(), self._now()
+
+    def _seen(self) -> NDArray[Any]:
+        """Return what is seen below, (B, agents, ...), or raise ValueError where it is not known."""
+        if not self._hides:
+            return seen(self._env, self.face.lanes)
+        other = type(other_layer(self._env)).__name__
+        if getattr(self.face, "focal_agent", None) is not None:
+            raise ValueError(f"env must be under joint control above {other}, through which the partners do not see")
+        if self._kept is None:
+            raise NotReset("step must follow a reset")
+        if not np.array_equal(self._clock, self._now()):
+            raise ValueError(f"env must not be set to another state below {other}, which may change what is seen of it")
+        kept: NDArray[Any] = self._kept.copy()
+        return kept
+
+    def _now(self) -> NDArray[Any]:
+        """Return where each lane is in its episodes, shape (2, B), if that can be known."""
+        if self.own:
+            return np.empty((2, 0))
+        records = self.face.lanes.records
+        return np.stack([records["key"], records["time"].astype(np.uint64)])
+
+    def reported(self) -> NDArray[Any]:
+        """Return the probabilities of the next actions by what is seen below, one row where one person is met.
+
+        The shape is (B, M, A), or (B, A) where each step is about one person.
+
+        Raises:
+            ValueError: Another shape.
+        """
+        spec: FairSpec = self.face.fair_spec
+        probs = np.asarray(self.transform.action_probs(self._seen))
+        if probs.shape != (self.lanes, spec.individuals, spec.actions):
+            shape = (self.lanes, spec.individuals, spec.actions)
+            raise ValueError(f"action_probs must have shape {shape}, got {probs.shape}")
+        return probs[:, 0] if spec.one_person else probs
+
+    def earned(self, reward: Any, own: Any) -> tuple[Floats, Floats32 | None]:
+        """Return the agents' rewards, shape (B, agents), and the vectors, if a layer below has made the reward one.
+
+        Args:
+            reward: What the layer below returned: numbers of the lanes or of the agents, or vectors of the lanes.
+            own: The agents' rewards, if they are told.
+
+        Raises:
+            ValueError: A layer between here and what makes the vector has changed its shape, or there is no such layer
+                and the reward is no number.
+        """
+        if self._maker is None:
+            if own is None and np.size(reward) != self.rewards.size:
+                raise ValueError(f"reward must be a number for each lane and agent, got shape {np.shape(reward)}")
+            return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
+        if np.size(reward) != self.lanes * self.objectives:
+            name, given = type(self.transform).__name__, np.shape(reward)
+            raise ValueError(
+                f"reward must be the vector of {self.objectives} objectives made below {name}, got shape {given}; put "
+                "other libraries' wrappers that change it above"
+            )
+        return self._maker.rewards, np.reshape(reward, (self.lanes, self.objectives))
+
+    @property
+    def reward_space(self) -> Box | None:
+        """The space of the vector reward; None: the reward is a number."""
+        count = len(self.transform.objectives)
+        if not count:
+            return None
+        high = np.array(self.transform.objectives_at_most or (np.inf,) * count, np.float32)
+        return Box(np.full(count, -np.inf, np.float32), high, dtype=np.float32)
+
+    def face_space(self) -> gym.Space[Any]:
+        """Return the face's observation space after the transform."""
+        return joint_space(self.shown_space, self.agents, drop=not self.joint)
+
+    def split(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return observations as (B, agents, ...)."""
+        return observation.reshape(self.lanes, self.agents, *(self.space.shape or ()))
+
+    def step(
+        self,
+        observation: NDArray[Any],
+        reward: Floats,
+        vector: Floats32 | None,
+        *,
+        over: Flags,
+        decided: Flags | None = None,
+    ) -> tuple[Batch, Batch]:
+        """Return a step as it comes from below, and as the layer above sees it; `Batch` describes the arguments."""
+        decided = np.ones(self.lanes, bool) if decided is None else decided
+        facts, probs = self.face.interactions, self.face.action_probs
+        batch = Batch(observation, reward, facts, decided, ~decided, over, vector, probs)
+        out = self.transform(batch)
+        self.rewards, self.face.interactions = out.reward, out.facts
+        return batch, out
+
+    def reset(self, observation: NDArray[Any], first: Flags | None = None) -> Batch:
+        """Return lanes that a reset began as the layer above sees them, all by default."""
+        self.saw(observation)
+        out = self.start(observation, np.ones(self.lanes, bool) if first is None else first)
+        self.face.interactions = out.facts
+        return out
+
+    def start(self, observation: NDArray[Any], first: Flags) -> Batch:
+        """Return what the transform makes of lanes that show their first observation; observations (B, agents, ...)."""
+        return self.transform(self._undecided(observation, self.face.interactions)._replace(first=first))
+
+    def look(self, observation: NDArray[Any], facts: Records) -> Batch:
+        """Return what the transform makes of observations that follow nothing; its memory stays."""
+        return self.transform(self._undecided(observation, facts))
+
+    def _undecided(self, observation: NDArray[Any], facts: Records) -> Batch:
+        reward, nobody = np.zeros((self.lanes, self.agents)), np.zeros(self.lanes, bool)
+        return Batch(observation, reward, facts, decided=nobody, first=nobody, over=nobody)
+
+
+def is_transform(layer: Any) -> bool:
+    """Return whether a layer of an environment is a wrapper of this package."""
+    return isinstance(vars(layer).get("bound"), Bound)
+
+
+def transforms(env: Any) -> list[Bound]:
+    """Return the transforms that an environment is wrapped in, bound to it, from outside to inside."""
+    return [layer.bound for layer in layers(env) if is_transform(layer)]
+
+
+def _maker(below: list[Bound]) -> Bound | None:
+    """Return which of these, from outside to inside, makes the reward the vector that it is; None: it is a number."""
+    for bound in below:
+        if bound.transform.takes_vector or bound.transform.objectives:
+            return bound if bound.transform.objectives else None
+    return None
+
+
+def _check_unknown(face: Any, transform: Transform) -> None:
+    """Raise ValueError if a history below a transform that changes the facts has been told them as they were."""
+    if face.histories:
+        name = type(transform).__name__
+        raise ValueError(
+            f"env must keep no history of decisions below {name}, which changes the facts: put {name} below "
+            "FairnessObjectives and FairnessPenalty"
+        )
+
+
+def other_layer(env: Any) -> Any | None:
+    """Return the outermost wrapper of another library that may change observations; None: there is none."""
+    others = (layer for layer in layers(env) if layer is not env.unwrapped)
+    return next((one for one in others if not (is_transform(one) or leaves_observations(one))), None)
+
+
+def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
+    """Return what lanes show now through the transforms of an environment, shape (B, agents, ...).
+
+    Args:
+        env: An environment of any face, without wrappers of other libraries that change observations.
+        lanes: Its own, or as many with the same rules.
+    """
+    step = lanes.show()
+    observation = step.observation
+    if getattr(env.unwrapped, "append_group", False):
+        group = step.facts["group"][..., np.newaxis].astype(observation.dtype)
+        observation = np.concatenate([observation, group], axis=-1)
+    for bound in reversed(transforms(env)):
+        observation = bound.look(observation, step.facts).observation
+    return observation
+
+
+def layers(env: Any) -> Iterator[Any]:
+    """Yield the environment and those that it wraps, from outside to inside."""
+    innermost = env.unwrapped
+    while env is not None:
+        yield env
+        env = None if env is innermost else vars(env).get("env", vars(env).get("venv"))
+
+
+def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds, name: str) -> Box:
+    """Return the space of one agent that a joint space is made of.
+
+    Raises:
+        ValueError: It is not made of so many agents' spaces, because of a wrapper below the transform of that name.
+    """
+    if not isinstance(space, Box) or len(space.shape) != 1 or space.shape[0] % lanes.agents:
+        raise ValueError(
+            f"env must show the observations of {lanes.agents} agents one after another to {name}, got {space.shape}: "
+            f"put {name} below wrappers of other libraries that change their shape"
+        )
+    shape = lanes.rules.observation_space(lanes.rules.params).shape or ()
+    size = space.low.size // lanes.agents
+    shape = shape if int(np.prod(shape)) == size else (size,)
+    low, high = (bound[:size].reshape(shape) for bound in (space.low, space.high))
+    return Box(low, high, dtype=space.dtype.type)
+
+
+def rewards_anew(batch: Batch, out: Batch) -> bool:
+    """Return whether a transform has made a reward of the agents' rewards: changed them, or made a vector of them."""
+    return batch.vector is None and (out.reward is not batch.reward or out.vector is not None)
+
+
+def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
+    """Raise ValueError if the reward is not the one that the agents' rewards make."""
+    if not np.array_equal(reward, expected):
+        name = type(transform).__name__
+        raise ValueError(f"reward must be the mean of the agents' rewards; put {name} below what changes it")
+
+
+def pick(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+    """Return ``then`` in the masked rows and ``otherwise`` in the rest; fresh."""
+    mixed: NDArray[Any] = otherwise.copy()
+    mixed[rows] = then[rows]
+    return mixed
+
+
+def only(rows: Flags, column: NDArray[Any]) -> NDArray[Any]:
+    """Return the column with zeros outside the masked rows; fresh."""
+    return pick(rows, column, np.zeros_like(column))

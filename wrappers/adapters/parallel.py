@@ -1,0 +1,94 @@
+"""The adapter for a PettingZoo parallel environment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+
+from fair_envs.core import Lanes
+from fair_envs.faces.common import joint_space
+from fair_envs.wrappers.adapters.bound import Bound
+from fair_envs.wrappers.transform import Batch, Transform
+
+
+class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
+    """A transform on a PettingZoo parallel environment.
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    def __init__(self, env: ParallelEnv[str, Any, Any], transform: Transform) -> None:
+        super().__init__(env)
+        names = env.possible_agents
+        self.bound = Bound(env, transform, env.observation_space(names[0]), joint=False)
+        self.observation_spaces = dict.fromkeys(names, self.bound.shown_space)
+        self.state_space = joint_space(self.bound.shown_space, len(names), drop=False)
+        if (space := self.bound.reward_space) is not None:
+            for owner in (self, env.unwrapped):
+                vars(owner).update(reward_spaces=dict.fromkeys(names, space), reward_dim=space.shape[0])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self.env!r}>"
+
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the agent's observation space."""
+        return self.observation_spaces[agent]
+
+    def reward_space(self, agent: str) -> Box:
+        """Return the space of the agent's vector reward."""
+        space: Box = self.reward_spaces[agent]
+        return space
+
+    def state(self) -> NDArray[Any]:
+        """Return all agents' observations one after another, as the agents see them."""
+        lanes: Lanes = self.env.unwrapped.lanes  # type: ignore[attr-defined]
+        below = self.env.state().reshape(1, lanes.agents, *(self.bound.space.shape or ()))
+        return self.bound.look(below, lanes.show().facts).observation.reshape(-1)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        """Begin an episode."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        out = self.bound.reset(_stack(observations))
+        return _see(out, observations), self._infos(out, infos)
+
+    def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
+        """Play one step of all agents."""
+        if self.bound.transform.reports:
+            probs = self.bound.reported().reshape(len(self.possible_agents), -1)
+            self.env.unwrapped.report_action_probs(dict(zip(self.possible_agents, probs, strict=True)))  # type: ignore[attr-defined]
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
+        earned, seen = self.bound.earned(rewarded, None), _stack(observations)
+        self.bound.saw(seen)
+        batch, out = self.bound.step(seen, *earned, over=np.array([not self.env.agents]))
+        if out.reward is not batch.reward:
+            rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))
+        if out.vector is not None:
+            rewards = {name: out.vector[0].copy() for name in rewards}
+        return _see(out, observations), rewards, terminations, truncations, self._infos(out, infos)
+
+    def _infos(self, out: Batch, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the infos with what the transform added, to each agent its own."""
+        told = {}
+        for i, (name, info) in enumerate(infos.items()):
+            told[name] = dict(info)
+            for key, column in out.added.items():
+                value = column[0, i] if key in self.bound.transform.personal else column[0]
+                told[name][key] = value.copy()
+        return told
+
+
+def _see(out: Batch, observations: dict[str, Any]) -> dict[str, Any]:
+    """Return the observations by agent."""
+    return dict(zip(observations, out.observation[0].copy(), strict=True))
+
+
+def _stack(values: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the agents' values as one row, shape (1, agents, ...)."""
+    return np.array(list(values.values()))[np.newaxis]

@@ -1,0 +1,119 @@
+"""The adapter for a Gymnasium environment with one lane."""
+
+import copy
+import inspect
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core.interactions import FairSpec
+from fair_envs.history import History
+from fair_envs.wrappers.adapters.bound import Bound, check_untouched, face_of, rewards_anew, transforms
+from fair_envs.wrappers.adapters.own import OwnFace, stacked
+from fair_envs.wrappers.transform import Batch, Transform
+
+
+class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
+    """A transform on a Gymnasium environment, under joint and under focal control.
+
+    The scalar reward is the mean of ``info["agent_reward"]``, or the focal agent's. Under focal control only the focal
+    agent's observation is changed; what its partners see is not.
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    _given: tuple[tuple[Any, ...], dict[str, Any]]  # arguments of the wrapper after the environment
+
+    def __init__(self, env: gym.Env[Any, Any], transform: Transform) -> None:
+        super().__init__(env)
+        face = face_of(env)
+        self._focal: int | None = face.focal_agent
+        joint = self._focal is None and face.lanes.rules.multi_agent
+        self.bound = Bound(env, transform, env.observation_space, joint=joint, face=face)
+        self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # meets one's own info
+        self.observation_space = self.bound.face_space()
+        if (space := self.bound.reward_space) is not None:
+            for owner in (self, env.unwrapped):
+                vars(owner).update(reward_space=space, reward_dim=space.shape[0])
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.bound.face.fair_spec  # type: ignore[no-any-return]
+
+    @property
+    def histories(self) -> tuple[History, ...]:
+        """What wrappers remember of the decisions, the innermost first; ``env.get_wrapper_attr("histories")``."""
+        return self.bound.face.histories  # type: ignore[no-any-return]
+
+    @property
+    def spec(self) -> Any:  # type: ignore[override]
+        """The environment's spec, with this wrapper."""
+        if self._cached_spec is None and self.env.spec is not None:
+            kind, (args, settings) = type(self), self._given
+            _, _, *given = inspect.signature(kind.__init__).bind(self, self.env, *args, **settings).arguments.items()
+            made = gym.envs.registration.WrapperSpec(kind.__name__, f"{kind.__module__}:{kind.__name__}", dict(given))
+            spec = copy.deepcopy(self.env.spec)
+            spec.additional_wrappers += (made,)
+            self._cached_spec = spec
+        return self._cached_spec
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        info = info if self._first is None else self._first.told(info, decided=False)
+        split = self._split(observation)
+        out = self.bound.reset(split)
+        return self._shown(out, split, observation), {**info, **_row(out)}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Play one step."""
+        if self.bound.transform.reports:
+            self.bound.face.report_action_probs(self.bound.reported()[0])
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        info = info if self._first is None else self._first.told(info, decided=True)
+        earned = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
+        split = self._split(observation)
+        self.bound.saw(split)
+        batch, out = self.bound.step(split, *earned, over=np.array([terminated or truncated]))
+        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+            check_untouched(reward, self._number(batch), self.bound.transform)
+        if out.reward is not batch.reward:
+            reward = self._number(out)
+            if self.bound.multi_agent:
+                info = {**info, "agent_reward": out.reward[0]}
+        if out.vector is not None:
+            reward = out.vector[0]
+        shown = self._shown(out, split, observation)
+        return shown, reward, terminated, truncated, {**info, **_row(out)}
+
+    def _number(self, batch: Batch) -> float:
+        return float(batch.reward[0].mean() if self._focal is None else batch.reward[0, self._focal])
+
+    def _split(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the observation as (1, agents, ...); 0 for all but the focal agent under focal control."""
+        if self.bound.own:
+            return stacked(observation, self.bound.space)
+        if self._focal is None:
+            return self.bound.split(observation)
+        everyone = np.zeros((1, self.bound.agents, *observation.shape), observation.dtype)
+        everyone[0, self._focal] = observation
+        return everyone
+
+    def _shown(self, out: Batch, split: NDArray[Any], observation: Any) -> Any:
+        """Return the observation above; one's own environment's is left as it came, if the transform leaves it."""
+        return observation if self.bound.own and out.observation is split else self._join(out)
+
+    def _join(self, out: Batch) -> NDArray[Any]:
+        if self._focal is None:
+            return out.observation.reshape(self.observation_space.shape or ())
+        own: NDArray[Any] = out.observation[0, self._focal].copy()
+        return own
+
+
+def _row(batch: Batch) -> dict[str, Any]:
+    """Return what the transform added about the only lane."""
+    return {name: column[0] for name, column in batch.added.items()}

@@ -1,0 +1,119 @@
+"""The adapter for a Gymnasium vector environment."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from fair_envs.aliases import Columns, Flags, Floats
+from fair_envs.core.interactions import FairSpec
+from fair_envs.wrappers.adapters.bound import Bound, check_untouched, only, pick, rewards_anew
+from fair_envs.wrappers.transform import Batch, Transform
+
+
+class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
+    """A transform on a Gymnasium vector environment, in each of the three autoreset modes.
+
+    Attributes:
+        bound: The transform and the shapes.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], transform: Transform) -> None:
+        super().__init__(env)
+        joint = env.unwrapped.lanes.rules.multi_agent  # type: ignore[attr-defined]
+        self.bound = Bound(env, transform, env.single_observation_space, joint=joint)
+        self.single_observation_space = self.bound.face_space()
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        if (space := self.bound.reward_space) is not None:
+            for owner in (self, env.unwrapped):
+                # one lane's, as in MO-Gymnasium's batches, whose wrappers read the objectives from its shape
+                vars(owner).update(single_reward_space=space, reward_space=space, reward_dim=space.shape[0])
+
+    @property
+    def fair_spec(self) -> FairSpec:
+        """The static facts of the environment."""
+        return self.env.unwrapped.fair_spec  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When lanes that are over begin again."""
+        return self.env.unwrapped.autoreset_mode  # type: ignore[attr-defined, no-any-return]
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes in all lanes, or in those of ``options["reset_mask"]``."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        first = info["_fair_decided"]
+        out = self.bound.reset(self.bound.split(observation), first)
+        return self._join(out), {**info, **_masked(out.added, first)}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Play one step of every lane."""
+        if self.bound.transform.reports:
+            self.env.unwrapped.report_action_probs(self.bound.reported())  # type: ignore[attr-defined]
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        self.bound.saw(self.bound.split(observation))
+        over = terminated | truncated
+        decided = info["fair_decided"] == 1
+        restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
+        earned = self.bound.earned(reward, self._agent_reward(info, restarted))
+        batch, out = self.bound.step(
+            self._ends(observation, info, restarted), *earned, over=over, decided=decided | over
+        )
+        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+            check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
+        if out.reward is not batch.reward:
+            reward = out.reward.mean(axis=1)
+        if out.vector is not None:
+            reward = out.vector
+        shown, info = self._told(out, observation, info, restarted, changed=out.reward is not batch.reward)
+        return shown, reward, terminated, truncated, info
+
+    def _ends(self, observation: Any, info: dict[str, Any], restarted: Flags) -> NDArray[Any]:
+        """Return the observations that the decisions led to; those of restarted lanes are under ``final_obs``."""
+        ends = self.bound.split(observation)
+        if restarted.any():
+            ends = ends.copy()
+            for lane in np.flatnonzero(restarted):
+                ends[lane] = info["final_obs"][lane].reshape(ends.shape[1:])
+        return ends
+
+    def _agent_reward(self, info: dict[str, Any], restarted: Flags) -> Floats | None:
+        """Return the agents' rewards, if they are told; those of restarted lanes are under ``final_info``."""
+        own: Floats | None = info.get("agent_reward")
+        if own is None or not restarted.any():
+            return own
+        return pick(restarted, info["final_info"]["agent_reward"], own)
+
+    def _told(
+        self, out: Batch, observation: Any, info: dict[str, Any], restarted: Flags, *, changed: bool
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return observations and info, in which the ends of restarted lanes are under ``final_*``."""
+        going = np.ones(self.num_envs, bool)
+        told = dict(out.added)
+        if changed and "agent_reward" in info:
+            told["agent_reward"] = out.reward
+        if not restarted.any():
+            return self._join(out), {**info, **_masked(told, going)}
+        final = {name: only(restarted, column) for name, column in told.items()}
+        start = self.bound.start(self.bound.split(observation), restarted)
+        begun = {"agent_reward": np.zeros_like(out.reward), **start.added}
+        info = {**info, **_masked({name: pick(restarted, begun[name], told[name]) for name in told}, going)}
+        info["final_info"] = {**info["final_info"], **_masked(final, restarted)}
+        info["final_obs"] = np.full(self.num_envs, None, dtype=object)
+        ends = self._join(out)
+        for lane in np.flatnonzero(restarted):
+            info["final_obs"][lane] = ends[lane].copy()
+        return pick(restarted, self._join(start), ends), info
+
+    def _join(self, out: Batch) -> NDArray[Any]:
+        return out.observation.reshape(self.observation_space.shape or ())
+
+
+def _masked(columns: Columns, rows: Flags) -> dict[str, NDArray[Any]]:
+    """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
+    told = {}
+    for name, column in columns.items():
+        told[name], told["_" + name] = only(rows, column), rows.copy()
+    return told
