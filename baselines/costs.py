@@ -1,14 +1,15 @@
 """Costs of unfairness in each step of a rollout."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 
 from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.metrics.notions import OneOf
 from fair_envs.wrappers.penalty import DisparityTracker, cell_sums
 
-Notion = Literal["dp", "csp", "cf"]
+PenaltyNotion = Annotated[str, OneOf("demographic_parity", "conditional_parity", "counterfactual_fairness")]
 
 
 @dataclass(frozen=True, kw_only=True)

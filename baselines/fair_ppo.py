@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.costs import Disparity, Notion, common_costs, measure, own_share
+from fair_envs.baselines.costs import Disparity, PenaltyNotion, common_costs, measure, own_share
 from fair_envs.baselines.fair_modes import MODES, CostCritics, CostMode, Memory, Mode, Penalised
 from fair_envs.baselines.ppo import Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
@@ -35,9 +35,10 @@ class FairPPO(Penalised):
 
     Args:
         args: Arguments of `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
-        penalty: Disparity to penalise. ``"dp"``: between the groups; ``"csp"``: between the groups within each value
-            of the legitimate factor, summed; ``"cf"``: between two worlds that differ only in the attribute, see the
-            argument ``worlds`` of `fair_envs.make_sb3`.
+        penalty: Disparity to penalise, by the notion's name or alias. ``"demographic_parity"``: between the groups;
+            ``"conditional_parity"``: between the groups within each value of the legitimate factor, summed;
+            ``"counterfactual_fairness"``: between two worlds that differ only in the attribute, see the argument
+            ``worlds`` of `fair_envs.make_sb3`.
         alpha: Weight of the retrospective cost, at least 0.
         beta: Weight of the prospective cost, at least 0.
         weight: The paper's lambda, which multiplies both, at least 0.
@@ -61,7 +62,7 @@ class FairPPO(Penalised):
     def __init__(
         self,
         *args: Any,
-        penalty: Notion = "dp",
+        penalty: str = "demographic_parity",
         alpha: float = 1.0,
         beta: float = 0.0,
         weight: float = 1.0,
@@ -70,12 +71,9 @@ class FairPPO(Penalised):
         tolerance: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        for name, value, options in (
-            ("penalty", penalty, Notion),
-            ("mode", mode, ModeName),
-            ("credit", credit, Credit),
-        ):
-            checked(name, value, options)
+        penalty = checked("penalty", penalty, PenaltyNotion)
+        checked("mode", mode, ModeName)
+        checked("credit", credit, Credit)
         self.alpha, self.beta, self.weight, self.tolerance = (
             float(checked(name, number, NonNegative))
             for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance))
@@ -142,11 +140,11 @@ class FairPPO(Penalised):
             raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
         if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
             raise ValueError("env must not rescale rewards, got VecNormalize(norm_reward=True)")
-        if self.penalty == "csp" and not source.fair_spec.legitimate:
-            raise ValueError("env must have a legitimate factor for penalty 'csp', got none")
-        if self.penalty == "cf":
+        if self.penalty == "conditional_parity" and not source.fair_spec.legitimate:
+            raise ValueError("env must have a legitimate factor for penalty 'conditional_parity', got none")
+        if self.penalty == "counterfactual_fairness":
             if source.worlds != 2:
-                needed = "two worlds (fair_envs.make_sb3(worlds=...)) for penalty 'cf'"
+                needed = f"two worlds (fair_envs.make_sb3(worlds=...)) for penalty {self.penalty!r}"
                 raise ValueError(f"env must have {needed}, got {source.worlds}")
         elif source.worlds != 1:
             raise ValueError(f"env must have one world for penalty {self.penalty!r}, got {source.worlds}")
@@ -211,10 +209,10 @@ class FairPPO(Penalised):
     def _who(self) -> tuple[Ints, Ints, int]:
         """Return the compared groups and strata, shapes (T, B, N), and the number of strata."""
         group = self.to_worlds(self.rollout_buffer.group)
-        if self.penalty == "csp":
+        if self.penalty == "conditional_parity":
             factors = self.source.fair_spec.legitimate.values()
             return group, self.to_worlds(self.rollout_buffer.stratum), math.prod(len(codes) for codes in factors)
-        if self.penalty == "cf":  # compare the agents of one world with those of the other
+        if self.penalty == "counterfactual_fairness":  # compare the agents of one world with those of the other
             of_second = np.arange(group.shape[-1]) >= group.shape[-1] // 2
             group = np.broadcast_to(of_second, group.shape).astype(np.int64)
         return group, np.zeros_like(group), 1

@@ -17,8 +17,9 @@ from fair_envs.baselines.rollouts import Episode
 from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.baselines.training import plain_parameters, plain_settings
 from fair_envs.history import Full, SlidingWindow
-from fair_envs.metrics.gaps import decision_notion
-from fair_envs.metrics.group import GroupNotion, Groups
+from fair_envs.metrics.gaps import BY_NAME
+from fair_envs.metrics.group import Groups
+from fair_envs.metrics.notions import canonical_name
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
 from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
 from fair_envs.progress import progress_bar
@@ -26,8 +27,8 @@ from fair_envs.registration import find, make_rules
 from fair_envs.seeds import TEST_SEEDS
 from fair_envs.wrappers import FairnessObjectives
 
-PERFORMANCE = "R"
-OBJECTIVES = (PERFORMANCE, "SP", "IF")
+PERFORMANCE = "performance"
+OBJECTIVES = (PERFORMANCE, "demographic_parity", "individual_fairness")
 KEPT_EVERY = 20  # iterations between checkpoints
 
 Callback = Callable[[PCN, Sequence[Episode]], None]
@@ -48,9 +49,8 @@ class PCNTraining(PCNSettings):
     steps: PositiveInt = setting(
         100_000, "Environment steps to train for, rounded up to whole iterations."
     )  # F: 500,000
-    # The objectives: R is the performance, others are notions
     objectives: Sequence[str] = setting(
-        OBJECTIVES, "Objectives that are requested: R is the performance, the others are fairness notions."
+        OBJECTIVES, "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias."
     )
     computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
     groups: Sequence[str] = setting(
@@ -80,8 +80,10 @@ class PCNTraining(PCNSettings):
                 object.__setattr__(self, name, checked(name, getattr(self, name), kind))
         find(self.env_id)
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        for name in ("objectives", "computed", "groups"):
-            object.__setattr__(self, name, _names(name, getattr(self, name)))
+        object.__setattr__(self, "groups", _names("groups", self.groups))
+        for name in ("objectives", "computed"):
+            listed = _names(name, getattr(self, name))
+            object.__setattr__(self, name, tuple(_objective_name(name, given) for given in listed))
         if not self.objectives:
             raise ValueError("objectives must name at least one objective, got none")
         given = [*self.objectives, *self.computed]
@@ -108,15 +110,6 @@ class PCNTraining(PCNSettings):
         return self.groups or None
 
     @property
-    def notions(self) -> list[Any]:
-        """Notions of the vector reward; group notions include the compared groups."""
-        known = map(decision_notion, self.names[1:])
-        return [
-            dataclasses.replace(notion, groups=self.compared) if isinstance(notion, GroupNotion) else notion
-            for notion in known
-        ]
-
-    @property
     def settings(self) -> PCNSettings:
         """Settings of the learner."""
         return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
@@ -124,6 +117,11 @@ class PCNTraining(PCNSettings):
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data that survives a round trip through JSON."""
         return plain_settings(self)
+
+
+def _objective_name(argument: str, name: str) -> str:
+    """Return the canonical name of an objective."""
+    return PERFORMANCE if name.lower() in ("r", "reward", PERFORMANCE) else canonical_name(argument, name, BY_NAME)
 
 
 def _names(name: str, given: Any) -> tuple[str, ...]:
@@ -173,9 +171,10 @@ def make_env(config: PCNTraining) -> Any:
         config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
     )
     memory = SlidingWindow(config.window) if config.window else Full()
-    if not config.notions:
+    notions = config.names[1:]
+    if not notions:
         raise ValueError(f"objectives must name a notion besides {PERFORMANCE}, got {config.objectives}")
-    return FairnessObjectives(env, config.notions, memory, keep=config.keep_history)
+    return FairnessObjectives(env, notions, memory, groups=config.compared, keep=config.keep_history)
 
 
 def make_model(config: PCNTraining) -> PCN:

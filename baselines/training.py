@@ -17,7 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.costs import Notion
+from fair_envs.baselines.costs import PenaltyNotion
 from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.policies import GroupedPolicy
 from fair_envs.baselines.ppo import PPO
@@ -82,10 +82,7 @@ class Training:
     )  # SB3; C: 256, 128, 64
     shared: bool = setting(False, "Whether all groups share one actor and critic.")
     # Fair-PPO
-    penalty: Notion = setting(
-        "dp",
-        "Notion that fair-PPO penalises: demographic parity, conditional parity or counterfactual fairness.",
-    )
+    penalty: PenaltyNotion = setting("demographic_parity", "Notion of fairness whose violation is penalised.")
     alpha: NonNegative = setting(1.0, "Weight of the retrospective cost of fair-PPO.")
     beta: NonNegative = setting(0.0, "Weight of the prospective cost of fair-PPO.")
     weight: NonNegative = setting(1.0, "Common weight of both costs of fair-PPO, the paper's lambda.")
@@ -119,14 +116,16 @@ class Training:
             raise ValueError(f"net_arch must list the sizes of the layers, got {self.net_arch!r}")
         object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, PositiveInt) for size in self.net_arch))
         if self.paired and self.lanes % 2:
-            raise ValueError(f"lanes must be even for penalty 'cf', with half of them for each game, got {self.lanes}")
+            raise ValueError(
+                f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
+            )
         if self.lanes > LANES_EACH:
             raise ValueError(f"lanes must be at most {LANES_EACH}, got {self.lanes}")
 
     @property
     def paired(self) -> bool:
         """Whether two games are played in parallel."""
-        return self.algorithm == "fair-ppo" and self.penalty == "cf"
+        return self.algorithm == "fair-ppo" and self.penalty == "counterfactual_fairness"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""

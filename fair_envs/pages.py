@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from fair_envs.core import Rules, variant_named
-from fair_envs.parameters import Range
 from fair_envs.registration import TABLE, find
 
 
@@ -100,7 +99,7 @@ def spelled(kind: Any) -> str:
     """Return a description of a field's allowed values."""
     if get_origin(kind) is Annotated:
         base, *marks = get_args(kind)
-        return " ".join([spelled(base), *(str(mark) for mark in marks if isinstance(mark, Range))])
+        return " ".join([spelled(base), *(str(mark) for mark in marks)])
     if get_origin(kind) is Literal:
         return ", ".join(map(str, get_args(kind)))
     if get_origin(kind) is Sequence:

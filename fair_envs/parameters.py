@@ -2,7 +2,8 @@
 
 An environment's parameters are one NamedTuple whose fields are the constructor's keywords. A field is a ``bool``, an
 ``int`` or ``float`` with its range (``Annotated[int, Range(1)]``), a ``Literal`` of strings, a text (``str``), or
-several values of one kind (``Sequence[UnitInterval]``), which are stored as a tuple.
+several values of one kind (``Sequence[UnitInterval]``), which are stored as a tuple. Any other annotation is a function
+of the field's name and value that returns the checked value.
 """
 
 import math
@@ -82,6 +83,8 @@ def checked(name: str, value: Any, kind: Any) -> Any:
     bounds = Range()
     if get_origin(kind) is Annotated:
         kind, bounds = get_args(kind)
+        if not isinstance(bounds, Range):
+            return bounds(name, value)
     if kind is bool:
         return _flag(name, value)
     if kind is str:

@@ -541,7 +541,7 @@ def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -
 def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
     said, found = report_of(*HIRING)
     assert "Gaps are differences between groups in the decisions about them" in said and "Positive" not in said
-    assert ("random", "statistical_parity", "gender", "") in found
+    assert ("random", "demographic_parity", "gender", "") in found
     for option, value in {"form": "sum", "flip": "each"}.items():
         expected = f"{option} must be left out for a decision-maker, got {value}"
         assert mistake("evaluate", *HIRING, f"--{option}", value) == expected

@@ -178,7 +178,7 @@ def test_what_are_not_several_values_of_the_kind_is_refused(given: Any, message:
     ],
 )
 def test_the_option_that_was_meant_is_suggested(given: Any, suggested: str) -> None:
-    assert meant(given, ["statistical_parity", "equal_opportunity", "SP"]) == suggested
+    assert meant(given, ["demographic_parity", "equal_opportunity", "SP"]) == suggested
 
 
 def test_a_keyword_and_a_choice_that_are_almost_right_come_with_what_was_meant() -> None:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from fair_envs.aliases import Flags, Floats
 from fair_envs.history import History, Memory, check_memory
-from fair_envs.metrics.gaps import DecisionNotion, Gaps, name_of
+from fair_envs.metrics.gaps import DecisionNotion, Gaps, Notions, decision_notions, name_of
+from fair_envs.metrics.group import Groups
 from fair_envs.parameters import NonNegative, checked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.wrapper import Wrapper
@@ -23,6 +24,7 @@ class GapTransform(Transform):
     Args:
         notions: N names or notions.
         history: How long decisions count, and how much.
+        groups: The groups that notions given by name compare.
         keep: Whether decisions are kept when an episode ends.
         undefined: What a gap that a notion leaves undefined counts as, see `FairnessObjectives`.
 
@@ -34,15 +36,17 @@ class GapTransform(Transform):
 
     def __init__(
         self,
-        notions: Sequence[str | DecisionNotion],
+        notions: Notions,
         history: Memory,
         *,
+        groups: Groups = None,
         keep: bool = True,
         undefined: Undefined = "last",
     ) -> None:
         self.undefined = checked("undefined", undefined, Undefined)
         check_memory("history", history)
-        self.notions, self.memory, self.keep = notions, history, checked("keep", keep, bool)
+        self.notions, self.memory = decision_notions(notions, groups=groups), history
+        self.keep = checked("keep", keep, bool)
 
     def bind(self, setting: Setting) -> None:
         """Begin with an empty history.
@@ -152,8 +156,11 @@ class FairnessObjectives(Wrapper):
 
     Args:
         env: The environment, of any interface.
-        notions: Names (``"SP"``, ``"statistical_parity"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
+        notions: Names (``"demographic_parity"``, ``"SP"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
         history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        groups: The groups that notions given by name compare: an attribute, several attributes for all combinations, or
+            a mapping (see `fair_envs.metrics.group_members`). By default the first attribute, with a warning if the
+            environment has several.
         keep: Whether decisions are kept when an episode ends; else each episode begins with none.
         undefined: What a gap counts as where a notion gives NaN (nobody to compare, a denominator of 0). ``"last"``:
             the one before, and 0 as long as there has been none; ``"fair"``: 0; ``"unfair"``: the largest there can be.
@@ -167,13 +174,14 @@ class FairnessObjectives(Wrapper):
     def __init__(
         self,
         env: Any,
-        notions: Sequence[str | DecisionNotion],
+        notions: Notions,
         history: Memory,
         *,
+        groups: Groups = None,
         keep: bool = True,
         undefined: Undefined = "last",
     ) -> None:
-        super().__init__(env, GapObjectives(notions, history, keep=keep, undefined=undefined))
+        super().__init__(env, GapObjectives(notions, history, groups=groups, keep=keep, undefined=undefined))
 
 
 class GapPenalty(GapTransform):
@@ -184,6 +192,7 @@ class GapPenalty(GapTransform):
     Args:
         notions: Names or notions.
         history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        groups: The groups that notions given by name compare, see `FairnessObjectives`.
         alpha: Weight of the gaps, at least 0, or one for each notion.
         keep: Whether decisions are kept when an episode ends.
         undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
@@ -197,17 +206,19 @@ class GapPenalty(GapTransform):
 
     def __init__(
         self,
-        notions: Sequence[str | DecisionNotion],
+        notions: Notions,
         history: Memory,
         *,
+        groups: Groups = None,
         alpha: float | Sequence[float] = 1.0,
         keep: bool = True,
         undefined: Undefined = "last",
     ) -> None:
-        super().__init__(notions, history, keep=keep, undefined=undefined)
-        given: Any = [alpha] * len(notions) if np.ndim(alpha) == 0 else list(alpha)  # type: ignore[arg-type]
-        if len(given) != len(notions):
-            raise ValueError(f"alpha must be one number or one for each of {len(notions)} notions, got {alpha!r}")
+        super().__init__(notions, history, groups=groups, keep=keep, undefined=undefined)
+        count = len(self.notions)
+        given: Any = [alpha] * count if np.ndim(alpha) == 0 else list(alpha)  # type: ignore[arg-type]
+        if len(given) != count:
+            raise ValueError(f"alpha must be one number or one for each of {count} notions, got {alpha!r}")
         self.alpha = np.array([checked("alpha", weight, NonNegative) for weight in given])
 
     def rewarded(self, batch: Batch, gaps: Floats) -> Batch:

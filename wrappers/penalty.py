@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.history import Memory
-from fair_envs.metrics.gaps import DecisionNotion
+from fair_envs.metrics.gaps import Notions
+from fair_envs.metrics.group import Groups
+from fair_envs.metrics.notions import canonical_name
 from fair_envs.parameters import NonNegative, checked
 from fair_envs.wrappers.gaps import GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
@@ -119,8 +121,8 @@ class Penalty(Transform):
     disparity it ends with. ``info["fair_penalty_cost"]``, float64, is the step's cost before ``alpha`` and group sizes.
 
     Args:
-        notion: ``"dp"`` compares the groups as wholes (demographic parity); ``"csp"`` compares them within each value
-            of the legitimate factors and adds up the costs (conditional statistical parity).
+        notion: ``"demographic_parity"`` (alias ``"dp"``) compares the groups as wholes; ``"conditional_parity"`` (alias
+            ``"csp"``) compares them within each value of the legitimate factors and adds up the costs.
         alpha: Weight of the cost, at least 0: 0 leaves the rewards as they are.
         times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). Its own
             reward moves its group's mean by 1/size of itself; with the factor, alpha means what it means in
@@ -133,26 +135,27 @@ class Penalty(Transform):
     wrapper = "FairnessPenalty"
 
     def __init__(
-        self, *, notion: Literal["dp", "csp"] = "dp", alpha: float = 1.0, times_group_size: bool = True
+        self, *, notion: str = "demographic_parity", alpha: float = 1.0, times_group_size: bool = True
     ) -> None:
-        if notion not in ("dp", "csp"):
-            raise ValueError(f"notion must be 'dp' or 'csp' (others need a history of decisions), got {notion!r}")
-        self.notion, self.alpha = notion, checked("alpha", alpha, NonNegative)
+        name = canonical_name("notions (without a history)", notion, ("demographic_parity", "conditional_parity"))
+        self.conditional, self.alpha = name == "conditional_parity", checked("alpha", alpha, NonNegative)
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
     def bind(self, setting: Setting) -> None:
         """Follow the groups of these agents."""
-        notion = "consistency" if setting.spec.amounts else "statistical_parity"
-        instead = f"Give it a history of decisions: FairnessPenalty(env, notion={notion!r}, history=SlidingWindow(500))"
+        notions = "consistency" if setting.spec.amounts else "demographic_parity"
+        instead = (
+            f"Give it a history of decisions: FairnessPenalty(env, notions={notions!r}, history=SlidingWindow(500))"
+        )
         need_agents(setting, "FairnessPenalty", instead=instead)
         self._spec = setting.spec
-        count = 1 if self.notion == "dp" else math.prod(len(codes) for codes in self._spec.legitimate.values())
-        self._tracker = DisparityTracker(setting.lanes.count, groups=len(self._spec.groups), strata=count)
+        strata = [len(codes) for codes in self._spec.legitimate.values()] if self.conditional else []
+        self._tracker = DisparityTracker(setting.lanes.count, groups=len(self._spec.groups), strata=math.prod(strata))
 
     def __call__(self, batch: Batch) -> Batch:
         """Take the step's cost from the rewards."""
         group = batch.facts["group"]
-        stratum = None if self.notion == "dp" else strata(self._spec, batch.facts)[0]
+        stratum = strata(self._spec, batch.facts)[0] if self.conditional else None
         costs = self._tracker.update(batch.reward, group, stratum=stratum, first=batch.first, decided=batch.decided)
         cost = costs.sum(axis=1)
         taken = self.alpha * cost[:, np.newaxis]
@@ -169,9 +172,11 @@ class FairnessPenalty(Wrapper):
 
     Args:
         env: The environment, of any interface.
-        notion: ``"dp"`` or ``"csp"``, see `Penalty`; with a history a notion on decisions, or several.
+        notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one notion on
+            decisions, or several, by name, by alias or as objects.
+        groups: With a history, the groups that notions given by name compare, see `FairnessObjectives`.
         alpha: Weight of the cost, at least 0; of each notion, if there are several.
-        times_group_size: See `Penalty`; says nothing with a history.
+        times_group_size: See `Penalty`; without effect if there is a history.
         history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether the history keeps decisions when an episode ends.
         undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
@@ -184,7 +189,8 @@ class FairnessPenalty(Wrapper):
         self,
         env: Any,
         *,
-        notion: str | DecisionNotion | Sequence[str | DecisionNotion] = "dp",
+        notions: Notions = "demographic_parity",
+        groups: Groups = None,
         alpha: float | Sequence[float] = 1.0,
         times_group_size: bool = True,
         history: Memory | None = None,
@@ -193,8 +199,9 @@ class FairnessPenalty(Wrapper):
     ) -> None:
         transform: Transform
         if history is None:
-            transform = Penalty(notion=notion, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+            if groups is not None:
+                raise ValueError(f"groups needs a history; without one, fair_spec.groups are compared, got {groups!r}")
+            transform = Penalty(notion=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
         else:
-            several = notion if isinstance(notion, Sequence) and not isinstance(notion, str) else [notion]
-            transform = GapPenalty(several, history, alpha=alpha, keep=keep, undefined=undefined)
+            transform = GapPenalty(notions, history, groups=groups, alpha=alpha, keep=keep, undefined=undefined)
         super().__init__(env, transform)

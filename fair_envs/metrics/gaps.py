@@ -1,19 +1,18 @@
 """Several notions of one history in one call: ``gaps(["SP", "EO"], history)``, shape (lanes, notions)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from fair_envs.aliases import Floats
 from fair_envs.core.interactions import FairSpec
 from fair_envs.history import History, Memory
-from fair_envs.metrics import individual
-from fair_envs.metrics.group import DEFINITIONS, SHORT, GroupGaps, GroupNotion, Groups, group_members
+from fair_envs.metrics.group import DEFINITIONS, GroupGaps, GroupNotion, Groups, group_members
 from fair_envs.metrics.individual import INDIVIDUAL
-from fair_envs.parameters import meant
+from fair_envs.metrics.notions import canonical_name
 
 
 @runtime_checkable
@@ -34,29 +33,46 @@ class DecisionNotion(Protocol):
 
 
 BY_NAME: dict[str, Callable[[], DecisionNotion]] = {
-    **{name: partial(GroupNotion, name=name) for name in (*DEFINITIONS, *SHORT)},
-    **{name: INDIVIDUAL[own] for name, own in {**{own: own for own in INDIVIDUAL}, **individual.SHORT}.items()},
+    **{name: partial(GroupNotion, name=name) for name in DEFINITIONS},
+    **INDIVIDUAL,
 }
-"""The notions by name and abbreviation, in their default form."""
+"""The notions by name, in their default form."""
+
+Notions: TypeAlias = str | DecisionNotion | Sequence[str | DecisionNotion]
+"""One notion on histories of decisions, or several; each is a name, an alias (``"SP"``) or a notion object."""
 
 
-def decision_notion(notion: str | DecisionNotion) -> DecisionNotion:
-    """Return the notion with that name (``"SP"``, ``"statistical_parity"``); a notion object is returned unchanged.
+def decision_notions(notions: Notions, *, groups: Groups = None) -> tuple[DecisionNotion, ...]:
+    """Return notions given by name or as objects, at least one.
+
+    Args:
+        notions: One or several names or objects.
+        groups: The groups that group notions given by name compare, see `group_members`.
 
     Raises:
-        ValueError: The name is unknown, or the argument is not a notion or is a class.
+        ValueError: There is no notion, a name is unknown, an entry is not a notion or is a class, or ``groups`` applies
+            to no notion.
     """
+    single = isinstance(notions, (str, type, DecisionNotion)) or not isinstance(notions, Sequence)
+    given: Sequence[Any] = [notions] if single else notions  # type: ignore[assignment]
+    if not given:
+        raise ValueError(f"notions must name at least one notion, got {notions!r}")
+    found = tuple(_decision_notion(notion, groups) for notion in given)
+    named = [own for own, notion in zip(found, given, strict=True) if isinstance(notion, str)]
+    if groups is not None and not any(isinstance(notion, GroupNotion) for notion in named):
+        raise ValueError(f"groups applies to group notions given by name, got groups={groups!r} for {notions!r}")
+    return found
+
+
+def _decision_notion(notion: Any, groups: Groups) -> DecisionNotion:
     if isinstance(notion, str):
-        if notion in BY_NAME:
-            return BY_NAME[notion]()
-    elif isinstance(notion, type) and issubclass(notion, DecisionNotion):
+        found = BY_NAME[canonical_name("notions", notion, BY_NAME)]()
+        return replace(found, groups=groups) if isinstance(found, GroupNotion) else found
+    if isinstance(notion, type) and issubclass(notion, DecisionNotion):
         raise ValueError(f"notions must be instances, such as {notion.__name__}(...), got the class")
-    elif isinstance(notion, DecisionNotion):
+    if isinstance(notion, DecisionNotion):
         return notion
-    known = ", ".join(BY_NAME)
-    raise ValueError(
-        f"notions must be objects with check and gap or names ({known}), got {notion!r}{meant(notion, BY_NAME)}"
-    )
+    raise ValueError(f"notions must be objects with check and gap or names ({', '.join(BY_NAME)}), got {notion!r}")
 
 
 def name_of(notion: DecisionNotion) -> str:
@@ -71,7 +87,7 @@ def unique_names(notions: Sequence[DecisionNotion], spec: FairSpec) -> tuple[str
         >>> gender = {"gender": ("man", "woman")}
         >>> spec = FairSpec(individuals=2, actions=2, features=(), sensitive=gender, groups=gender["gender"])
         >>> unique_names([GroupNotion(name="SP"), GroupNotion(name="SP", current_step=True)], spec)
-        ('statistical_parity', 'statistical_parity (current step)')
+        ('demographic_parity', 'demographic_parity (current step)')
     """
     names = [name_of(notion) for notion in notions]
     for name in set(names):
@@ -110,6 +126,7 @@ class Gaps:
     Args:
         notions: N names or notions, at least one.
         spec: The environment's `FairSpec`.
+        groups: The groups that notions given by name compare, see `fair_envs.metrics.group_members`.
 
     Attributes:
         notions: The notions.
@@ -119,17 +136,16 @@ class Gaps:
         ValueError: The list is empty, or a notion is unknown or needs what the environment does not report.
     """
 
-    def __init__(self, notions: Sequence[str | DecisionNotion], spec: FairSpec) -> None:
-        if isinstance(notions, str) or not isinstance(notions, Sequence) or not notions:
-            raise ValueError(f"notions must be a list of at least one name or notion, got {notions!r}")
+    def __init__(self, notions: Notions, spec: FairSpec, *, groups: Groups = None) -> None:
         self._spec = spec
-        self.notions = tuple(map(decision_notion, notions))
+        self.notions = decision_notions(notions, groups=groups)
         for notion in self.notions:
-            notion.check(spec)
-        self.names = unique_names(self.notions, spec)
+            if not isinstance(notion, GroupNotion):  # `GroupGaps` checks those
+                notion.check(spec)
         grouped = [n for n, notion in enumerate(self.notions) if isinstance(notion, GroupNotion)]
         self._grouped = np.array(grouped, int)
         self._group_gaps = GroupGaps([self.notions[n] for n in grouped], spec)  # type: ignore[misc]
+        self.names = unique_names(self.notions, spec)
         self._others = [n for n in range(len(self.notions)) if n not in grouped]
 
     def check_memory(self, memory: Memory) -> None:
@@ -165,12 +181,13 @@ class Gaps:
         return found
 
 
-def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Floats | None = None) -> Floats:
+def gaps(notions: Notions, history: History, *, groups: Groups = None, last: Floats | None = None) -> Floats:
     """Return the gap of each notion in each lane of a history, shape (B, N): 0 is fair, NaN if undefined.
 
     Args:
         notions: N names or notions.
         history: The decisions.
+        groups: The groups that notions given by name compare, see `fair_envs.metrics.group_members`.
         last: The previous gaps, shape (B, N), for notions with ``undefined="last"``.
 
     Raises:
@@ -185,7 +202,7 @@ def gaps(notions: Sequence[str | DecisionNotion], history: History, *, last: Flo
         >>> print(gaps(["SP"], history))
         [[0.5]]
     """
-    return Gaps(notions, history.spec)(history, last=last)
+    return Gaps(notions, history.spec, groups=groups)(history, last=last)
 
 
-__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "decision_notion", "gaps", "name_of", "unique_names"]
+__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "Notions", "decision_notions", "gaps", "name_of", "unique_names"]

@@ -6,6 +6,7 @@ notion costs the same over any window.
 """
 
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,6 +18,7 @@ from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core.compilation import kernel, rule
 from fair_envs.core.interactions import FairSpec
 from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
+from fair_envs.metrics.notions import canonical_name
 from fair_envs.parameters import checked, meant
 
 Criteria = Mapping[str, str | int]
@@ -184,31 +186,18 @@ class Definition:
 
 
 DEFINITIONS: Mapping[str, Definition] = {
-    "statistical_parity": Definition(code=SELECTED, feedback=False),
+    "demographic_parity": Definition(code=SELECTED, feedback=False),
     "equal_opportunity": Definition(code=TRUE_POSITIVE),
     "overall_accuracy_equality": Definition(code=ACCURACY),
     "predictive_parity": Definition(code=POSITIVE_VALUE),
     "predictive_equality": Definition(code=FALSE_POSITIVE),
-    "equalised_odds": Definition(code=ODDS, components=2),
+    "equalized_odds": Definition(code=ODDS, components=2),
     "conditional_use_accuracy_equality": Definition(code=VALUES, components=2),
     "treatment_equality": Definition(code=ERROR_SHARE),
     "treatment_equality_raw": Definition(code=ERROR_RATIO, worst=np.inf),
-    "conditional_statistical_parity": Definition(code=SELECTED, feedback=False, conditional=True),
+    "conditional_parity": Definition(code=SELECTED, feedback=False, conditional=True),
 }
 """The group notions by name, as Cimpean et al. (2025) and Verma and Rubin (2018) define them."""
-
-SHORT: Mapping[str, str] = {
-    "SP": "statistical_parity",
-    "EO": "equal_opportunity",
-    "OAE": "overall_accuracy_equality",
-    "PP": "predictive_parity",
-    "PE": "predictive_equality",
-    "EqOdds": "equalised_odds",
-    "CUAE": "conditional_use_accuracy_equality",
-    "TE": "treatment_equality",
-    "CSP": "conditional_statistical_parity",
-}
-"""The abbreviations of the FAReL study."""
 
 
 # Groups ---------------------------------------------------------------------------------------------------------------
@@ -293,8 +282,9 @@ class GroupNotion:
     """A group notion with its groups: ``GroupNotion(name="equal_opportunity").gap(history)``.
 
     Args:
-        name: One of `DEFINITIONS`, or an abbreviation of `SHORT`.
-        groups: Who is compared, see `group_members`; the values of the first sensitive attribute by default.
+        name: One of `DEFINITIONS`, or one of its aliases in `fair_envs.metrics.NOTIONS`, such as ``"SP"``.
+        groups: The compared groups, see `group_members`. By default the values of the first sensitive attribute, with a
+            warning if there are several attributes.
         across: With more than two groups: ``"pairs"``: the largest gap between two of them; ``"rest"``: the largest
             between one of them and all other people.
         undefined: What a gap is that has no value, because a group is empty or a denominator is 0: ``"nan"``;
@@ -315,17 +305,9 @@ class GroupNotion:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if isinstance(self.name, str):
-            object.__setattr__(self, "name", SHORT.get(self.name, self.name))
-        for name, options in (
-            ("name", DEFINITIONS),
-            ("across", ("pairs", "rest")),
-            ("undefined", ("nan", "fair", "unfair", "last", "paper")),
-        ):
-            given = getattr(self, name)
-            if not isinstance(given, str) or given not in options:
-                raise ValueError(f"{name} must be one of {', '.join(options)}, got {given!r}{meant(given, options)}")
-        object.__setattr__(self, "current_step", checked("current_step", self.current_step, bool))
+        object.__setattr__(self, "name", canonical_name("name", self.name, DEFINITIONS))
+        for name, kind in (("across", Across), ("undefined", Undefined), ("current_step", bool)):
+            object.__setattr__(self, name, checked(name, getattr(self, name), kind))
 
     @property
     def definition(self) -> Definition:
@@ -341,6 +323,13 @@ class GroupNotion:
     def check(self, spec: FairSpec) -> None:
         """Raise ValueError if an environment cannot tell what the notion needs."""
         members = group_members(spec, self.groups)
+        if self.groups is None and len(spec.sensitive) > 1:
+            first, *others = spec.sensitive
+            warnings.warn(
+                f"{self.name} compares groups by {first!r} and ignores {', '.join(map(repr, others))}; choose the "
+                f"attributes with groups={first!r}, or groups={tuple(spec.sensitive)} for all combinations",
+                stacklevel=2,
+            )
         if spec.amounts:
             raise ValueError(
                 f"{self.name} needs decisions of which 1 is 'decided for'; those of this environment are amounts from "
@@ -517,4 +506,4 @@ def _families(notions: Sequence[GroupNotion], spec: FairSpec) -> list[_Family]:
     return families
 
 
-__all__ = ["DEFINITIONS", "SHORT", "Definition", "GroupGaps", "GroupNotion", "group_members"]
+__all__ = ["DEFINITIONS", "Definition", "GroupGaps", "GroupNotion", "group_members"]

@@ -279,14 +279,10 @@ INDIVIDUAL: Mapping[str, type[IndividualFairness] | type[Consistency]] = {
 }
 """The individual notions by name."""
 
-SHORT: Mapping[str, str] = {"IF": "individual_fairness", "CSC": "consistency"}
-"""The abbreviations of the FAReL study."""
-
 __all__ = [
     "HEOM",
     "HMOM",
     "INDIVIDUAL",
-    "SHORT",
     "BrayCurtis",
     "Consistency",
     "Distance",

@@ -1,7 +1,8 @@
 """The notions that the package measures: the name, other names in the literature, and what extreme values mean."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fair_envs.parameters import meant
 
@@ -23,7 +24,7 @@ class Notion:
 NOTIONS: tuple[Notion, ...] = (
     Notion(
         name="demographic_parity",
-        aliases=("statistical parity", "group parity", "independence", "dp"),
+        aliases=("statistical parity", "group parity", "independence", "dp", "sp"),
         kind="group",
         question="Do agents with the sensitive attribute earn as much as those without it?",
         extremes="0 is parity; as a ratio, 1 or -1 when one side earns nothing",
@@ -78,8 +79,8 @@ NOTIONS: tuple[Notion, ...] = (
         source="Corbett-Davies et al. 2017",
     ),
     Notion(
-        name="equalised_odds",
-        aliases=("equalized odds", "disparate mistreatment", "eqodds"),
+        name="equalized_odds",
+        aliases=("equalised odds", "disparate mistreatment", "eqodds"),
         kind="group",
         question="Do both equal opportunity and predictive equality hold?",
         extremes="0 is fair, 1 is unfair; the larger of the two gaps, if both are defined; needs labels",
@@ -233,14 +234,55 @@ NOTIONS: tuple[Notion, ...] = (
 
 
 def find_notion(name: str) -> Notion:
-    """Return the notion with that name or alias; case, hyphens and underscores are ignored."""
-    wanted = _plain(name)
-    for notion in NOTIONS:
-        if wanted in map(_plain, (notion.name, *notion.aliases)):
-            return notion
-    known = [notion.name for notion in NOTIONS]
-    names = {own: notion.name for notion in NOTIONS for own in (notion.name, *notion.aliases)}
-    raise ValueError(f"notion must be one of {', '.join(known)}, got {name!r}{meant(name, names)}")
+    """Return the notion with that name or alias; case, hyphens and underscores make no difference.
+
+    Raises:
+        ValueError: The name is unknown.
+    """
+    return _BY_NAME[canonical_name("notion", name, [notion.name for notion in NOTIONS])]
+
+
+_BY_NAME = {notion.name: notion for notion in NOTIONS}
+
+
+def canonical_name(argument: str, name: Any, known: Iterable[str]) -> str:
+    """Return the one of the known names that a name or alias of a notion stands for.
+
+    Args:
+        argument: The name of the argument, for the error message.
+        name: A name or alias such as ``"SP"``; case, hyphens and underscores make no difference.
+        known: The names that are allowed.
+
+    Raises:
+        ValueError: The name stands for none of them.
+
+    Example:
+        >>> canonical_name("notion", "Equalised-Odds", ["equal_opportunity", "equalized_odds"])
+        'equalized_odds'
+    """
+    names = list(known)
+    meanings = {_plain(own): own for own in names}
+    for own in filter(_BY_NAME.__contains__, names):
+        meanings |= {_plain(alias): own for alias in _BY_NAME[own].aliases}
+    if isinstance(name, str) and _plain(name) in meanings:
+        return meanings[_plain(name)]
+    spellings = [*names, *(alias for own in names if own in _BY_NAME for alias in _BY_NAME[own].aliases)]
+    raise ValueError(f"{argument} must be one of {', '.join(names)}, got {name!r}{meant(name, spellings)}")
+
+
+class OneOf:
+    """The annotation of a setting that names one of several notions: ``Annotated[str, OneOf("gini", "jain")]``."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def __call__(self, argument: str, name: Any) -> str:
+        """Return the canonical name, see `canonical_name`."""
+        return canonical_name(argument, name, self.names)
+
+    def __str__(self) -> str:
+        """Return the names in words."""
+        return " or ".join(self.names)
 
 
 def notions_table() -> str:

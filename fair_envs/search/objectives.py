@@ -1,6 +1,7 @@
 """Objectives: the numbers of `fair_envs.systems`, with the direction to optimise and their uncertainty."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ from fair_envs.aliases import Floats
 from fair_envs.core import Rules
 from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics.intervals import Estimate, mean_interval, paired_difference
+from fair_envs.metrics.notions import canonical_name
 from fair_envs.systems import (
     DECISIONS,
     PARITIES,
@@ -103,7 +105,8 @@ def objective_named(text: str, rules: Rules) -> Objective:
     """Return the objective with that name; without an attribute, for the first sensitive one.
 
     Args:
-        text: For example ``"total_return"``, ``"demographic_parity"`` or ``"conditional_parity:human_driven:fast=1"``.
+        text: For example ``"total_return"``, ``"demographic_parity"``, its alias ``"dp"``, or
+            ``"conditional_parity:human_driven:fast=1"``.
         rules: The rules of the environment.
 
     Raises:
@@ -111,6 +114,9 @@ def objective_named(text: str, rules: Rules) -> Objective:
     """
     known = list(known_names(rules))
     first = next(iter(rules.spec.sensitive))
+    with suppress(ValueError):
+        notion, colon, of = text.partition(":")
+        text = canonical_name("objective", notion, {name.partition(":")[0] for name in known}) + colon + of
     for name in (text, f"{text}:{first}"):
         if name in known:
             return Objective(name=name)
@@ -119,8 +125,7 @@ def objective_named(text: str, rules: Rules) -> Objective:
 
 def default_objectives(rules: Rules) -> list[str]:
     """Return the names of a parity, if the environment has one, and of the total return."""
-    parity = "demographic_parity" if rules.multi_agent else "statistical_parity"
-    return [*[name for name in known_names(rules) if name.startswith(f"{parity}:")][:1], TOTAL]
+    return [*[name for name in known_names(rules) if name.startswith("demographic_parity:")][:1], TOTAL]
 
 
 def known_names(rules: Rules) -> Iterator[str]:

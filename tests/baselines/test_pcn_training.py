@@ -135,9 +135,10 @@ def test_the_rewards_are_the_performance_and_minus_the_gaps() -> None:
 def test_group_notions_compare_whom_they_are_told_to() -> None:
     fraud: Any = {"env_id": "FairFraud-v0", "parameters": {"horizon": 100}, "lanes": 2, "objectives": ("R", "SP", "IF")}
     few = PCNTraining(**fraud, groups=("continent=NA",))
-    assert (few.notions[0].groups, few.notions[1].name) == ({"continent": "NA"}, "individual_fairness")
-    assert PCNTraining(**fraud, groups=("continent",)).notions[0].groups == ("continent",)
-    assert PCNTraining(**fraud).notions[0].groups is None
+    assert few.names == ("performance", "demographic_parity", "individual_fairness")
+    assert few.compared == {"continent": "NA"}
+    assert PCNTraining(**fraud, groups=("continent",)).compared == ("continent",)
+    assert PCNTraining(**fraud).compared is None
     env = make_env(few)
     env.reset(seed=0)
     env.unwrapped.report_action_probs(np.full((2, 2), 0.5))

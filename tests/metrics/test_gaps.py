@@ -14,7 +14,7 @@ from fair_envs.aliases import Floats
 from fair_envs.core.interactions import FairSpec
 from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
-from fair_envs.metrics.gaps import BY_NAME, decision_notion
+from fair_envs.metrics.gaps import BY_NAME, decision_notions
 from fair_envs.metrics.group import DEFINITIONS
 from tests.helpers import uncompiled
 
@@ -75,7 +75,7 @@ def test_notions_of_both_kinds_stand_in_the_order_given() -> None:
     notions: list[Any] = [Crowded(), "SP", Crowded(), "equal_opportunity"]
     found = gaps(notions, history)
     assert found.tolist() == [[0.03, 0.5, 0.03, 1.0]]
-    assert Gaps(["SP", Crowded()], SPEC).names == ("statistical_parity", "Crowded")
+    assert Gaps(["SP", Crowded()], SPEC).names == ("demographic_parity", "Crowded")
     assert Gaps(["treatment_equality_raw", Crowded()], SPEC).worst.tolist() == [np.inf, 1.0]
 
 
@@ -86,24 +86,24 @@ def sp(**options: Any) -> GroupNotion:
 @pytest.mark.parametrize(
     ("notions", "names"),
     [
-        (["SP", "EO"], ["statistical_parity", "equal_opportunity"]),
-        ([sp(groups="origin", current_step=True)], ["statistical_parity"]),
-        (["SP", sp(groups="origin")], ["statistical_parity (gender)", "statistical_parity (origin)"]),
+        (["SP", "EO"], ["demographic_parity", "equal_opportunity"]),
+        ([sp(groups="origin", current_step=True)], ["demographic_parity"]),
+        (["SP", sp(groups="origin")], ["demographic_parity (gender)", "demographic_parity (origin)"]),
         (
             ["SP", "EO", sp(current_step=True)],
-            ["statistical_parity", "equal_opportunity", "statistical_parity (current step)"],
+            ["demographic_parity", "equal_opportunity", "demographic_parity (current step)"],
         ),
         (
             [sp(groups=("gender", "origin")), sp(groups={"gender": "woman", "origin": "east"}, current_step=True)],
             [
-                "statistical_parity (gender, origin)",
-                "statistical_parity (gender=woman, origin=east / everybody else, current step)",
+                "demographic_parity (gender, origin)",
+                "demographic_parity (gender=woman, origin=east / everybody else, current step)",
             ],
         ),
-        ([sp(across="rest"), sp()], ["statistical_parity (across=rest)", "statistical_parity (across=pairs)"]),
-        (["SP", sp(groups="gender")], ["statistical_parity 1", "statistical_parity 2"]),
-        (["SP", "SP"], ["statistical_parity 1", "statistical_parity 2"]),
-        ([Crowded(), "SP", Crowded()], ["Crowded 1", "statistical_parity", "Crowded 2"]),
+        ([sp(across="rest"), sp()], ["demographic_parity (across=rest)", "demographic_parity (across=pairs)"]),
+        (["SP", sp(groups="gender")], ["demographic_parity 1", "demographic_parity 2"]),
+        (["SP", "SP"], ["demographic_parity 1", "demographic_parity 2"]),
+        ([Crowded(), "SP", Crowded()], ["Crowded 1", "demographic_parity", "Crowded 2"]),
         ([Consistency(k=3), Consistency()], ["consistency (k=3)", "consistency (k=5)"]),
     ],
 )
@@ -120,9 +120,9 @@ def test_the_gaps_before_go_to_each_notion() -> None:
 
 def test_a_further_notion_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BY_NAME, "crowded", Crowded)
-    assert isinstance(decision_notion("crowded"), Crowded)
+    assert isinstance(decision_notions("crowded")[0], Crowded)
     with pytest.raises(ValueError, match=r"CSC, crowded.*got 'full'"):
-        decision_notion("full")
+        decision_notions("full")
 
 
 @pytest.mark.parametrize("notion", [GroupNotion, Crowded])

@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 
 from fair_envs import metrics
+from fair_envs.baselines.pcn_training import PCNTraining
+from fair_envs.baselines.training import Training
+from fair_envs.envs.traffic.rules import Traffic
+from fair_envs.metrics.gaps import BY_NAME, decision_notions, name_of
 from fair_envs.metrics.group import DEFINITIONS
 from fair_envs.metrics.individual import INDIVIDUAL
-from fair_envs.metrics.notions import NOTIONS, find_notion, notions_table
+from fair_envs.metrics.notions import NOTIONS, Notion, canonical_name, find_notion, notions_table
+from fair_envs.search.objectives import known_names, objective_named
+from fair_envs.systems import PARITIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "fairness.md"
 OVER_TIME = PAGE.with_name("long-term.md")
@@ -39,11 +45,31 @@ def test_every_notion_has_its_entry_on_a_page(name: str) -> None:
 def test_notions_are_found_by_any_of_their_names() -> None:
     for name in ("demographic_parity", "Statistical-Parity", "dp", " independence "):
         assert find_notion(name).name == "demographic_parity"
+    for name in ("equalized_odds", "equalised_odds", "Equalised-Odds", "EqOdds"):
+        assert find_notion(name).name == "equalized_odds"
     assert find_notion("Jain's index").name == "jain"
     with pytest.raises(ValueError, match=r"notion must be one of demographic_parity, .*, got 'equality'"):
         find_notion("equality")
     with pytest.raises(ValueError, match=r"got 'janes index'; did you mean \"jain's index\"\?"):
         find_notion("janes index")
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=NAMES)
+def test_every_alias_is_accepted_wherever_a_notion_is_named(notion: Notion) -> None:
+    for alias in (notion.name, *notion.aliases, notion.name.upper(), notion.name.replace("_", "-")):
+        assert canonical_name("notions", alias, NAMES) == notion.name
+        if notion.name in BY_NAME:
+            assert name_of(decision_notions(alias)[0]) == notion.name
+        if notion.name in DEFINITIONS:
+            assert metrics.GroupNotion(name=alias).name == notion.name
+            assert PCNTraining(env_id="FairFraud-v0", objectives=("R", alias)).names[1] == notion.name
+        if notion.name in ("demographic_parity", "conditional_parity", "counterfactual_fairness"):
+            assert Training(env_id="FairHarvest-v0", algorithm="fair-ppo", penalty=alias).penalty == notion.name
+        if notion.name in PARITIES:
+            text = f"{alias}:human_driven"
+            known = [name for name in known_names(Traffic()) if name.startswith(f"{notion.name}:human_driven")]
+            suffix = known[0].removeprefix(f"{notion.name}:human_driven")
+            assert objective_named(text + suffix, Traffic()).name == known[0]
 
 
 def test_the_table_lists_every_notion_with_its_aliases_and_extremes() -> None:
@@ -62,5 +88,5 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "0.75 0.25" in printed  # Gini and Jain of one agent with everything
     assert "0.5 -0.4375" in printed  # the worked example of max-abs scaling
-    assert "statistical_parity [0.25]" in printed
+    assert "demographic_parity [0.25]" in printed
     assert "equal_opportunity [nan]" in printed

@@ -113,7 +113,7 @@ def test_the_penalty_on_decisions_has_the_defaults_of_its_transform() -> None:
     defaults = {one.name: one.default for one in inspect.signature(FairnessPenalty).parameters.values()}
     gaps = {one.name: one.default for one in inspect.signature(GapPenalty).parameters.values()}
     assert all(defaults[name] == gaps[name] for name in ("alpha", "keep", "undefined"))
-    env: Any = FairnessPenalty(ferry.Env(), notion="SP", history=Full())
+    env: Any = FairnessPenalty(ferry.Env(), notions="SP", history=Full())
     assert isinstance(env, FairnessPenalty) and isinstance(env.bound.transform, GapPenalty)
 
 
@@ -133,7 +133,7 @@ def test_a_subclass_is_a_wrapper_too(interface: str) -> None:
 
 
 def wrapped_ferry() -> Any:
-    return FairnessPenalty(ferry.Env(), notion="SP", history=Full())
+    return FairnessPenalty(ferry.Env(), notions="SP", history=Full())
 
 
 def test_wrapped_environments_play_in_processes_of_their_own() -> None:

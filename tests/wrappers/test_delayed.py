@@ -193,7 +193,7 @@ def test_an_environment_without_feedback_at_once_is_refused() -> None:
 
 
 def test_it_is_refused_above_what_has_been_told_at_once() -> None:
-    penalised = FairnessPenalty(Env(), notion="SP", history=Full())
+    penalised = FairnessPenalty(Env(), notions="SP", history=Full())
     for env in (FairnessObjectives(Env(), ["EO"], Full()), penalised, ReportActionProbs(penalised, "uniform")):
         with pytest.raises(ValueError, match="env must keep no history of decisions below LateFeedback, which changes"):
             DelayedFeedback(env, delay=1)

@@ -549,7 +549,7 @@ def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
     for below in kinds:
         env: Any = FairnessPenalty(Env(**SIZE), **below)
         with pytest.raises(ValueError, match=refused):
-            FairnessPenalty(env, notion="consistency", history=SlidingWindow(9))
+            FairnessPenalty(env, notions="consistency", history=SlidingWindow(9))
     with pytest.raises(ValueError, match="env must have no ReportActionProbs yet, one policy's probabilities"):
         ReportActionProbs(ReportActionProbs(Env(**SIZE), "uniform"), "uniform")
 
@@ -557,9 +557,9 @@ def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
 @pytest.mark.parametrize("env_id", ["FairAttention-v0", "FairEpidemic-v0", "FairHiring-v0"])
 def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> None:
     env: Any = gym.make(env_id)
-    notion = "consistency" if env_id == "FairAttention-v0" else "statistical_parity"
+    notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
-        (FairnessPenalty, f"FairnessPenalty.env, notion='{notion}', history=SlidingWindow.500.."),
+        (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
         (RecordFairness, "fair_envs.history.History with info, or use FairnessObjectives"),
         (VectorReward, "FairnessObjectives makes a vector"),
         (SocialReward, ""),
@@ -567,7 +567,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
         what = f"needs agents with rewards of their own; in {env_id[4:-3].lower()} one decision-maker .*{instead}"
         with pytest.raises(ValueError, match=what):
             wrap(env)
-    assert FairnessPenalty(env, notion=notion, history=SlidingWindow(500)) is not None
+    assert FairnessPenalty(env, notions=notion, history=SlidingWindow(500)) is not None
 
 
 @pytest.mark.parametrize("wrap", [HideSensitive, SwapSensitive, FairnessPenalty, RecordFairness, SocialReward])

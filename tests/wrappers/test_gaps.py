@@ -587,7 +587,7 @@ def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
     def double(reward: Any) -> Any:
         return np.array([reward, -reward])
 
-    env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(), double), notion="SP", history=Full())
+    env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(), double), notions="SP", history=Full())
     env.reset(seed=1)
     with pytest.raises(ValueError, match=r"reward must be a number for each lane and agent, got shape \(2,\)"):
         env.step(BOARD)
@@ -603,7 +603,7 @@ def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
 def test_the_penalty_takes_the_weighted_gaps_from_the_reward(notion: Any, alpha: Any, weights: list[float]) -> None:
     notions = notion if isinstance(notion, list) else [notion]
     plain: Any = FairnessObjectives(Vector(LANES, **SIZE), notions, SlidingWindow(9))
-    env: Any = FairnessPenalty(Vector(LANES, **SIZE), notion=notion, alpha=alpha, history=SlidingWindow(9))
+    env: Any = FairnessPenalty(Vector(LANES, **SIZE), notions=notion, alpha=alpha, history=SlidingWindow(9))
     plain.reset(seed=SEED), env.reset(seed=SEED)
     for actions in ACTIONS:
         vector, told = plain.step(actions)[1::3]
@@ -630,13 +630,13 @@ def test_the_penalty_of_single_rows_and_agents_is_the_batchs() -> None:
 
 def test_bad_penalties_are_named() -> None:
     with pytest.raises(ValueError, match=r"notion must be 'dp' or 'csp' \(others need a history .*\), got 'SP'"):
-        FairnessPenalty(Env(), notion="SP")
+        FairnessPenalty(Env(), notions="SP")
     with pytest.raises(ValueError, match="alpha must be one number or one for each of 1 notions, got"):
-        FairnessPenalty(Env(), notion="SP", history=Full(), alpha=[1, 2])
+        FairnessPenalty(Env(), notions="SP", history=Full(), alpha=[1, 2])
     with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
-        FairnessPenalty(Env(), notion=["SP", "EO"], history=Full(), alpha=[1, -1])
+        FairnessPenalty(Env(), notions=["SP", "EO"], history=Full(), alpha=[1, -1])
     with pytest.raises(ValueError, match="notions must be a list of at least one name or notion"):
-        FairnessPenalty(Env(), notion=[], history=Full())
+        FairnessPenalty(Env(), notions=[], history=Full())
     with pytest.raises(ValueError, match="got 'dp'"):
         FairnessPenalty(Env(), history=Full())
 
@@ -653,7 +653,7 @@ def test_the_space_of_the_vector_is_on_the_unwrapped_environment_too() -> None:
     assert single.reward_space is single.unwrapped.reward_space
     assert batch.unwrapped.reward_space.shape == (6,)
     assert VecMonitor(rows).reward_space.shape == (6,)
-    assert single.bound.transform.objectives[:2] == ("performance", "statistical_parity")
+    assert single.bound.transform.objectives[:2] == ("performance", "demographic_parity")
 
 
 def test_the_space_has_no_bound_where_a_gap_can_be_below_0() -> None:
@@ -831,7 +831,7 @@ def test_the_spec_makes_the_wrapped_environment_again() -> None:
     [
         (([], Full()), r"notions must be a list of at least one name or notion, got \[\]"),
         (("SP", Full()), "notions must be a list of at least one name or notion, got 'SP'"),
-        ((["SPP"], Full()), r"notions must be objects with check and gap or names \(statistical_parity, .*, got 'SPP'"),
+        ((["SPP"], Full()), r"notions must be objects with check and gap or names \(demographic_parity, .*, got 'SPP'"),
         (([3], Full()), "notions must be objects with check and gap or names .*, got 3"),
         ((["treatment_equality_raw"], Full()), "notions must have a largest gap.*; treatment_equality_raw has none"),
         (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),

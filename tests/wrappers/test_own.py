@@ -68,9 +68,9 @@ def likely(observation: NDArray[Any]) -> NDArray[Any]:
 
 STACKS: dict[str, Callable[[Any], Any]] = {
     "objectives": lambda env: FairnessObjectives(env, NOTIONS, SlidingWindow(9)),
-    "penalty": lambda env: FairnessPenalty(env, notion=["SP", "EO"], history=Discounted(0.9), alpha=[1, 2]),
+    "penalty": lambda env: FairnessPenalty(env, notions=["SP", "EO"], history=Discounted(0.9), alpha=[1, 2]),
     "two": lambda env: FairnessObjectives(
-        FairnessPenalty(env, notion="SP", history=Full(), keep=False), NOTIONS, Full(), undefined="unfair"
+        FairnessPenalty(env, notions="SP", history=Full(), keep=False), NOTIONS, Full(), undefined="unfair"
     ),
     "one number": lambda env: Scalarise(FairnessObjectives(env, NOTIONS, SlidingWindow(9)), "gini"),
     "late": lambda env: FairnessObjectives(DelayedFeedback(env, delay=3, rows=1), NOTIONS, SlidingWindow(9)),
@@ -203,7 +203,7 @@ def test_an_environment_that_is_played_inside_is_no_layer() -> None:
 
         def __init__(self) -> None:
             super().__init__(**SIZE)
-            self._ferry = self.env = FairnessPenalty(Env(**SIZE), notion="SP", history=Full())
+            self._ferry = self.env = FairnessPenalty(Env(**SIZE), notions="SP", history=Full())
 
     env: Any = FairnessObjectives(Inside(), ["SP"], SlidingWindow(9))
     env.reset(seed=1)
@@ -239,7 +239,7 @@ def test_what_plays_other_worlds_refuses(ask: Any) -> None:
 def test_several_are_several_wrapped_ones() -> None:
     mo: Any = pytest.importorskip("mo_gymnasium.wrappers.vector")
     vectors: Any = mo.MOSyncVectorEnv([lambda: FairnessObjectives(own(), NOTIONS, SlidingWindow(9))] * 2)
-    numbers: Any = gym.vector.SyncVectorEnv([lambda: FairnessPenalty(own(), notion="SP", history=Full())] * 2)
+    numbers: Any = gym.vector.SyncVectorEnv([lambda: FairnessPenalty(own(), notions="SP", history=Full())] * 2)
     vectors.reset(seed=1), numbers.reset(seed=1)
     for _ in range(3):
         vector, info = vectors.step(np.array([BOARD, REFUSE]))[1::3]

@@ -113,7 +113,7 @@ def test_agents_rewards_become_one_number_for_all() -> None:
 
 
 def test_a_penalty_can_stand_above_the_number() -> None:
-    env: Any = FairnessPenalty(Scalarise(objectives(Env(**SIZE))), notion="SP", history=Full(), alpha=0.0)
+    env: Any = FairnessPenalty(Scalarise(objectives(Env(**SIZE))), notions="SP", history=Full(), alpha=0.0)
     below: Any = Scalarise(objectives(Env(**SIZE)))
     env.reset(seed=1), below.reset(seed=1)
     assert env.step(BOARD)[1] == below.step(BOARD)[1]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
-from fair_envs.baselines.costs import Notion
 from fair_envs.baselines.fair_ppo import ModeName
 from fair_envs.baselines.training import Training
 from fair_envs.experiments import tables
@@ -23,6 +22,7 @@ from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, withi
 from fair_envs.reproduction.experiment import Cell, Result, read_result
 from fair_envs.reproduction.measures import Arm, largest_absolute
 
+Notion = Literal["dp", "csp", "cf"]  # the notions that are penalised, by their short names
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
 Point = tuple[Notion, Variant, float, float]  # penalty, variant, alpha, beta
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
