@@ -104,7 +104,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["ddpg", PURSUIT, "-p", "action=discrete"], "parameters must make actions directions, got {"),
         (
             ["fair-e", PURSUIT, "-p", "observation=authors", "--network", "sets"],
-            "must be given for DeepSetsPolicy",
+            "policy_kwargs['sets'] must be given for DeepSetsPolicy",
         ),
         (["fair-er", PURSUIT, "-p", "pursuers=1"], "env must have at least two agents whose actions are directions"),
     ],

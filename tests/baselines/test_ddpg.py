@@ -1034,10 +1034,10 @@ def of(kind: type[DDPG], env: Callable[[], Any], **settings: Any) -> Callable[[]
         (of(DDPG, lambda: DummyVecEnv([Picture])), "env must have observations that are vectors of numbers, got Box"),
         (of(DDPG, lambda: DummyVecEnv([Bandit] * 4), agents=3), "agents must divide the environment's 4 rows, got 3"),
         (of(DDPG, pendulum, guide=Greedy()), "guide must be None for an environment that was not made"),
-        (of(DDPG, pendulum, policy="DeepSetsPolicy"), "must be given for DeepSetsPolicy unless"),
+        (of(DDPG, pendulum, policy="DeepSetsPolicy"), "policy_kwargs['sets'] must be given for DeepSetsPolicy unless"),
         (
             of(DDPG, lambda: team_env(observation="authors"), policy="DeepSetsPolicy"),
-            "must be given for DeepSetsPolicy",
+            "policy_kwargs['sets'] must be given for DeepSetsPolicy",
         ),
         (of(DDPG, team_env, policy_kwargs={"sets": (2, 1, 2, 0)}), "sets must be of observations of 6 numbers, got"),
         (of(FairE, team_env, shared=False), "shared must be True for Fair-E, got False"),

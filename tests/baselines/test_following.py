@@ -107,13 +107,13 @@ def test_what_cannot_be_booked_is_refused_before_anything_changes() -> None:
         ({"fair_group": np.array([0, 2])}, "fair_group must be between 0 and 1, got 2"),
         ({"fair_features": 2 * high}, f"the score must be between 0 and {SCORES - 1}, got {2 * (SCORES - 1)}"),
         ({"fair_features": high, "fair_outcome": np.ones(2)}, "the score after the loan must be between 0 and"),
-        ({"fair_outcome": np.ones(3)}, "fair_outcome must be of 2 lanes and fit fair_group"),
+        ({"fair_outcome": np.ones(3)}, "fair_outcome must have 2 lanes and fit fair_group"),
     ]
     for facts, message in refused:
         with pytest.raises(ValueError, match=message):
             kept.update({**step, **facts})
         assert np.array_equal(kept.distributions, first)
-    with pytest.raises(ValueError, match="fair_group must be of 3 lanes"):
+    with pytest.raises(ValueError, match="fair_group must have 3 lanes"):
         ScoreDistance(LENDING, 3).update(step)
     with pytest.raises(ValueError, match=r"fair_group must have one applicant per lane, got shape \(1, 2\)"):
         ScoreDistance(LENDING, 1).update(step)
