@@ -89,7 +89,7 @@ class LongTermTraining:
     # Massaging
     massaging: Massaging = setting("as_paper", "How the policy learns from altered actions.")
     massaging_pace: NonNegative = setting(
-        0.0, "Rollouts of the published threshold schedule per rollout of the training; 0 fits the whole schedule in."
+        0.0, "Rollouts of the published threshold schedule per training rollout; 0 passes through the whole schedule."
     )
     # PPO under a limit
     limit: NonNegative = setting(0.05, "Limit on the mean short-term disparity, for ppo-lagrangian.")

@@ -285,13 +285,16 @@ def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str
             lambda: EqualOpportunityLender(lending(), distributions="past"),  # type: ignore[arg-type]
             "distributions must be one of 'true', 'initial', 'window', got 'past'",
         ),
-        (lambda: LendingMassager(Lending(), label="as_coded"), "known must be given for the labels"),
-        (lambda: LendingMassager(Lending(), known=lambda: [1]), "known must be given for the labels"),
+        (lambda: LendingMassager(Lending(), label="as_coded"), "known must be given"),
+        (lambda: LendingMassager(Lending(), known=lambda: [1]), "known must be given"),
         (
             lambda: LendingMassager(Lending(), repayment=[1.8] * 7),
             "repayment must hold probabilities between 0 and 1, got 1.8",
         ),
-        (lambda: LendingMassager(Lending(), repayment=[0.5]), r"repayment must have shape \(7,\), one entry for each"),
+        (
+            lambda: LendingMassager(Lending(), repayment=[0.5]),
+            r"repayment must have shape \(7,\), one entry for each score",
+        ),
     ],
     ids=range(8),
 )

@@ -304,10 +304,7 @@ def test_unknown_presets_parameters_and_settings_are_named() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"network": "sets", "parameters": {"observation": "authors"}},
-            "policy_kwargs['sets'] must be given for DeepSetsPolicy",
-        ),
+        ({"network": "sets", "parameters": {"observation": "authors"}}, "must be given for DeepSetsPolicy"),
         ({"network": "sets", "actor": (8,)}, "hidden must have at least two layers for networks on sets"),
         ({"algorithm": "fair-er", "parameters": {"pursuers": 1}}, "env must have at least two agents"),
     ],
