@@ -681,7 +681,7 @@ def design(
     trials: Annotated[int | None, typer.Option(help="Number of configurations to try. [50]")] = None,
     batch: Annotated[int | None, typer.Option(help="Number of configurations proposed at once. [8]")] = None,
     episodes: Annotated[int | None, typer.Option(help="Largest number of episodes per configuration. [64]")] = None,
-    least_episodes: Annotated[int | None, typer.Option(help="Smallest number of them. [16]")] = None,
+    least_episodes: Annotated[int | None, typer.Option(help="Smallest number of episodes. [16]")] = None,
     precision: Annotated[
         float | None,
         typer.Option(help="Target standard error, in standard deviations of the original configuration. [0.15]"),

@@ -271,7 +271,7 @@ def test_the_notes_say_who_was_flipped() -> None:
     returns = Returns([[1.0, 1.0]], attributes={"old": [1, 0]})
     without = {"old": Returns([[1.0, 1.0]], attributes={"old": [0, 0]})}
     played = Episodes(returns=returns, without=without, sensitive=("old",))
-    assert "at once" in told(played)[1][1] and "each agent alone" in told(played, flip="each")[1][1]
+    assert "at once" in told(played)[1][1] and "one agent at a time loses" in told(played, flip="each")[1][1]
     assert not any("Counterfactual" in line for line in told(Episodes(returns=returns, sensitive=("old",)))[1])
 
 
