@@ -124,7 +124,7 @@ def test_gaps_in_what_is_decided_are_those_of_a_history_fed_by_the_gym_face() ->
             history.add(info)
             total, over = total + float(reward), terminated or truncated
         assert played.returns.values[episode] == pytest.approx([total])
-        for name, attribute in itertools.product(("demographic_parity", "equal_opportunity"), rules.spec.sensitive):
+        for name, attribute in itertools.product(("statistical_parity", "equal_opportunity"), rules.spec.sensitive):
             gap = GroupNotion(name=name, groups=attribute).gap(history)
             np.testing.assert_allclose(played.decided[name, attribute][episode], np.ravel(gap)[0])
     assert {key[:2] for key in found(played)} == set(played.decided)
@@ -271,7 +271,7 @@ def test_the_notes_say_who_was_flipped() -> None:
     returns = Returns([[1.0, 1.0]], attributes={"old": [1, 0]})
     without = {"old": Returns([[1.0, 1.0]], attributes={"old": [0, 0]})}
     played = Episodes(returns=returns, without=without, sensitive=("old",))
-    assert "at once" in told(played)[1][1] and "one agent at a time" in told(played, flip="each")[1][1]
+    assert "at once" in told(played)[1][1] and "one agent at a time loses" in told(played, flip="each")[1][1]
     assert not any("Counterfactual" in line for line in told(Episodes(returns=returns, sensitive=("old",)))[1])
 
 

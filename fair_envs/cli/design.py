@@ -50,7 +50,7 @@ SamplerOption = Annotated[
 TrialsOption = Annotated[int | None, typer.Option(help="Number of configurations to try. [50]")]
 BatchOption = Annotated[int | None, typer.Option(help="Number of configurations proposed at once. [8]")]
 EpisodesOption = Annotated[int | None, typer.Option(help="Largest number of episodes per configuration. [64]")]
-LeastEpisodesOption = Annotated[int | None, typer.Option(help="Smallest number of them. [16]")]
+LeastEpisodesOption = Annotated[int | None, typer.Option(help="Smallest number of episodes. [16]")]
 PrecisionOption = Annotated[
     float | None,
     typer.Option(help="Target standard error, in standard deviations of the original configuration. [0.15]"),

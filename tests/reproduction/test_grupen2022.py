@@ -229,7 +229,7 @@ def test_the_report_has_tables_figures_and_every_team(tmp_path: Path) -> None:
     path = report(tmp_path).write()
     text = path.read_text()
     assert "`fair-envs reproduce grupen2022 --scale small`: 21 trainings (2 s each" in text
-    assert "on a torus of side 3 with 250 steps" in text and "rewards times 0.1" in text
+    assert "on a torus of side 3 with 250 steps" in text and "rewards scaled by 0.1" in text
     for name in (*METHODS, "greedy", "planner", DEALT_ROLES):
         assert f"| {name} |" in text
     assert "| mutual | 0 | 0.80, 0.12, 0.08 |" in text  # shares of captures
