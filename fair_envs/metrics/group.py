@@ -400,7 +400,7 @@ class GroupNotion:
         self.check(history.spec)
         self.check_memory(history.memory, history.spec)
         members = stacked_members(history.spec, self.groups)
-        counts = _by_code(history, len(members[0]), current_step=self.current_step)
+        counts = history.counts(current_step=self.current_step).reshape(history.lanes, len(members[0]), -1, 2, 3)
         strata = np.arange(counts.shape[2]) if self.definition.conditional else np.array([-1])
         rates, sums = np.empty((history.lanes, len(strata), len(members), 2)), np.empty((2, len(members), 2, 3))
         fill_rates(counts, members, strata, self.definition.code, rates, sums)
@@ -410,11 +410,6 @@ class GroupNotion:
 def stacked_members(spec: FairSpec, groups: Groups) -> Flags:
     """Return which combinations of sensitive codes are in each group, shape (groups, codes)."""
     return np.stack([own.ravel() for own in group_members(spec, groups).values()])
-
-
-def _by_code(history: History, codes: int, *, current_step: bool) -> Floats:
-    """Return the weights by so many combinations of sensitive codes, shape (B, codes, legitimate codes, 2, 3)."""
-    return history.counts(current_step=current_step).reshape(history.lanes, codes, -1, 2, 3)
 
 
 class _Family(NamedTuple):
@@ -464,7 +459,8 @@ class GroupGaps:
             self._check_memory(history.memory)
         gaps = np.empty((history.lanes, len(self._fill)))
         for family in self._families:
-            counts = _by_code(history, len(family.members[0]), current_step=family.current_step)
+            counts = history.counts(current_step=family.current_step)
+            counts = counts.reshape(history.lanes, len(family.members[0]), -1, 2, 3)  # by sensitive and legitimate code
             own = np.empty((history.lanes, len(family.places)))
             fill_gaps(counts, *family[2:], own, np.empty((2, len(family.members), 2, 3)))
             gaps[:, family.places] = own

@@ -56,7 +56,9 @@ class OwnFace:
     def __init__(self, env: Any, spec: FairSpec) -> None:
         self.lanes = OwnLanes(OwnRules(type(env.unwrapped).__name__, spec))
         self._shapes = {name: column.shape for name, column in record(spec).items()}
-        self.interactions = self._blank = blank_facts(spec)
+        self.interactions = blank_facts(spec)
+        self._layout = self.interactions.dtype
+        self._fields = [(name, PREFIX + name) for name in self._layout.names or ()]
         self.action_probs: Floats32 = np.zeros((1, spec.individuals, spec.actions), np.float32)
         self._reported = Reported(self.lanes.rules, 1)  # type: ignore[arg-type]  # it asks for the spec alone
 
@@ -80,6 +82,8 @@ class OwnFace:
             ValueError: It does not hold the record.
         """
         for name, shape in self._shapes.items():
+            if getattr(info.get(name), "shape", None) == shape:
+                continue
             given = np.shape(info[name]) if name in info else None
             if given != shape:
                 raise ValueError(
@@ -91,9 +95,9 @@ class OwnFace:
         probs, told = self._reported.take(), dict(info)
         if probs is not None and decided:
             told[PROBS] = probs.reshape(self._shapes[PROBS])
-        self.interactions = self._blank.copy()
-        for name in self.interactions.dtype.names or ():
-            self.interactions[name] = told[PREFIX + name]
+        self.interactions = np.empty(1, self._layout)
+        for name, key in self._fields:
+            self.interactions[name] = told[key]
         self.action_probs = np.asarray(told[PROBS], np.float32).reshape(self.action_probs.shape)
         return told
 
