@@ -1,7 +1,7 @@
-"""Plays the planner of FairPursuit at four speeds: ``python benchmarks/planner.py``.
+"""Play the planner of FairPursuit at four speeds: ``python benchmarks/planner.py``.
 
-The pursuers are as fast as the evader or slower, where greedy ones never capture. The episodes are the same at each
-speed, and the same that greedy pursuers play beside it.
+The pursuers are as fast as the evader or slower; greedy pursuers never capture it then. The planner and the greedy
+pursuers play the same episodes at every speed.
 """
 
 import time
@@ -10,23 +10,23 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from fair_envs.baselines.pursuit import Greedy, Planner
-from fair_envs.baselines.pursuit_evaluation import TeamPlay, play_team
+from fair_envs.baselines.team_play import TeamPlay, play_team
+from fair_envs.envs.pursuit.policies import Greedy, Planner
 from fair_envs.envs.pursuit.rules import Pursuit
 
 EPISODES, SEED = 40, 0
-# Captures of 40 and the median of their steps, of a planner without refinement in a simulation of its own
+# Captures in 40 episodes and their median length, from a planner without refinement in a separate simulation
 KNOWN = {1.0: (39, 74), 0.9: (40, 98), 0.7: (40, 104), 0.5: (40, 121)}
 
 
-def told(plays: TeamPlay) -> dict[str, float]:
-    """Return captures, and the median of their steps; 0 without any."""
+def summary(plays: TeamPlay) -> dict[str, float]:
+    """Return the number of captures and their median length; 0 if there are none."""
     steps = plays.steps[plays.captured]
     return {"captures": len(steps), "median_steps": float(np.median(steps)) if len(steps) else 0.0}
 
 
 def measured(speed: float) -> dict[str, float]:
-    """Return what comes of the planner and of greedy pursuers at a speed, and the planner's seconds for an episode."""
+    """Return the results of the planner and of greedy pursuers at a speed, and the planner's time."""
     rules = Pursuit()
     greedy = play_team(Greedy(), rules, episodes=EPISODES, seed=SEED, speed=speed)
     begin = time.perf_counter()
@@ -34,10 +34,10 @@ def measured(speed: float) -> dict[str, float]:
     seconds = time.perf_counter() - begin
     return {
         "speed": speed,
-        **told(planned),
+        **summary(planned),
         "seconds_an_episode": seconds / EPISODES,
         "milliseconds_a_plan": 1e3 * seconds / np.ceil(planned.steps / Planner().every).sum(),
-        "greedy_captures": told(greedy)["captures"],
+        "greedy_captures": summary(greedy)["captures"],
     }
 
 

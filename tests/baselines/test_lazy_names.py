@@ -15,7 +15,7 @@ SOURCE = Path(baselines.__file__)
 ROOT = SOURCE.resolve().parents[1]
 
 
-@pytest.mark.parametrize("module", ["baselines", "baselines.ppo", "baselines.pursuit"])
+@pytest.mark.parametrize("module", ["baselines", "baselines.ppo", "baselines.team_play"])
 @pytest.mark.parametrize("missing", ["torch", "stable_baselines3"])
 def test_every_module_names_the_extra_that_is_missing(module: str, missing: str) -> None:
     program = f"""
