@@ -15,29 +15,29 @@ if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     )
 
 if TYPE_CHECKING:
-    from fair_envs.baselines.coverage import CoverageSet, cover
-    from fair_envs.baselines.ddpg import DDPG, FairE, FairER
-    from fair_envs.baselines.evaluation import Counterfactual, Played, Player, counterfactual, play
-    from fair_envs.baselines.fair_ppo import FairPPO
-    from fair_envs.baselines.lagrangian import PPOLagrangian
-    from fair_envs.baselines.long_term_training import (
+    from fair_envs.baselines.pcn.coverage import CoverageSet, cover
+    from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
+    from fair_envs.baselines.pcn.rollouts import collect
+    from fair_envs.baselines.pcn.single import SingleTraining, train_single
+    from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.ppo.evaluation import Counterfactual, Played, Player, counterfactual, play
+    from fair_envs.baselines.ppo.fair_ppo import FairPPO
+    from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
+    from fair_envs.baselines.ppo.long_term_training import (
         LongTermTraining,
         load_long_term,
         long_term_settings,
         train_long_term,
     )
-    from fair_envs.baselines.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
-    from fair_envs.baselines.pcn import PCN, PCNSettings, farel_settings
-    from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, train_pcn
-    from fair_envs.baselines.policies import GroupedPolicy, SharedTrunkPolicy
-    from fair_envs.baselines.ppo import PPO
-    from fair_envs.baselines.regularised import APPO, FPPO, Regularised
-    from fair_envs.baselines.rollouts import collect
-    from fair_envs.baselines.single import SingleTraining, train_single
+    from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
+    from fair_envs.baselines.ppo.policies import GroupedPolicy, SharedTrunkPolicy
+    from fair_envs.baselines.ppo.ppo import PPO
+    from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.tasks import STUDIES, Study
-    from fair_envs.baselines.team_play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
-    from fair_envs.baselines.team_policy import Learned
-    from fair_envs.baselines.team_training import TeamTraining, load_team, team_settings, train_team
+    from fair_envs.baselines.team.ddpg import DDPG, FairE, FairER
+    from fair_envs.baselines.team.play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
+    from fair_envs.baselines.team.policy import Learned
+    from fair_envs.baselines.team.training import TeamTraining, load_team, team_settings, train_team
     from fair_envs.baselines.training import Training, load, train
 
 __all__ = [
@@ -95,24 +95,24 @@ __all__ = [
 ]
 
 _MODULES = {
-    "coverage": ("CoverageSet", "cover"),
-    "ddpg": ("DDPG", "FairE", "FairER"),
-    "evaluation": ("Counterfactual", "Played", "Player", "counterfactual", "play"),
-    "fair_ppo": ("FairPPO",),
-    "lagrangian": ("PPOLagrangian",),
-    "long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings", "train_long_term"),
-    "massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
-    "pcn": ("PCN", "PCNSettings", "farel_settings"),
-    "pcn_training": ("PCNTraining", "load_pcn", "train_pcn"),
-    "policies": ("GroupedPolicy", "SharedTrunkPolicy"),
-    "ppo": ("PPO",),
-    "regularised": ("APPO", "FPPO", "Regularised"),
-    "rollouts": ("collect",),
-    "single": ("SingleTraining", "train_single"),
+    "pcn.coverage": ("CoverageSet", "cover"),
+    "team.ddpg": ("DDPG", "FairE", "FairER"),
+    "ppo.evaluation": ("Counterfactual", "Played", "Player", "counterfactual", "play"),
+    "ppo.fair_ppo": ("FairPPO",),
+    "ppo.lagrangian": ("PPOLagrangian",),
+    "ppo.long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings", "train_long_term"),
+    "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
+    "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
+    "pcn.training": ("PCNTraining", "load_pcn", "train_pcn"),
+    "ppo.policies": ("GroupedPolicy", "SharedTrunkPolicy"),
+    "ppo.ppo": ("PPO",),
+    "ppo.regularised": ("APPO", "FPPO", "Regularised"),
+    "pcn.rollouts": ("collect",),
+    "pcn.single": ("SingleTraining", "train_single"),
     "tasks": ("STUDIES", "Study"),
-    "team_play": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
-    "team_policy": ("Learned",),
-    "team_training": ("TeamTraining", "load_team", "team_settings", "train_team"),
+    "team.play": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
+    "team.policy": ("Learned",),
+    "team.training": ("TeamTraining", "load_team", "team_settings", "train_team"),
     "training": ("Training", "load", "train"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

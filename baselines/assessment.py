@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.aliases import OnProgress
-from fair_envs.baselines.evaluation import SENSITIVE, Counterfactual, Played, counterfactual, play
+from fair_envs.baselines.ppo.evaluation import SENSITIVE, Counterfactual, Played, counterfactual, play
 from fair_envs.core import Rules
+from fair_envs.evaluation.reports import Report
 from fair_envs.metrics import Estimate, Returns, fairness_report
-from fair_envs.reports import Report
+from fair_envs.support.aliases import OnProgress
 
 BATCH = 16  # episodes played in parallel
 COUNTERFACTUAL = "counterfactual_fairness"
@@ -39,7 +39,7 @@ def assess(
     """Play test episodes in the factual and in counterfactual worlds, and measure every notion.
 
     Args:
-        model: See `fair_envs.baselines.evaluation.Player`.
+        model: See `fair_envs.baselines.ppo.evaluation.Player`.
         rules: The environment.
         episodes: Number of episodes.
         seed: Seed of the first episode.

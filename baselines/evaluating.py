@@ -11,7 +11,7 @@ from fair_envs.baselines.training import callbacks_of, own_chance
 from fair_envs.core import Rules, check_seeds
 from fair_envs.evaluation import LanesWorld, Policy, begun, rollout
 from fair_envs.registration import make_rules
-from fair_envs.seeds import EVALUATION_SEEDS
+from fair_envs.support.seeds import EVALUATION_SEEDS
 
 RETURN, LENGTH = "eval/mean_reward", "eval/mean_ep_length"  # the names of Stable-Baselines3
 

@@ -8,8 +8,8 @@ from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
 from fair_envs.baselines.training import Settings, own_chance
-from fair_envs.progress import progress_bar
-from fair_envs.stopping import stoppable
+from fair_envs.support.progress import progress_bar
+from fair_envs.support.stopping import stoppable
 
 
 class State(Protocol):

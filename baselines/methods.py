@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from fair_envs.baselines.runs import Run
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
-from fair_envs.files import damaged
-from fair_envs.imports import refuse_stored_paths
-from fair_envs.parameters import meant
-from fair_envs.progress import progress_bar
+from fair_envs.evaluation.reports import Report
+from fair_envs.evaluation.systems import play_system, report
 from fair_envs.registration import TABLE, make_rules
-from fair_envs.reports import Report
-from fair_envs.systems import play_system, report
+from fair_envs.support.files import damaged
+from fair_envs.support.imports import refuse_stored_paths
+from fair_envs.support.parameters import meant
+from fair_envs.support.progress import progress_bar
 
-MODULES = ("long_term_methods", "agent_methods", "pcn_methods", "team_methods")
+MODULES = ("ppo.long_term_methods", "ppo.methods", "pcn.methods", "team.methods")
 """The modules of this package that define ``METHODS``. If two methods have the same name, the first one that supports
 an environment is used."""
 
@@ -60,13 +60,13 @@ class Method:
         name: Name of the method, which is the field ``algorithm`` of its settings.
         summary: One sentence that describes the method.
         settings: A dataclass with the fields ``env_id``, ``parameters`` and ``algorithm``, further fields made with
-            `fair_envs.parameters.setting`, and the method ``as_dict``. Its constructor checks the values.
+            `fair_envs.support.parameters.setting`, and the method ``as_dict``. Its constructor checks the values.
         train: ``train(settings, out=folder, resume=False, progress=False)`` trains, writes a run's folder and returns
             the model.
         load: ``load(folder)`` returns a run's model and settings.
         policy: ``policy(model, settings, rules)`` returns the trained policy; None: the model is not a policy.
         evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report; None: use
-            `fair_envs.systems.report`, which measures any policy.
+            `fair_envs.evaluation.systems.report`, which measures any policy.
         unsupported: ``unsupported(env_id, rules, given)`` returns why an environment is not supported with the given
             settings, or "".
         unused: Fields of the settings that this method does not use.

@@ -26,11 +26,11 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
-from fair_envs.baselines.ppo import lanes_of, source_of
+from fair_envs.baselines.ppo.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
-from fair_envs.files import appearing, check_new, damaged, read_json, replace_file, said, write_json, writing
-from fair_envs.imports import paths_in, refuse_stored_paths, source_hash
-from fair_envs.stopping import undisturbed
+from fair_envs.support.files import appearing, check_new, damaged, read_json, replace_file, said, write_json, writing
+from fair_envs.support.imports import paths_in, refuse_stored_paths, source_hash
+from fair_envs.support.stopping import undisturbed
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
@@ -304,7 +304,7 @@ class Run:
         Raises:
             FileNotFoundError: The folder contains no run.
             ValueError: The file is damaged, has other settings, or names something to import that is not trusted, see
-                `fair_envs.imports`.
+                `fair_envs.support.imports`.
         """
         path, kept = self.folder / "config.json", self.config()
         known = [field.name for field in dataclasses.fields(kind)]

@@ -17,14 +17,15 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.costs import PenaltyNotion
-from fair_envs.baselines.fair_ppo import Credit, FairPPO, ModeName
-from fair_envs.baselines.policies import GroupedPolicy
-from fair_envs.baselines.ppo import PPO
+from fair_envs.baselines.ppo.costs import PenaltyNotion
+from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
+from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
 from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.parameters import (
+from fair_envs.registration import find, make_sb3
+from fair_envs.support.parameters import (
     NonNegative,
     NonNegativeInt,
     Positive,
@@ -34,10 +35,9 @@ from fair_envs.parameters import (
     checked,
     setting,
 )
-from fair_envs.progress import Advance, progress_bar
-from fair_envs.registration import find, make_sb3
-from fair_envs.seeds import LANES_EACH, TRAINING_SEEDS
-from fair_envs.stopping import stoppable
+from fair_envs.support.progress import Advance, progress_bar
+from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
+from fair_envs.support.stopping import stoppable
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
 

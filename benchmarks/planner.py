@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from fair_envs.baselines.team_play import TeamPlay, play_team
+from fair_envs.baselines.team.play import TeamPlay, play_team
 from fair_envs.envs.pursuit.policies import Greedy, Planner
 from fair_envs.envs.pursuit.rules import Pursuit
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env
 
-from fair_envs.aliases import Flags, Floats
 from fair_envs.baselines import FPPO, MassagingSchedule, Measure, PolicyOutput
-from fair_envs.baselines.long_term_evaluation import play_long_term
+from fair_envs.baselines.ppo.long_term_evaluation import play_long_term
 from fair_envs.core.interactions import FairSpec, record
+from fair_envs.support.aliases import Flags, Floats
 
 NAMES = ("upper", "lower")
 SPEC = FairSpec(

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fair_envs.evaluation.systems import Episodes, fortunes, gaps
 from fair_envs.experiments.executors import opened, run_cells
 from fair_envs.experiments.systems import joined, system_cells
 from fair_envs.experiments.tables import markdown
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
-from fair_envs.systems import Episodes, fortunes, gaps
 
 ID = "FairTraffic-v0"
 SEED = 2_000_000

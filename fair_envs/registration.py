@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import gymnasium as gym
 import pettingzoo
 
-from fair_envs.parameters import meant
+from fair_envs.support.parameters import meant
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv

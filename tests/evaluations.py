@@ -8,7 +8,7 @@ import numpy as np
 
 import fair_envs
 from fair_envs.metrics import Returns
-from fair_envs.seeds import TEST_SEEDS
+from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.wrappers import Twins, decision_gap, from_probabilities, twin_decisions
 
 Parts = Mapping[str, Any]
@@ -44,8 +44,8 @@ def agents(folder: Path) -> Iterator[Parts]:
 
 def teams(folder: Path) -> Iterator[Parts]:
     """Yield tests of teams, designed and learnt, and with roles dealt anew."""
-    from fair_envs.baselines.team_training import TeamTraining
-    from fair_envs.reproduction.team_cells import DesignedTeamCell, TeamCell
+    from fair_envs.baselines.team.training import TeamTraining
+    from fair_envs.reproduction.grupen2022.jobs import DesignedTeamCell, TeamCell
 
     small = {"horizon": 60}
     for name in ("greedy", "planner"):
@@ -69,9 +69,9 @@ def teams(folder: Path) -> Iterator[Parts]:
 
 def processes(folder: Path) -> Iterator[Parts]:
     """Yield tests of designed and learnt policies on the processes with long-term effects."""
-    from fair_envs.baselines.long_term_training import LongTermTraining
-    from fair_envs.reproduction.process_cells import AGENTS, DesignedCell, LearnedCell
-    from fair_envs.reproduction.processes import ENV_IDS
+    from fair_envs.baselines.ppo.long_term_training import LongTermTraining
+    from fair_envs.reproduction.hu2024.jobs import AGENTS, DesignedCell, LearnedCell
+    from fair_envs.reproduction.hu2024.processes import ENV_IDS
 
     for world, designed in AGENTS.items():
         for name in designed:
@@ -87,8 +87,8 @@ def processes(folder: Path) -> Iterator[Parts]:
 
 def long_term(folder: Path) -> Iterator[Parts]:
     """Yield test episodes behind a shield and without one."""
-    from fair_envs.baselines.long_term_evaluation import evaluate_long_term
-    from fair_envs.baselines.long_term_training import LongTermTraining, make_long_term
+    from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
+    from fair_envs.baselines.ppo.long_term_training import LongTermTraining, make_long_term
 
     for env_id in ("FairLending-v0", "FairAttention-v0", "FairEpidemic-v0"):
         config = LongTermTraining(
@@ -108,8 +108,8 @@ def long_term(folder: Path) -> Iterator[Parts]:
 
 def decisions(folder: Path) -> Iterator[Parts]:
     """Yield tests of simple, single-objective and conditioned policies on decisions."""
-    from fair_envs.reproduction.decision_cells import DesignedCell, SingleCell, TradeOffCell
-    from fair_envs.reproduction.farel import Setting
+    from fair_envs.reproduction.cimpean2025.jobs import DesignedCell, SingleCell, TradeOffCell
+    from fair_envs.reproduction.cimpean2025.published import Setting
 
     for world in ("hiring", "fraud"):
         short = {"parameters": {"horizon": 30}}
@@ -176,7 +176,7 @@ def systems(folder: Path) -> Iterator[Parts]:
 def parallel(folder: Path) -> Iterator[Parts]:
     """Yield the episodes of a PettingZoo environment whose agents were given attributes."""
     from fair_envs.envs.traffic import parallel_env
-    from fair_envs.systems import play_parallel
+    from fair_envs.evaluation.systems import play_parallel
 
     cars = {f"agent_{k}": {"red": k % 2, "large": int(k < 3)} for k in range(6)}
     env, other = (parallel_env(cars=6, horizon=20) for _ in range(2))
@@ -201,7 +201,7 @@ def juries(folder: Path) -> Iterator[Parts]:
 
 def films(folder: Path) -> Iterator[Parts]:
     """Yield pictures of an episode of random play."""
-    from fair_envs import playing
+    from fair_envs.cli import playing
     from fair_envs.evaluation import RandomPolicy
 
     rules = fair_envs.make_rules("FairHarvest-v0", horizon=5)

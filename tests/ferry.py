@@ -12,7 +12,7 @@ from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
-from fair_envs.parameters import Range
+from fair_envs.support.parameters import Range
 from tests.toys import TextRenderer
 
 REFUSE, BOARD = range(2)

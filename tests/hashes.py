@@ -18,8 +18,8 @@ import numpy as np
 
 from fair_envs import TABLE
 from fair_envs.baselines.runs import read_weights
-from fair_envs.imports import imported
-from fair_envs.progress import progress_bar
+from fair_envs.support.imports import imported
+from fair_envs.support.progress import progress_bar
 from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer
 from fair_envs.testing.players import OF_LANES, PLAYERS, World, interfaces, rules_of

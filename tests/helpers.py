@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs import TABLE
-from fair_envs.aliases import Floats, Pixels
 from fair_envs.core import Lanes, Rules, draws
 from fair_envs.core.compilation import COMPILED
 from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
 from fair_envs.evaluation import Policy, Transition, World
+from fair_envs.support.aliases import Floats, Pixels
 from fair_envs.testing.checks import arrays_in, assert_same
 
 

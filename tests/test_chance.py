@@ -12,8 +12,8 @@ import pytest
 import scipy.stats
 from numba import njit
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core import chance
+from fair_envs.support.aliases import Floats, Ints
 
 MASK = 0xFFFFFFFF
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fair_envs import TABLE, cli, make_rules, playing
-from fair_envs.cli import app
+from fair_envs import TABLE, cli, make_rules
+from fair_envs.cli import app, playing
+from fair_envs.cli.pages import field_comments
 from fair_envs.evaluation import RandomPolicy
-from fair_envs.pages import field_comments
-from fair_envs.systems import MEANINGS, gaps, play_system
+from fair_envs.evaluation.systems import MEANINGS, gaps, play_system
 from tests.helpers import LITTLE
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -442,7 +442,7 @@ def test_an_assessment_does_not_depend_on_how_many_episodes_are_played_at_once(
 
 def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path, learning: Any) -> None:
     from fair_envs.baselines import assessment
-    from fair_envs.baselines.evaluation import counterfactual
+    from fair_envs.baselines.ppo.evaluation import counterfactual
 
     model, _ = learning.load(run_folder)
     rules = make_rules(ENV_ID, **LITTLE)
@@ -642,7 +642,7 @@ def test_a_driver_is_watched(empty_folder: Path) -> None:
 
 def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.reproduction.papers import lamalfa2025
+    from fair_envs.reproduction.lamalfa2025 import report as lamalfa2025
 
     called: dict[str, Any] = {}
     monkeypatch.setattr(lamalfa2025, "main", lambda **given: called.update(given))
@@ -684,7 +684,7 @@ def test_an_unknown_scale_is_named() -> None:
 
 def test_an_interrupted_study_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.reproduction.papers import lamalfa2025
+    from fair_envs.reproduction.lamalfa2025 import report as lamalfa2025
 
     def interrupted(*, out: Path, **_: Any) -> None:
         out.mkdir()

@@ -10,8 +10,8 @@ import pytest
 from tests.test_cli import Said, missing_options, mistake
 
 pytest.importorskip("stable_baselines3")
-from fair_envs.baselines import team_training
-from fair_envs.baselines.ddpg import DDPG
+from fair_envs.baselines.team import training as team_training
+from fair_envs.baselines.team.ddpg import DDPG
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

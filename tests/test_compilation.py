@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pickle
+import re
 import shutil
 import stat
 import subprocess
@@ -20,6 +21,7 @@ from numba import njit
 import fair_envs
 from fair_envs.core import compilation
 from fair_envs.core.compilation import COMPILED, cache_folder, inlined, record_of, rule, unowned
+from fair_envs.envs.harvest.rules import Harvest
 from tests.forks import Forks, forks
 
 PACKAGE = Path(fair_envs.__file__).parent
@@ -648,3 +650,32 @@ def test_layouts_that_other_processes_compiled_do_not_mix(world: Path, run: Run)
     assert run(LAYOUTS, "3").splitlines() == ["30 31 32 0", "0 loaded"]
     assert run(LAYOUTS, "2").splitlines() == ["20 21 0", "0 loaded"]
     assert run(LAYOUTS, "3", "2").splitlines() == ["30 31 32 0", "20 21 0", "2 loaded"]
+
+
+# ------------------------------------------------------------------------------------- what a cache's name depends on
+
+
+def test_every_module_with_compiled_code_is_part_of_the_name_of_a_cache() -> None:
+    """Also after modules have moved: what is not hashed here is in a folder whose own kernels hash it."""
+    package = Path(fair_envs.__file__).parent
+    assert package == compilation.PACKAGE
+    assert all((package / name).is_dir() for name in compilation.HASHED)
+    compiled = [
+        path for path in package.rglob("*.py") if re.search(r"^@(kernel|rule|inlined)$", path.read_text(), re.M)
+    ]
+    assert len(compiled) > 20
+    assert {path.relative_to(package).parts[0] for path in compiled} <= {*compilation.HASHED, "wrappers"}
+
+
+@pytest.mark.parametrize("name", ["core/chance.py", "envs/harvest/rules.py", "metrics/group.py"])
+def test_an_edit_anywhere_in_compiled_code_changes_the_name_of_the_cache(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for folder in ("core", "envs/harvest", "metrics", "support"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setattr(compilation, "PACKAGE", tmp_path)
+    before = compilation.source_hash(Harvest)
+    (tmp_path / name).write_text("edited = True")
+    compilation._hash_of.cache_clear()
+    assert compilation.source_hash(Harvest) != before
+    compilation._hash_of.cache_clear()

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 import fair_envs
 from fair_envs.core.compilation import COMPILED
 from fair_envs.faces.common import RENDER_MODES
-from fair_envs.history import History, SlidingWindow
 from fair_envs.metrics.gaps import BY_NAME
 from fair_envs.metrics.group import DEFINITIONS
+from fair_envs.metrics.history import History, SlidingWindow
 from fair_envs.metrics.individual import INDIVIDUAL
 from fair_envs.testing.checks import arrays_in, assert_same, check_facts, check_observations, check_schema, schema
 from fair_envs.wrappers import FairnessObjectives

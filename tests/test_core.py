@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.aliases import Ints
 from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, chance, check_seeds, draws, variant_of
 from fair_envs.core.compilation import COMPILED
 from fair_envs.envs.harvest.rules import Harvest
-from fair_envs.parameters import Range
+from fair_envs.support.aliases import Ints
+from fair_envs.support.parameters import Range
 from tests.choices import Boxed
 from tests.helpers import assert_same, digest
 from tests.toys import Countdown

@@ -21,7 +21,7 @@ from fair_envs.experiments.executors import (
     run_cells,
 )
 from fair_envs.experiments.jobs import Job
-from fair_envs.imports import Permissions
+from fair_envs.support.imports import Permissions
 from tests.jobs import Failing, Square
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.history import Full, History
+from fair_envs.metrics.history import Full, History
 from tests.ferry import BOARD, REFUSE, Env, Ferry
 from tests.helpers import uncompiled
 

@@ -15,7 +15,7 @@ from hypothesis import given
 import fair_envs
 import fair_envs.envs.harvest as harvest
 from fair_envs.core.interactions import FairSpec, blank_facts, columns
-from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.metrics.history import NEGATIVE, POSITIVE, UNKNOWN, Discounted, Full, History, Memory, SlidingWindow
 from tests.ferry import Env, Ferry, Parallel, Vector
 from tests.helpers import assert_same, uncompiled
 

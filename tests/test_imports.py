@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fair_envs.imports import (
+from fair_envs.support.imports import (
     PATH,
     Permissions,
     imported,

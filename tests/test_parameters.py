@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import pytest
 
-from fair_envs.parameters import Range, checked, encode, make_params, meant
+from fair_envs.support.parameters import Range, checked, encode, make_params, meant
 
 
 class Params(NamedTuple):

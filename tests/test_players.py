@@ -11,7 +11,7 @@ import pytest
 
 from fair_envs import TABLE, make_rules
 from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scripted
-from fair_envs.players import contents, policy_named, policy_tried
+from fair_envs.experiments.players import contents, policy_named, policy_tried
 from tests.toys import LongCountdown
 
 

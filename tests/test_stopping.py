@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fair_envs.stopping import SIGNALS, StoppedError, raise_pending, stoppable, undisturbed
+from fair_envs.support.stopping import SIGNALS, StoppedError, raise_pending, stoppable, undisturbed
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,7 @@ import pytest
 from fair_envs import make_rules
 from fair_envs.core import draws
 from fair_envs.evaluation import RandomPolicy, choose
-from fair_envs.history import Full, History
-from fair_envs.metrics.group import GroupNotion
-from fair_envs.metrics.returns import FORMS, Returns, counterfactual_fairness, demographic_parity
-from fair_envs.systems import (
+from fair_envs.evaluation.systems import (
     Episodes,
     can_flip,
     check_measure,
@@ -29,6 +26,9 @@ from fair_envs.systems import (
     report,
     total_return,
 )
+from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.history import Full, History
+from fair_envs.metrics.returns import FORMS, Returns, counterfactual_fairness, demographic_parity
 from fair_envs.wrappers.twin import Twins
 from tests.helpers import LITTLE, uncompiled
 from tests.leavers import Leavers

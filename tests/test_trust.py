@@ -17,13 +17,13 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 
-from fair_envs.baselines.curriculum import level_states
-from fair_envs.baselines.pcn_training import load_pcn
+from fair_envs.baselines.pcn.training import load_pcn
 from fair_envs.baselines.runs import Run, read_weights, serialized
+from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.training import load
-from fair_envs.imports import Permissions, permit, trusting
-from fair_envs.players import loaded
+from fair_envs.experiments.players import loaded
 from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
+from fair_envs.support.imports import Permissions, permit, trusting
 from tests.baselines.test_training import config
 from tests.envs.traffic_scenes import TOWN
 from tests.test_cli import Said, mistake

@@ -11,7 +11,7 @@ from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
-from fair_envs.parameters import Range
+from fair_envs.support.parameters import Range
 
 AGENTS = 2
 

@@ -15,16 +15,16 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Rules, Worlds, check_count, check_seeds
 from fair_envs.core.interactions import FairSpec
 from fair_envs.evaluation import LanesWorld, Policy, Transition, World, begun, choose, lanes_of, rollout, rules_of
 from fair_envs.evaluation.policy import Act
 from fair_envs.faces.common import NotReset
-from fair_envs.history import Full, History
 from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.history import Full, History
 from fair_envs.metrics.intervals import Estimate, cluster_means, mean_interval, paired_difference
-from fair_envs.parameters import checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import checked
 from fair_envs.wrappers.adapters.bound import other_layer, seen
 from fair_envs.wrappers.transform import Transform
 from fair_envs.wrappers.twin import View

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fair_envs.aliases import Flags, Ints, Records
 from fair_envs.core.compilation import kernel, one_layout, readable
 from fair_envs.core.interactions import MISSING, PREFIX, FairSpec, facts_dtype
-from fair_envs.parameters import PositiveInt, checked
+from fair_envs.support.aliases import Flags, Ints, Records
+from fair_envs.support.parameters import PositiveInt, checked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.wrapper import Wrapper
 

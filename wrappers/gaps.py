@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
-from fair_envs.history import History, Memory, check_memory
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, Notions, decision_notions, name_of
 from fair_envs.metrics.group import Groups
-from fair_envs.parameters import NonNegative, checked
+from fair_envs.metrics.history import History, Memory, check_memory
+from fair_envs.support.aliases import Flags, Floats
+from fair_envs.support.parameters import NonNegative, checked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.wrapper import Wrapper
 
@@ -157,7 +157,7 @@ class FairnessObjectives(Wrapper):
     Args:
         env: The environment, of any interface.
         notions: Names (``"demographic_parity"``, ``"SP"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
-        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         groups: The groups that notions given by name compare: an attribute, several attributes for all combinations, or
             a mapping (see `fair_envs.metrics.group_members`). By default the first attribute, with a warning if the
             environment has several.
@@ -191,7 +191,7 @@ class GapPenalty(GapTransform):
 
     Args:
         notions: Names or notions.
-        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         groups: The groups that notions given by name compare, see `FairnessObjectives`.
         alpha: Weight of the gaps, at least 0, or one for each notion.
         keep: Whether decisions are kept when an episode ends.

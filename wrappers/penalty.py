@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.history import Memory
 from fair_envs.metrics.gaps import Notions
 from fair_envs.metrics.group import Groups
+from fair_envs.metrics.history import Memory
 from fair_envs.metrics.notions import canonical_name
-from fair_envs.parameters import NonNegative, checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import NonNegative, checked
 from fair_envs.wrappers.gaps import GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 from fair_envs.wrappers.wrapper import Wrapper
@@ -177,7 +177,7 @@ class FairnessPenalty(Wrapper):
         groups: With a history, the groups that notions given by name compare, see `FairnessObjectives`.
         alpha: Weight of the cost, at least 0; of each notion, if there are several.
         times_group_size: See `Penalty`; without effect if there is a history.
-        history: How long decisions count: `fair_envs.history.SlidingWindow`, ``Discounted`` or ``Full``.
+        history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether the history keeps decisions when an episode ends.
         undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Floats
 from fair_envs.metrics.returns import Form, Group, Returns, conditional_parity, demographic_parity
+from fair_envs.support.aliases import Columns, Floats
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 from fair_envs.wrappers.wrapper import Wrapper
 
@@ -26,7 +26,7 @@ class Recorder(Transform):
 
     def bind(self, setting: Setting) -> None:
         """Begin with nothing earned."""
-        instead = "Feed a fair_envs.history.History with info, or use FairnessObjectives, whose info has fair_gaps"
+        instead = "Feed a fair_envs.metrics.History with info, or use FairnessObjectives, whose info has fair_gaps"
         need_agents(setting, "RecordFairness", instead=instead)
         self._spec = setting.spec
         self._group: Group = next(iter(self._spec.sensitive)) if self.sensitive is None else self.sensitive

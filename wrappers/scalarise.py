@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
-from fair_envs.parameters import checked
+from fair_envs.support.aliases import Floats
+from fair_envs.support.parameters import checked
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.wrapper import Wrapper
 

@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Records
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import History
+from fair_envs.metrics.history import History
+from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Records
 
 
 class Batch(NamedTuple):

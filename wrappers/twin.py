@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Step, check_count, check_seeds, fresh_seeds
 from fair_envs.evaluation import (
     FromProbabilities,
@@ -29,6 +28,7 @@ from fair_envs.evaluation import (
 )
 from fair_envs.evaluation.policy import Act
 from fair_envs.metrics.returns import Returns
+from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.wrappers.sensitive import Flip
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices, need_agents
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from fair_envs.baselines.massaging import (
+from fair_envs.baselines.ppo.massaging import (
     ATTENTION_SCHEDULE,
     EPIDEMIC_SCHEDULE,
     LENDING_SCHEDULE,

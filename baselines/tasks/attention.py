@@ -8,12 +8,12 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.massaging import DIGITS, PolicyOutput
+from fair_envs.baselines.ppo.massaging import DIGITS, PolicyOutput
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import decode
 from fair_envs.metrics.long_term import Measure
-from fair_envs.parameters import checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import checked
 
 SMALLEST_SHARE = 0.005  # smallest softmax share left to a location; the published code's
 

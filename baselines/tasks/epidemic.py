@@ -5,11 +5,11 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.baselines.massaging import DIGITS, PolicyOutput
+from fair_envs.baselines.ppo.massaging import DIGITS, PolicyOutput
 from fair_envs.envs.epidemic.policies import by_person, network_of
 from fair_envs.envs.epidemic.rules import SUSCEPTIBLE
 from fair_envs.metrics.long_term import Measure
+from fair_envs.support.aliases import Flags, Floats, Ints
 
 NOBODY = -1  # stands for no person's community
 

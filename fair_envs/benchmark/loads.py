@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import Full, History, Memory, SlidingWindow
+from fair_envs.metrics.history import Full, History, Memory, SlidingWindow
+from fair_envs.support.aliases import Floats
 
 LANES = 64  # lanes of vector environments
 DRAWN = 64  # sets of actions drawn in advance and played in turn
@@ -224,7 +224,7 @@ def measures(env_id: str, *, lanes: int) -> Load:
 
 def learners(env_id: str, *, lanes: int) -> tuple[Load, Load]:
     """Return loads that train F-PPO, with massaging from the first rollout on, and Stable-Baselines3's PPO."""
-    from fair_envs.baselines.race import fair_and_plain
+    from fair_envs.baselines.pcn.race import fair_and_plain
 
     fair, plain = fair_and_plain(env_id, lanes=lanes, n_steps=SAMPLES // lanes)
     return _learning(fair), _learning(plain)
@@ -298,7 +298,7 @@ class WholeArrays:
 
 def team_updates() -> tuple[Load, Load]:
     """Return loads that update all agents: by a team's DDPG, and by one DDPG of Stable-Baselines3 per agent."""
-    from fair_envs.baselines.race import together_and_separate
+    from fair_envs.baselines.pcn.race import together_and_separate
 
     together, separate = together_and_separate(lanes=TEAM_LANES, batch_size=TEAM_BATCH)
     return _updating(together), _updating(*separate)
@@ -315,9 +315,9 @@ def _updating(*models: Any) -> Load:
 
 def team_training() -> Load:
     """Return a load that trains a team in the paper's world, with a full replay; a step counts for all agents."""
-    from fair_envs.baselines.curriculum import FollowCurriculum
-    from fair_envs.baselines.race import fill
-    from fair_envs.baselines.team_training import TeamRows, make_team, team_settings
+    from fair_envs.baselines.pcn.race import fill
+    from fair_envs.baselines.team.curriculum import FollowCurriculum
+    from fair_envs.baselines.team.training import TeamRows, make_team, team_settings
 
     config = team_settings("FairPursuit-v0", preset="large", lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
     model, course = make_team(config), config.course()
@@ -335,7 +335,7 @@ def team_training() -> Load:
 
 def trade_offs() -> Load:
     """Return a load that trains Pareto Conditioned Networks on FairHiring, including updates."""
-    from fair_envs.baselines.pcn import PCN
+    from fair_envs.baselines.pcn.pcn import PCN
     from fair_envs.wrappers import FairnessObjectives
 
     env = FairnessObjectives(gym.make_vec("FairHiring-v0", num_envs=10), TRADE_OFF, SlidingWindow(500))

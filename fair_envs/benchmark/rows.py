@@ -28,11 +28,11 @@ import numpy as np
 from rich.table import Table
 
 import fair_envs
-from fair_envs.aliases import Ints, OnProgress
 from fair_envs.benchmark import loads
 from fair_envs.benchmark.loads import Load
 from fair_envs.core import Lanes
 from fair_envs.experiments.executors import THREAD_COUNTS
+from fair_envs.support.aliases import Ints, OnProgress
 
 ENV_ID = "FairHarvest-v0"
 DECISIONS = {"hiring": "FairHiring-v0", "fraud": "FairFraud-v0"}
@@ -138,8 +138,8 @@ def learner(*, threads: int) -> tuple[Any, int]:
     env = fair_envs.make_sb3(
         ENV_ID, n_envs=BATCH, append_group=True, reward_scale=0.1, seed=0, threads=threads, **WORLD
     )
-    from fair_envs.baselines.policies import GroupedPolicy
-    from fair_envs.baselines.ppo import PPO
+    from fair_envs.baselines.ppo.policies import GroupedPolicy
+    from fair_envs.baselines.ppo.ppo import PPO
 
     model = PPO(
         GroupedPolicy,
@@ -424,7 +424,7 @@ def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
     Raises:
         ImportError: MO-Gymnasium or morl-baselines is missing.
     """
-    from fair_envs.baselines import race
+    from fair_envs.baselines.pcn import race
 
     steps, seeds = race.STEPS if seconds >= FULL.seconds else race.STEPS // 4, itertools.count()
     race.ready()

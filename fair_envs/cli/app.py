@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fair_envs.imports import Permissions, permissions, permit, typed_in
+from fair_envs.support.imports import Permissions, permissions, permit, typed_in
 
 EXTRAS: Mapping[str, str] = {
     "imageio": "render",

@@ -8,7 +8,7 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import ShowProgress, new_path, terminal
-from fair_envs.progress import progress_bar
+from fair_envs.support.progress import progress_bar
 
 
 @app.command()

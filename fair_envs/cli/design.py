@@ -20,7 +20,7 @@ from fair_envs.cli.shared import (
     terminal,
     trusting_program,
 )
-from fair_envs.progress import progress_bar
+from fair_envs.support.progress import progress_bar
 
 EnvIdOption = Annotated[
     str | None, typer.Argument(metavar="ID", help="The environment's id; not needed with --resume.")
@@ -171,7 +171,7 @@ def search_of(
     given: Mapping[str, Any],
 ) -> Any:
     """Return a new search; given options override the settings in a file."""
-    from fair_envs.players import policy_tried
+    from fair_envs.experiments.players import policy_tried
     from fair_envs.search.settings import Search, read_toml
 
     told = read_toml(config) if config is not None else {}

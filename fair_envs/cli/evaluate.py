@@ -18,9 +18,9 @@ from fair_envs.cli.shared import (
     refuse,
     show_report,
 )
-from fair_envs.parameters import meant
-from fair_envs.progress import progress_bar
-from fair_envs.seeds import TEST_SEEDS
+from fair_envs.support.parameters import meant
+from fair_envs.support.progress import progress_bar
+from fair_envs.support.seeds import TEST_SEEDS
 
 
 @app.command()
@@ -116,7 +116,7 @@ def evaluate_system(
     progress: bool,
 ) -> None:
     """Play the same episodes of an environment with each policy, and measure fairness."""
-    from fair_envs import systems
+    from fair_envs.evaluation import systems
     from fair_envs.experiments.executors import check_engine
     from fair_envs.registration import make_rules
 
@@ -136,8 +136,8 @@ def check_system(
     rules: Any, policies: Sequence[str], *, attributes: Sequence[str] | None, form: str | None, flip: str | None
 ) -> None:
     """Raise ValueError for options that cannot be measured, before any episode is played."""
-    from fair_envs import systems
-    from fair_envs.players import policy_tried
+    from fair_envs.evaluation import systems
+    from fair_envs.experiments.players import policy_tried
 
     if not rules.multi_agent:
         refuse({"form": form, "flip": flip}, of="a decision-maker")

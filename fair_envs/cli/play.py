@@ -8,7 +8,7 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import EnvId, Param, Seed, environment_parameters, new_path
-from fair_envs.progress import progress_bar
+from fair_envs.support.progress import progress_bar
 
 
 @app.command()
@@ -25,7 +25,7 @@ def play(
     gif: Annotated[Path | None, typer.Option(help="Save an animation here instead of opening a window.")] = None,
 ) -> None:
     """Play an environment in a window and control one agent, or save an animation."""
-    from fair_envs import playing
+    from fair_envs.cli import playing
 
     rules, player = world_and_policy(env_id, param, policy=policy)
     if gif is None:
@@ -44,13 +44,13 @@ def play(
 
 def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -> tuple[Any, Any]:
     """Return rules and policy; for a run, use its parameters, overridden by the given ones."""
-    from fair_envs.players import is_run, policy_tried
+    from fair_envs.experiments.players import is_run, policy_tried
     from fair_envs.registration import make_rules
 
     if not is_run(policy):
         rules = make_rules(env_id, **environment_parameters(env_id, param))
         return rules, policy_tried(policy, rules)
-    from fair_envs.players import loaded
+    from fair_envs.experiments.players import loaded
 
     trained = loaded(Path(policy))
     if trained.settings.env_id != env_id:

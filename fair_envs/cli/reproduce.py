@@ -8,7 +8,7 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import PROCESSES, RUNS, EngineOption, ShowProgress, resumable
-from fair_envs.parameters import meant
+from fair_envs.support.parameters import meant
 
 
 @app.command()
@@ -40,7 +40,7 @@ def reproduce(
     again += [] if engine is None else ["--engine", engine]
     again += [word for source in merge or [] for word in ("--merge", str(source))]
     with resumable(shlex.join(again), begun=folder):
-        module = importlib.import_module(f"fair_envs.reproduction.papers.{paper}")
+        module = importlib.import_module(f"fair_envs.reproduction.{paper}.report")
         report = module.main(
             scale=scale,
             out=folder,
@@ -58,9 +58,9 @@ def papers() -> list[str]:
     """Return the papers that can be reproduced."""
     import pkgutil
 
-    from fair_envs.reproduction import papers as package
+    from fair_envs import reproduction
 
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(reproduction.__path__) if module.ispkg)
 
 
 @app.command()

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from fair_envs.cli.app import INTERRUPTED
-from fair_envs.imports import paths_in
-from fair_envs.parameters import value_of
-from fair_envs.stopping import StoppedError, stoppable
+from fair_envs.support.imports import paths_in
+from fair_envs.support.parameters import value_of
+from fair_envs.support.stopping import StoppedError, stoppable
 
 RUNS = Path("runs")
 
@@ -70,7 +70,7 @@ def environment_parameters(
         ValueError: The id or variant is unknown, or a value is outside its range.
         TypeError: A parameter is unknown.
     """
-    from fair_envs.pages import rules_class
+    from fair_envs.cli.pages import rules_class
 
     texts = assigned(pairs or (), what="param")
     values: dict[str, Any] = {**(base or {}), **texts}

@@ -11,7 +11,7 @@ from fair_envs.cli.shared import terminal
 @app.command("list")
 def list_environments() -> None:
     """List the environments."""
-    from fair_envs.pages import environments_table
+    from fair_envs.cli.pages import environments_table
 
     terminal().print(environments_table())
 
@@ -25,8 +25,8 @@ def show(
     variant: Annotated[str | None, typer.Option(help="A variant of the environment's rules.")] = None,
 ) -> None:
     """Show an environment, the fairness notions, or which method trains on which environment."""
+    from fair_envs.cli.pages import environment_page
     from fair_envs.metrics import notions_table
-    from fair_envs.pages import environment_page
 
     if what == "notions":
         typer.echo(notions_table())

@@ -19,7 +19,7 @@ from fair_envs.cli.shared import (
     resumable,
     trusting_program,
 )
-from fair_envs.parameters import value_of
+from fair_envs.support.parameters import value_of
 
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
 
@@ -133,7 +133,7 @@ UNASKED = ("worlds",)  # settings without a command-line option
 
 def option(name: str, kind: Any, meaning: str, default: str) -> Any:
     """Return the annotation of an option; its text is parsed by `value_of`, so the field's type validates it."""
-    from fair_envs.pages import spelled
+    from fair_envs.cli.pages import spelled
 
     dashed = name.replace("_", "-")
     if kind is bool:

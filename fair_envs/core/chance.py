@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core.compilation import kernel, rule
+from fair_envs.support.aliases import Floats, Ints
 
 SITES_OF_ENVIRONMENTS = 1 << 16  # environments use the sites 0 .. SITES_OF_ENVIRONMENTS - 1
 KEYS = SITES_OF_ENVIRONMENTS  # for the keys of episodes

@@ -39,6 +39,10 @@ from numpy.typing import ArrayLike, NDArray
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 """False under ``NUMBA_DISABLE_JIT=1``: everything runs as plain Python, for debugging and coverage."""
 
+PACKAGE = Path(__file__).parents[1]
+HASHED = ("core", "envs", "metrics", "support")
+"""This package's folders whose sources are part of the name of every cache, with their subfolders."""
+
 Kernel = Callable[..., Any]
 
 
@@ -268,8 +272,8 @@ def one_layout(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def source_hash(owner: Any) -> str | None:
     """Return the hash of all sources that compiled code depends on, or None if they are not in files.
 
-    It covers this package, the files beside those of the owner and its base classes, the files beside those of every
-    compiled function that it calls, the constants that these read, Python and Numba.
+    It covers this package's folders with compiled code, the files in the folders of the owner, its base classes and
+    every compiled function that it calls, the constants that these functions read, Python and Numba.
 
     Args:
         owner: A function, or a class with the rules that are called.
@@ -277,7 +281,7 @@ def source_hash(owner: Any) -> str | None:
     if "<locals>" in owner.__qualname__:
         return None
     digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
-    folders = {Path(__file__).parent}
+    folders = {folder for name in HASHED for folder in (PACKAGE / name, *(PACKAGE / name).glob("**/"))}
     try:
         if isinstance(owner, type):
             folders |= {Path(inspect.getfile(ancestor)).parent for ancestor in owner.__mro__[:-1]}
@@ -324,10 +328,9 @@ def _read(function: Any) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _hash_of(folder: Path) -> str:
-    """Return the hash of the Python files directly in a folder and in its ``envs`` folder."""
-    files = sorted([*folder.glob("*.py"), *folder.glob("envs/**/*.py")])
+    """Return the hash of the Python files directly in a folder."""
     digest = hashlib.sha256()
-    for file in files:
+    for file in sorted(folder.glob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from fair_envs.aliases import Facts, Lane
 from fair_envs.core.compilation import rule
+from fair_envs.support.aliases import Facts, Lane
 
 Kind = Literal["none", "full", "accepted", "delayed"]
 """Never; immediately; immediately, but only for people with the favourable decision; ``delay`` steps later."""

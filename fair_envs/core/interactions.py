@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Floats32
-from fair_envs.parameters import NonNegativeInt, PositiveInt, checked, meant
+from fair_envs.support.aliases import Facts, Floats32
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, checked, meant
 
 PREFIX = "fair_"
 MISSING = -1

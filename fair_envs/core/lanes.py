@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats, Records
 from fair_envs.core import chance
 from fair_envs.core.compilation import (
     COMPILED,
@@ -25,7 +24,8 @@ from fair_envs.core.compilation import (
 )
 from fair_envs.core.interactions import FairSpec, blank_facts
 from fair_envs.core.rules import Rules, in_units
-from fair_envs.parameters import shown
+from fair_envs.support.aliases import Flags, Floats, Records
+from fair_envs.support.parameters import shown
 
 LARGEST_SEED = 2**63 - 1
 LARGEST_BATCH = 2**34

@@ -13,13 +13,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags
 from fair_envs.core.compilation import (
     one_layout,
     record_of,
 )
 from fair_envs.core.interactions import FairSpec
-from fair_envs.parameters import encode, make_params, meant, shown
+from fair_envs.support.aliases import Flags
+from fair_envs.support.parameters import encode, make_params, meant, shown
 
 LARGEST_LANE = 2**26
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
+from fair_envs.support.aliases import Floats
 
 
 def shares_of(name: str, weights: ArrayLike, *, may_be_zero: bool = False) -> Floats:

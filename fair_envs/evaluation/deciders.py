@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Rules
 from fair_envs.evaluation.policy import DecisionMaker
 from fair_envs.evaluation.worlds import rules_of
-from fair_envs.parameters import checked
+from fair_envs.support.aliases import Flags, Floats
+from fair_envs.support.parameters import checked
 
 
 class Decider(DecisionMaker):

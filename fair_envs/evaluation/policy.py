@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Rules
 from fair_envs.evaluation.world import Transition, World
 from fair_envs.faces.single import RandomPartners
-from fair_envs.parameters import meant
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import meant
 
 Act = Callable[[NDArray[Any], Floats], NDArray[Any]]
 """A function from observations (B, agents, ...) and uniform numbers (B, agents) to actions (B, agents, ...)."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Ints
 from fair_envs.evaluation.policy import Act, Policy, Stochastic, as_policy
 from fair_envs.evaluation.world import Transition, World
+from fair_envs.support.aliases import Ints
 
 MOST_STEPS = 1_000_000  # of an episode; a longer one is considered endless
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fair_envs.aliases import Columns, Flags, Floats, Ints, Records
+from fair_envs.support.aliases import Columns, Flags, Floats, Ints, Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

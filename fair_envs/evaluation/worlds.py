@@ -9,13 +9,13 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints, Lane
 from fair_envs.core import Amendment, Lanes, Rules, Step, Worlds, check_seeds, draws
 from fair_envs.core.interactions import columns
 from fair_envs.evaluation.policy import Policy
 from fair_envs.evaluation.rollout import rollout
 from fair_envs.evaluation.world import Transition, World
 from fair_envs.faces.common import ActionCheck
+from fair_envs.support.aliases import Flags, Floats, Ints, Lane
 
 # Lanes of rules -------------------------------------------------------------------------------------------------------
 

@@ -24,12 +24,12 @@ from threading import Thread
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from fair_envs.aliases import OnProgress
 from fair_envs.experiments.jobs import Job, is_done, run_cell
-from fair_envs.files import appearing
-from fair_envs.imports import Permissions, permissions, permit
-from fair_envs.progress import progress_bar
-from fair_envs.stopping import SIGNALS, disregard, raise_pending, stoppable
+from fair_envs.support.aliases import OnProgress
+from fair_envs.support.files import appearing
+from fair_envs.support.imports import Permissions, permissions, permit
+from fair_envs.support.progress import progress_bar
+from fair_envs.support.stopping import SIGNALS, disregard, raise_pending, stoppable
 
 EngineName = Literal["processes", "ray"]
 

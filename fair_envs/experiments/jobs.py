@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,28 +19,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.files import appearing, damaged, read_json, said
+from fair_envs.support.files import appearing, damaged, read_json, said
 
 if TYPE_CHECKING:
     from fair_envs.metrics.returns import Returns
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
-SHOWING = {
-    "benchmark/__init__",
-    "benchmark/loads",
-    "benchmark/rows",
+SHOWING = (
+    "benchmark/*",
+    "cli/*",
+    "evaluation/reports",
     "experiments/executors",
     "experiments/tables",
-    "files",
-    "imports",
-    "pages",
-    "playing",
-    "progress",
-    "reports",
-    "stopping",
-}
-SHOWING |= {f"reproduction/{name}" for name in ("claims", "demo", "figures", "measures", "study")}
-SHOWING_FOLDERS = ("cli/", "reproduction/papers/", "search/")
+    "reproduction/*/report",
+    "reproduction/claims",
+    "reproduction/demo",
+    "reproduction/figures",
+    "reproduction/measures",
+    "reproduction/study",
+    "search/*",
+    "support/files",
+    "support/imports",
+    "support/progress",
+    "support/stopping",
+)
+"""Modules that show or store results without changing them; an edit there leaves stored results valid."""
 
 
 @functools.cache
@@ -49,7 +53,7 @@ def sources() -> str:
     files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
     for file in sorted(file for file in files if file.suffix == ".py"):
         module = file.relative_to(root).with_suffix("").as_posix()
-        if module not in SHOWING and not module.startswith(SHOWING_FOLDERS):
+        if not any(fnmatchcase(module, pattern) for pattern in SHOWING):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from fair_envs.evaluation.systems import Episodes, Flip, play_system
 from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
-from fair_envs.players import contents, is_run, policy_named
+from fair_envs.experiments.players import contents, is_run, policy_named
 from fair_envs.registration import make_rules
-from fair_envs.systems import Episodes, Flip, play_system
 
 ARRAYS = "arrays.npz"
 ABOUT = ("sensitive", "legitimate", "values")  # fields of `Episodes` that are stored as JSON
@@ -23,12 +23,12 @@ class SystemCell(Job):
     Attributes:
         env_id: The environment.
         parameters: The environment's parameters.
-        policy: See `fair_envs.players.policy_named`.
-        contents: Hash of the policy's code or files outside this package, see `fair_envs.players.contents`.
+        policy: See `fair_envs.experiments.players.policy_named`.
+        contents: Hash of the policy's code or files outside this package, see `fair_envs.experiments.players.contents`.
         seed: Seed of the first episode; each further episode uses the next seed.
         episodes: Number of episodes; they are played in parallel.
         counterfactual: Whether they are played again without the attribute, if it can be removed.
-        flip: Which agents lose the attribute, see `fair_envs.systems.play_system`.
+        flip: Which agents lose the attribute, see `fair_envs.evaluation.systems.play_system`.
     """
 
     env_id: str
@@ -91,12 +91,12 @@ def system_cells(
     Args:
         env_id: The environment.
         parameters: The environment's parameters.
-        policy: See `fair_envs.players.policy_named`.
+        policy: See `fair_envs.experiments.players.policy_named`.
         episodes: Total number of episodes.
         seed: Seed of the first episode.
         each: Largest number of episodes per cell.
         counterfactual: Whether they are played again without the attribute, if it can be removed.
-        flip: Which agents lose the attribute, see `fair_envs.systems.play_system`.
+        flip: Which agents lose the attribute, see `fair_envs.evaluation.systems.play_system`.
     """
     shared: dict[str, Any] = {
         "env_id": env_id,

@@ -8,9 +8,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats32
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.core.interactions import FairSpec
+from fair_envs.support.aliases import Flags, Floats32
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
 FEW = 16  # up to this many numbers, Python compares faster than NumPy

@@ -7,10 +7,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
 from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, check_options, joint_space
-from fair_envs.parameters import Positive, checked
+from fair_envs.support.aliases import Flags, Floats, Floats32
+from fair_envs.support.parameters import Positive, checked
 
 try:
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper

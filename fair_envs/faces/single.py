@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, Rules, Step, check_seed, draws, variant_of
 from fair_envs.core.interactions import columns
 from fair_envs.faces.common import (
@@ -21,7 +20,8 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
-from fair_envs.imports import imported
+from fair_envs.support.aliases import Floats
+from fair_envs.support.imports import imported
 
 Others = Callable[[NDArray[Any], Floats], NDArray[Any]]
 """Policy of the other agents: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""

@@ -9,7 +9,6 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Lanes, Rules, Step, check_batch, check_count, check_seeds, fresh_seeds, variant_of
 from fair_envs.core.interactions import columns
 from fair_envs.faces.common import (
@@ -23,6 +22,7 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
+from fair_envs.support.aliases import Flags, Floats, Floats32
 
 
 class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):

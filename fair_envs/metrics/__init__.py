@@ -12,6 +12,7 @@ from fair_envs.metrics.distances import (
 )
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, gaps
 from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.history import Discounted, Full, History, SlidingWindow
 from fair_envs.metrics.individual import Consistency, IndividualFairness
 from fair_envs.metrics.intervals import (
     Estimate,
@@ -108,13 +109,16 @@ __all__ = [
     "BrayCurtis",
     "Consistency",
     "DecisionNotion",
+    "Discounted",
     "Distance",
     "Estimate",
     "FairnessReport",
+    "Full",
     "FunctionMeasure",
     "Gaps",
     "Given",
     "GroupNotion",
+    "History",
     "Impact",
     "IncidentDistance",
     "IndividualFairness",
@@ -125,6 +129,7 @@ __all__ = [
     "OpportunityGap",
     "Returns",
     "ShareDeviation",
+    "SlidingWindow",
     "StateDistance",
     "TeamFairness",
     "Tracked",

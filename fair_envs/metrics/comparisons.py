@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Floats32, Ints, Record, Records
 from fair_envs.core.compilation import copyto, kernel, readable, rule
-from fair_envs.history import Discounted, History, fade
 from fair_envs.metrics.distances import (
     GIVEN,
     HELLINGER,
@@ -24,6 +22,8 @@ from fair_envs.metrics.distances import (
     spread,
     treated_apart,
 )
+from fair_envs.metrics.history import Discounted, History, fade
+from fair_envs.support.aliases import Flags, Floats, Floats32, Ints, Record, Records
 
 VIOLATION, PAPER = range(2)  # the term that each pair contributes
 

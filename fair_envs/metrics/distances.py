@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats
 from fair_envs.core.compilation import copyto, kernel, rule
-from fair_envs.history import TOLERANCE
-from fair_envs.parameters import Positive, Range, checked
+from fair_envs.metrics.history import TOLERANCE
+from fair_envs.support.aliases import Flags, Floats
+from fair_envs.support.parameters import Positive, Range, checked
 
 Scaling = Literal["distance", "similarity", "raw"]
 

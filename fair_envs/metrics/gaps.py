@@ -7,12 +7,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from fair_envs.aliases import Floats
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import History, Memory
 from fair_envs.metrics.group import DEFINITIONS, GroupGaps, GroupNotion, Groups, group_members
+from fair_envs.metrics.history import History, Memory
 from fair_envs.metrics.individual import INDIVIDUAL
 from fair_envs.metrics.notions import canonical_name
+from fair_envs.support.aliases import Floats
 
 
 @runtime_checkable
@@ -194,7 +194,7 @@ def gaps(notions: Notions, history: History, *, groups: Groups = None, last: Flo
         ValueError: The list is empty, or a notion is unknown or needs what the environment does not report.
 
     Example:
-        >>> from fair_envs.history import SlidingWindow
+        >>> from fair_envs.metrics.history import SlidingWindow
         >>> gender = {"gender": ("man", "woman")}
         >>> spec = FairSpec(individuals=1, actions=2, features=(), sensitive=gender, groups=gender["gender"])
         >>> history = History(SlidingWindow(100), spec)

@@ -1,7 +1,7 @@
 """Group notions on histories of decisions: how far apart are groups of people in what is decided about them?
 
 A notion is a rate, groups, and how their rates are compared. Every gap is 0 when fair; what is undefined is NaN unless
-the caller chooses otherwise. All rates are quotients of weights that `fair_envs.history.History` keeps, so that a
+the caller chooses otherwise. All rates are quotients of weights that `fair_envs.metrics.History` keeps, so that a
 notion costs the same over any window.
 """
 
@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core.compilation import kernel, rule
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
+from fair_envs.metrics.history import NEGATIVE, POSITIVE, UNKNOWN, History, Memory
 from fair_envs.metrics.notions import canonical_name
-from fair_envs.parameters import checked, meant
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import checked, meant
 
 Criteria = Mapping[str, str | int]
 Groups = str | Sequence[str] | Criteria | Mapping[str, Criteria] | None

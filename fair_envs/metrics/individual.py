@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import Discounted, History, Memory
 from fair_envs.metrics.comparisons import PAPER, VIOLATION, Comparisons
 from fair_envs.metrics.distances import (
     HELLINGER,
@@ -29,7 +27,9 @@ from fair_envs.metrics.distances import (
     hellinger,
     total_variation,
 )
-from fair_envs.parameters import NonNegative, PositiveInt, checked
+from fair_envs.metrics.history import Discounted, History, Memory
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.parameters import NonNegative, PositiveInt, checked
 
 Undefined = Literal["nan", "fair", "unfair", "last", "paper"]
 

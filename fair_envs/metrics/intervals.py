@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
+from fair_envs.support.aliases import Floats
 
 Method = Literal["t", "percentile", "bca"]
 METHODS = get_args(Method)

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats, Floats32, Ints
 from fair_envs.core.compilation import copyto, kernel, rule
 from fair_envs.core.interactions import PREFIX
 from fair_envs.metrics.populations import (
@@ -36,7 +35,8 @@ from fair_envs.metrics.populations import (
     furthest,
     opportunity,
 )
-from fair_envs.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, checked
+from fair_envs.support.aliases import Columns, Flags, Floats, Floats32, Ints
+from fair_envs.support.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, checked
 
 FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]

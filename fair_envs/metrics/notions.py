@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fair_envs.parameters import meant
+from fair_envs.support.parameters import meant
 
 Kind = Literal["group", "individual", "welfare", "cost"]
 

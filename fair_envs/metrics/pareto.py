@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Flags, Floats, Ints
+from fair_envs.support.aliases import Flags, Floats, Ints
 
 LATTICE = 100  # largest number of weights by default
 

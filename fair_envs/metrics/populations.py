@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core.compilation import kernel, rule
-from fair_envs.parameters import NonNegative, checked
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.parameters import NonNegative, checked
 
 Undefined = Literal["nan", "zero"]
 

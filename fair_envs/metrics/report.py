@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
 from fair_envs.metrics import welfare
 from fair_envs.metrics.intervals import Estimate, Method, cluster_means, mean_interval
 from fair_envs.metrics.returns import (
@@ -24,6 +23,7 @@ from fair_envs.metrics.returns import (
     scale_by_max_abs,
     sensitive_returns,
 )
+from fair_envs.support.aliases import Floats
 
 _Measure = Callable[..., dict[str, Floats]]  # called with a form; returns one series per tag, such as "[red]"
 

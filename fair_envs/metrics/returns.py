@@ -32,7 +32,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.metrics.intervals import (
     METHODS,
     Estimate,
@@ -43,6 +42,7 @@ from fair_envs.metrics.intervals import (
     t_interval,
     vector,
 )
+from fair_envs.support.aliases import Flags, Floats, Ints
 
 Code = int | str
 Group = str | Mapping[str, Code]

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
-from fair_envs.parameters import PositiveInt, checked
+from fair_envs.support.aliases import Floats
+from fair_envs.support.parameters import PositiveInt, checked
 
 
 def burden(score: ArrayLike, threshold: ArrayLike, cost: ArrayLike) -> Floats:

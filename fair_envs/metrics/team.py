@@ -37,9 +37,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.metrics.intervals import Estimate, Undefined, check_level, mean_interval, share_interval
-from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, checked
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, checked
 
 Seed = int | np.random.Generator
 Several = Annotated[int, Range(2)]

@@ -1,6 +1,6 @@
 """How groups fare over time, as functions of arrays: values, improvement and harm, confusion, prevalence.
 
-Leading axes other than those named are kept. All entries count; for windows see `fair_envs.history.History.counts` and
+Leading axes other than those named are kept. All entries count; for windows see `fair_envs.metrics.History.counts` and
 `fair_envs.metrics.long_term`.
 """
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Flags, Floats, Ints
-from fair_envs.parameters import NonNegative, NonNegativeInt, PositiveInt, checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import NonNegative, NonNegativeInt, PositiveInt, checked
 
 
 class Impact(NamedTuple):
@@ -124,7 +124,7 @@ def confusion(
 
     The axes are: whether the decision was 1; whether the label was 1. ``[1, 1]`` are true positives, ``[1, 0]`` false
     positives, ``[0, 1]`` false negatives and ``[0, 0]`` true negatives. Decisions -1 (none) and labels -1 (unknown) are
-    left out. `fair_envs.history.History.counts` keeps the same counts step by step, with windows and delayed labels.
+    left out. `fair_envs.metrics.History.counts` keeps the same counts step by step, with windows and delayed labels.
 
     Args:
         action: The decisions, any shape.

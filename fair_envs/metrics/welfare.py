@@ -8,7 +8,7 @@ to share. Without agents every measure is undefined.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
+from fair_envs.support.aliases import Floats
 
 
 def utilitarian(values: ArrayLike) -> Floats:

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fair_envs
-from fair_envs.aliases import Pixels
-from fair_envs.baselines.evaluation import Player
+from fair_envs.baselines.ppo.evaluation import Player
 from fair_envs.baselines.training import Training
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, scenes
@@ -19,9 +18,10 @@ from fair_envs.experiments.executors import run_cells
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import Cell, read_policy, read_result
+from fair_envs.reproduction.lamalfa2025.report import ACTIONS, GROUPS
 from fair_envs.reproduction.measures import Arm
-from fair_envs.reproduction.papers.lamalfa2025 import ACTIONS, GROUPS
-from fair_envs.seeds import TEST_SEEDS
+from fair_envs.support.aliases import Pixels
+from fair_envs.support.seeds import TEST_SEEDS
 
 HORIZON = 300
 STEPS = 1_280_000  # agent steps of each training

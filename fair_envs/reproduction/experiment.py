@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.evaluation import counterfactual, play
+from fair_envs.baselines.ppo.evaluation import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import LearningCurve, Training, make_model, own_chance, train
 from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
-from fair_envs.seeds import TEST_SEEDS
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.seeds import TEST_SEEDS
 
 WEIGHTS = "weights.pt"  # file name of the trained policy's weights
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.reproduction.measures import Arm
+from fair_envs.support.aliases import Floats
 
 GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers

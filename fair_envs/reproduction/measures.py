@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.stats import linregress
 
-from fair_envs.aliases import Floats
 from fair_envs.metrics import (
     Estimate,
     conditional_parity,
@@ -19,6 +18,7 @@ from fair_envs.metrics import (
     sensitive_returns,
 )
 from fair_envs.reproduction.experiment import Result
+from fair_envs.support.aliases import Floats
 
 Series = dict[str, Floats]
 

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import optuna
 
-from fair_envs.aliases import Floats, OnProgress
+from fair_envs.evaluation.systems import TOTAL, Episodes
 from fair_envs.experiments.executors import Engine, check_engine, opened, run_cells
 from fair_envs.experiments.systems import SystemCell, joined, plain, system_cells
-from fair_envs.files import write_json, writing
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.search.objectives import numbers
 from fair_envs.search.settings import KEPT, Search, check_same, read_record
 from fair_envs.search.trials import PATIENCE, Trial, Trials, shown
-from fair_envs.systems import TOTAL, Episodes
+from fair_envs.support.aliases import Floats, OnProgress
+from fair_envs.support.files import write_json, writing
 
 DATABASE = "trials.db"
 CELLS = "cells"

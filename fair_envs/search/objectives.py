@@ -1,4 +1,4 @@
-"""Objectives: the numbers of `fair_envs.systems`, with the direction to optimise and their uncertainty."""
+"""Objectives: the numbers of `fair_envs.evaluation.systems`, with the direction to optimise and their uncertainty."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -7,12 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Rules
 from fair_envs.core.interactions import FairSpec
-from fair_envs.metrics.intervals import Estimate, mean_interval, paired_difference
-from fair_envs.metrics.notions import canonical_name
-from fair_envs.systems import (
+from fair_envs.evaluation.systems import (
     DECISIONS,
     PARITIES,
     SIDES,
@@ -24,6 +21,9 @@ from fair_envs.systems import (
     fortunes,
     gaps,
 )
+from fair_envs.metrics.intervals import Estimate, mean_interval, paired_difference
+from fair_envs.metrics.notions import canonical_name
+from fair_envs.support.aliases import Floats
 
 UNEQUAL = ("gini", "atkinson")  # welfare measures for which 0 is equality
 
@@ -36,7 +36,7 @@ class Objective:
     small. A gap between groups in decisions about people is 0 or more in every episode.
 
     Attributes:
-        name: As in `fair_envs.systems.Series`, such as ``"demographic_parity:human_driven"``.
+        name: As in `fair_envs.evaluation.systems.Series`, such as ``"demographic_parity:human_driven"``.
     """
 
     name: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, get_args, get_origin
 
-from fair_envs.parameters import checked, value_of
+from fair_envs.support.parameters import checked, value_of
 
 SEPARATOR = "|"  # between options, on the command line
 MOST_WHOLE = 2**53  # Optuna stores whole numbers as floats, which are exact up to this

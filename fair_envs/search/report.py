@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 import fair_envs
+from fair_envs.evaluation.systems import TOTAL
 from fair_envs.experiments.tables import markdown, show
-from fair_envs.files import appearing
 from fair_envs.metrics import Estimate
 from fair_envs.search.design import Found, defined, distinct
 from fair_envs.search.objectives import Objective, numbers
 from fair_envs.search.ranges import label
 from fair_envs.search.trials import Trial
-from fair_envs.systems import TOTAL
+from fair_envs.support.files import appearing
 
 CONFIGURATION = "configuration.json"
 

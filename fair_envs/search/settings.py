@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from fair_envs.core import Rules
+from fair_envs.evaluation.systems import Flip
 from fair_envs.experiments.jobs import sources
+from fair_envs.experiments.players import contents, policy_named
 from fair_envs.experiments.systems import full_name, plain
-from fair_envs.files import damaged, read_json, write_json
-from fair_envs.imports import refuse_stored_paths
-from fair_envs.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked
-from fair_envs.players import contents, policy_named
 from fair_envs.registration import find, make_rules
 from fair_envs.search.objectives import Objective, default_objectives, objective_named
 from fair_envs.search.ranges import Between, Dimension, check_drawable, range_of
-from fair_envs.seeds import HELD_OUT_SEEDS, SEARCH_EACH, SEARCH_SEEDS
-from fair_envs.systems import Flip
+from fair_envs.support.files import damaged, read_json, write_json
+from fair_envs.support.imports import refuse_stored_paths
+from fair_envs.support.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked
+from fair_envs.support.seeds import HELD_OUT_SEEDS, SEARCH_EACH, SEARCH_SEEDS
 
 SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
 
@@ -55,7 +55,7 @@ class Search:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # fixed parameters of the environment
     ranges: Mapping[str, Any]  # search space of its parameters, see `fair_envs.search.ranges.range_of`
     objectives: Sequence[str] = ()  # the first one decides; empty: parity and the total return
-    policy: str = "random"  # see `fair_envs.players.policy_named`
+    policy: str = "random"  # see `fair_envs.experiments.players.policy_named`
     sampler: SamplerName = "tpe"  # what proposes configurations
     trials: PositiveInt = 50  # configurations
     batch: PositiveInt = 8  # configurations that are proposed at once
@@ -66,7 +66,7 @@ class Search:
     finalists: PositiveInt = 5  # best ones in the first objective, played four times as long at the end
     price: UnitInterval | None = None  # largest share of the original's total return that may be lost; None: any
     held_out: Annotated[int, Range(2, SEARCH_EACH)] = 256  # episodes of the comparison with the original configuration
-    flip: Flip = "carriers"  # who loses the attribute in counterfactual worlds, see `fair_envs.systems.play_system`
+    flip: Flip = "carriers"  # who loses the attribute in counterfactual worlds, see `systems.play_system`
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
 
     def __post_init__(self) -> None:

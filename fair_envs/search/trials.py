@@ -17,9 +17,9 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from fair_envs.aliases import Floats
-from fair_envs.files import said
 from fair_envs.search.settings import Search, check_same
+from fair_envs.support.aliases import Floats
+from fair_envs.support.files import said
 
 SETTINGS, ORIGINAL = "fair-envs search", "original"  # user attributes of the study
 SERIES, STOPPED, CLAIM = "series", "stopped", "claim"  # and of its trials

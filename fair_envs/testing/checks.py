@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Ints
 from fair_envs.core.interactions import MISSING, FairSpec
+from fair_envs.support.aliases import Ints
 
 LARGEST = np.iinfo(np.int64).max
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fair_envs.core import LARGEST_SEED
-from fair_envs.parameters import NonNegativeInt, PositiveInt, checked
 from fair_envs.registration import TABLE
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, checked
 from fair_envs.testing.cases import Case
 from fair_envs.testing.parameters import Drawer, DrawError, Given
 from fair_envs.testing.players import OF_LANES, WRAPPERS, World, interfaces, rules_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from fair_envs.core import Rules, variant_of
 from fair_envs.core.interactions import facts_dtype
-from fair_envs.parameters import Range
+from fair_envs.support.parameters import Range
 
 MOST = 1e6
 """Largest value drawn for a range without an end, or ten times the default if that is more."""

@@ -16,12 +16,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.core import Rules
 from fair_envs.core.interactions import PERSONAL, FairSpec, columns
 from fair_envs.faces.single import RandomPartners
-from fair_envs.history import History
+from fair_envs.metrics.history import History
 from fair_envs.registration import TABLE, find, make_rules, make_sb3
+from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.testing.cases import INTERFACES, Case
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, HideSensitive, SocialReward
 

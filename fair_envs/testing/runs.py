@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats32
 from fair_envs.core.interactions import PERSONAL
-from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.metrics.history import Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.support.aliases import Floats32
 from fair_envs.testing.cases import Case
 from fair_envs.testing.checks import (
     arrays_in,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from fair_envs.imports import imported
+from fair_envs.support.imports import imported
 from tests.forks import Forks, forks
 from tests.helpers import CLOCK
 
@@ -86,9 +86,9 @@ class Training(NamedTuple):
 
 
 _AGENTS = ("fair_envs.baselines.training:Training", "fair_envs.baselines.training:train")
-_TEAM = ("fair_envs.baselines.team_training:TeamTraining", "fair_envs.baselines.team_training:train_team")
-_LONG = ("fair_envs.baselines.long_term_training:LongTermTraining", "fair_envs.baselines:train_long_term")
-_PCN = ("fair_envs.baselines.pcn_training:PCNTraining", "fair_envs.baselines.pcn_training:train_pcn")
+_TEAM = ("fair_envs.baselines.team.training:TeamTraining", "fair_envs.baselines.team.training:train_team")
+_LONG = ("fair_envs.baselines.ppo.long_term_training:LongTermTraining", "fair_envs.baselines:train_long_term")
+_PCN = ("fair_envs.baselines.pcn.training:PCNTraining", "fair_envs.baselines.pcn.training:train_pcn")
 
 ALGORITHMS: Mapping[str, Training] = {
     "ppo": Training(*_AGENTS, {**HARVEST, "algorithm": "ppo"}),
@@ -143,7 +143,7 @@ def train(algorithm: str, out: str, resume: str, moment: str, call: int) -> dict
         moment: One of `MOMENTS`, or empty.
         call: The number of the call.
     """
-    from fair_envs.baselines import team_training
+    from fair_envs.baselines.team import training as team_training
 
     counts = dict.fromkeys(MOMENTS, 0)
     with ExitStack() as patches:

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from fair_envs import make_sb3
-from fair_envs.aliases import Flags, Floats, Floats32
-from fair_envs.baselines.massaging import PolicyOutput
+from fair_envs.baselines.ppo.massaging import PolicyOutput
 from fair_envs.core.interactions import FairSpec, record
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.metrics.long_term import Measure
+from fair_envs.support.aliases import Flags, Floats, Floats32
 
 WHO = ("woman", "man")
 SPEC = FairSpec(individuals=1, actions=2, features=("income",), sensitive={"gender": WHO}, groups=WHO)

@@ -10,12 +10,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs import make_rules, make_sb3
-from fair_envs.aliases import Floats32
-from fair_envs.baselines.fair_ppo import FairPPO
-from fair_envs.baselines.policies import GroupedPolicy
-from fair_envs.baselines.ppo import PPO
+from fair_envs.baselines.ppo.fair_ppo import FairPPO
+from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.core import Rules
 from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.support.aliases import Floats32
 from tests.helpers import LITTLE
 
 HARVEST = "FairHarvest-v0"

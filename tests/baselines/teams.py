@@ -7,10 +7,10 @@ import torch as th
 from numpy.typing import NDArray
 
 from fair_envs import make_sb3
-from fair_envs.aliases import Floats
-from fair_envs.baselines.ddpg import DDPG, TeamReplay
+from fair_envs.baselines.team.ddpg import DDPG, TeamReplay
 from fair_envs.envs.pursuit.policies import Greedy, Team
 from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.support.aliases import Floats
 
 PURSUIT = "FairPursuit-v0"
 WORLD: dict[str, Any] = {"side": 2.0, "horizon": 12, "pursuer_speed": 1.2}

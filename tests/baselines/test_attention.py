@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
-from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.massaging import PolicyOutput
-from fair_envs.baselines.rollouts import collect
+from fair_envs.baselines.pcn.rollouts import collect
+from fair_envs.baselines.ppo.massaging import PolicyOutput
 from fair_envs.baselines.tasks.attention import AttentionMassager, gaussian, softmax
 from fair_envs.envs.attention.policies import (
     FairGreedy,
@@ -33,6 +32,7 @@ from fair_envs.envs.attention.policies import (
 from fair_envs.envs.attention.rules import decode
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.metrics.long_term import ShareDeviation
+from fair_envs.support.aliases import Floats, Ints
 from tests.helpers import playing, uncompiled
 
 RATES = np.array([[8.0, 6.0, 4.0, 3.0, 1.5]])

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Floats
-from fair_envs.baselines.costs import Disparity, common_costs, cost_advantages, measure, own_share
+from fair_envs.baselines.ppo.costs import Disparity, common_costs, cost_advantages, measure, own_share
+from fair_envs.support.aliases import Floats
 
 GROUP = [0, 0, 1]  # uneven: two agents without the attribute, one with it
 

@@ -9,7 +9,7 @@ import pytest
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
-from fair_envs.baselines.curriculum import (
+from fair_envs.baselines.team.curriculum import (
     Curriculum,
     FollowCurriculum,
     Linear,

@@ -16,7 +16,7 @@ import torch as th
 
 from fair_envs.baselines.runs import Run, read_weights, serialized
 from fair_envs.baselines.training import Training, load, train
-from fair_envs.files import LOCK, writing
+from fair_envs.support.files import LOCK, writing
 from tests.baselines.test_training import ROLLOUT, config, contents
 
 ROOT = Path(__file__).parents[2]
@@ -152,7 +152,7 @@ def test_a_run_that_another_process_writes_is_refused_and_left_as_it_is(run: Pat
             sys.executable,
             "-c",
             f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-            "from pathlib import Path; from fair_envs.files import writing\n"
+            "from pathlib import Path; from fair_envs.support.files import writing\n"
             f"with writing(Path({str(run)!r})): print('held', flush=True); input()",
         ],
         stdin=subprocess.PIPE,

@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
 
 from fair_envs import make_sb3
-from fair_envs.baselines.ddpg import (
+from fair_envs.baselines.team.ddpg import (
     DDPG,
     Batch,
     DriftingNoise,
@@ -30,7 +30,7 @@ from fair_envs.baselines.ddpg import (
     TeamReplay,
     equivariance_penalty,
 )
-from fair_envs.baselines.team_policy import Learned
+from fair_envs.baselines.team.policy import Learned
 from fair_envs.core import Lanes
 from fair_envs.envs.pursuit.policies import Greedy, exchanged
 from fair_envs.envs.pursuit.rules import Pursuit

@@ -7,11 +7,11 @@ import pytest
 import torch as th
 
 from fair_envs import make_rules
-from fair_envs.baselines.rollouts import Random, collect
-from fair_envs.baselines.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
+from fair_envs.baselines.pcn.rollouts import Random, collect
+from fair_envs.baselines.pcn.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Never, Threshold
-from fair_envs.history import SlidingWindow
+from fair_envs.metrics.history import SlidingWindow
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import Treasure
 from tests.ferry import BOARD, REFUSE, Vector

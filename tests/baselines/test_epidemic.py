@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
-from fair_envs.baselines.massaging import Massager, PolicyOutput
-from fair_envs.baselines.rollouts import Random, collect
+from fair_envs.baselines.pcn.rollouts import Random, collect
+from fair_envs.baselines.ppo.massaging import Massager, PolicyOutput
 from fair_envs.baselines.tasks.epidemic import EpidemicMassager
 from fair_envs.envs.epidemic import Vector
 from fair_envs.envs.epidemic.policies import (
@@ -24,6 +23,7 @@ from fair_envs.envs.epidemic.rules import Epidemic
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.metrics.long_term import VaccinationGap
+from fair_envs.support.aliases import Floats
 
 PAIRS = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]  # a triangle with a tail: degrees 2, 2, 3, 2, 1
 SMALL: dict[str, Any] = {"network": PAIRS, "communities": [0, 0, 0, 1, 1]}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch as th
 
-from fair_envs.baselines.costs import cost_advantages
-from fair_envs.baselines.fair_modes import RunningRange
-from fair_envs.baselines.fair_ppo import FairPPO
+from fair_envs.baselines.ppo.costs import cost_advantages
+from fair_envs.baselines.ppo.fair_modes import RunningRange
+from fair_envs.baselines.ppo.fair_ppo import FairPPO
 from tests.baselines.small import (
     ACTORS,
     CRITICS,

@@ -10,10 +10,10 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from fair_envs import make_sb3
-from fair_envs.aliases import Flags, Floats, Floats32
-from fair_envs.baselines.fair_modes import MODES
-from fair_envs.baselines.fair_ppo import FairPPO
-from fair_envs.baselines.ppo import PPO
+from fair_envs.baselines.ppo.fair_modes import MODES
+from fair_envs.baselines.ppo.fair_ppo import FairPPO
+from fair_envs.baselines.ppo.ppo import PPO
+from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.wrappers import FairnessPenalty
 from tests.baselines.small import (
     GAMES,

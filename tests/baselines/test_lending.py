@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from stable_baselines3.common.distributions import CategoricalDistribution
 
-from fair_envs.aliases import Floats, Floats32, Ints
-from fair_envs.baselines.massaging import LENDING_SCHEDULE, PolicyOutput, policy_output
-from fair_envs.baselines.rollouts import collect
+from fair_envs.baselines.pcn.rollouts import collect
+from fair_envs.baselines.ppo.massaging import LENDING_SCHEDULE, PolicyOutput, policy_output
 from fair_envs.baselines.tasks.lending import LendingMassager
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
@@ -23,7 +22,8 @@ from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
 from fair_envs.evaluation import Stochastic
 from fair_envs.metrics.long_term import OpportunityGap
 from fair_envs.metrics.populations import wasserstein
-from fair_envs.reproduction.closing import ClosingLender
+from fair_envs.reproduction.hu2024.lender import ClosingLender
+from fair_envs.support.aliases import Floats, Floats32, Ints
 from tests.helpers import playing
 
 FIRST = np.array(DISTRIBUTIONS["delayed_impact"])

@@ -10,9 +10,9 @@ import pytest
 import torch as th
 
 from fair_envs.baselines import tasks
-from fair_envs.baselines.lagrangian import PPOLagrangian
-from fair_envs.baselines.long_term_evaluation import evaluate_long_term, play_long_term
-from fair_envs.baselines.long_term_training import (
+from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
+from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term, play_long_term
+from fair_envs.baselines.ppo.long_term_training import (
     LongTermAlgorithm,
     LongTermTraining,
     load_long_term,
@@ -20,8 +20,8 @@ from fair_envs.baselines.long_term_training import (
     make_long_term,
     train_long_term,
 )
-from fair_envs.baselines.massaging import MassagingSchedule
-from fair_envs.baselines.regularised import APPO, FPPO, Regularised
+from fair_envs.baselines.ppo.massaging import MassagingSchedule
+from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
 from fair_envs.baselines.tasks import Study
 from fair_envs.core import Rules
 from tests.baselines.interruptions import Interrupt

@@ -12,7 +12,7 @@ from stable_baselines3.common.distributions import make_proba_distribution
 from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
-from fair_envs.baselines.massaging import (
+from fair_envs.baselines.ppo.massaging import (
     ATTENTION_SCHEDULE,
     EPIDEMIC_SCHEDULE,
     LENDING_SCHEDULE,
@@ -22,7 +22,7 @@ from fair_envs.baselines.massaging import (
     log_probability,
     policy_output,
 )
-from fair_envs.baselines.regularised import FPPO, Regularised
+from fair_envs.baselines.ppo.regularised import FPPO, Regularised
 from tests.baselines.loans import Accept, Age, FirstEntry, Granted, hiring, own_env, settings
 from tests.baselines.small import HARVEST, collect, learned, policy_weights
 from tests.helpers import LITTLE

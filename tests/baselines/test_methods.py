@@ -16,7 +16,7 @@ from fair_envs.baselines import methods
 from fair_envs.baselines.learning import load_learner, train_learner
 from fair_envs.baselines.methods import Method, method_for, register
 from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, begun, rollout
-from fair_envs.parameters import PositiveInt, setting
+from fair_envs.support.parameters import PositiveInt, setting
 from tests.test_cli import Said, mistake
 
 # ------------------------------------------------------------------------------------------------ the toy method

@@ -12,11 +12,11 @@ from gymnasium.vector import AutoresetMode
 
 pytest.importorskip("moocore")
 
-from fair_envs.baselines.pcn import PCN, Command, Commanded, Network, PCNSettings, farel_settings, memories
-from fair_envs.baselines.pcn_buffer import Buffer, Ranking, copies, priorities
-from fair_envs.baselines.rollouts import Episode, Random, collect
+from fair_envs.baselines.pcn.buffer import Buffer, Ranking, copies, priorities
+from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, Network, PCNSettings, farel_settings, memories
+from fair_envs.baselines.pcn.rollouts import Episode, Random, collect
 from fair_envs.evaluation import DecisionMaker
-from fair_envs.history import SlidingWindow
+from fair_envs.metrics.history import SlidingWindow
 from fair_envs.metrics.pareto import front
 from fair_envs.wrappers import FairnessObjectives
 from tests.baselines.treasure import DIVE, FRONT, PLACES, WALK, Treasure

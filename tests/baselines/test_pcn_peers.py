@@ -13,11 +13,11 @@ import torch as th
 pytest.importorskip("moocore")
 pytest.importorskip("mo_gymnasium")
 
-from fair_envs.baselines.coverage import cover
-from fair_envs.baselines.pcn import PCN, PCNSettings
-from fair_envs.baselines.race import CORNER, treasures
+from fair_envs.baselines.pcn.coverage import cover
+from fair_envs.baselines.pcn.pcn import PCN, PCNSettings
+from fair_envs.baselines.pcn.race import CORNER, treasures
 from fair_envs.envs import hiring
-from fair_envs.history import SlidingWindow
+from fair_envs.metrics.history import SlidingWindow
 from fair_envs.metrics.pareto import front, hypervolume
 from fair_envs.wrappers import FairnessObjectives
 from tests.ferry import Env

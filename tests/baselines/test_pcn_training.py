@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 pytest.importorskip("moocore")
 
 from fair_envs import cli
-from fair_envs.baselines import coverage
-from fair_envs.baselines.pcn import Command
-from fair_envs.baselines.pcn_training import PCNTraining, load_pcn, make_env, preset_values, test, train_pcn
+from fair_envs.baselines.pcn import coverage
+from fair_envs.baselines.pcn.pcn import Command
+from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, make_env, preset_values, test, train_pcn
 from tests.baselines.test_pcn import model
 from tests.baselines.treasure import FRONT, Treasure
 from tests.helpers import uncompiled
@@ -238,7 +238,7 @@ def test_a_run_of_pcn_is_resumed_without_a_preset(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_tells_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fair_envs.baselines.pcn import PCN
+    from fair_envs.baselines.pcn.pcn import PCN
 
     iterate = PCN.iterate
 

@@ -9,7 +9,7 @@ import pytest
 import stable_baselines3 as sb3
 import torch as th
 
-from fair_envs.baselines.policies import GroupedPolicy
+from fair_envs.baselines.ppo.policies import GroupedPolicy
 from tests.baselines.small import learner, rollouts
 
 WIDTH = 3  # of what the networks see

@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from torch.distributions import Distribution
 
 from fair_envs import make_sb3
-from fair_envs.baselines.ppo import PPO, Minibatch, Rollout
+from fair_envs.baselines.ppo.ppo import PPO, Minibatch, Rollout
 from fair_envs.envs.harvest.rules import STAY
 from tests.baselines.small import (
     ACTORS,

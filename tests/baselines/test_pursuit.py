@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
-from fair_envs.baselines.team_play import (
+from fair_envs.baselines.team.play import (
     SetSpeed,
     TeamPlay,
     by_seed,
@@ -17,7 +16,7 @@ from fair_envs.baselines.team_play import (
     paired_difference,
     play_team,
 )
-from fair_envs.baselines.team_policy import Learned
+from fair_envs.baselines.team.policy import Learned
 from fair_envs.core import Lanes, Rules
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.envs.pursuit.policies import (
@@ -31,6 +30,7 @@ from fair_envs.envs.pursuit.policies import (
     greedy_directions,
 )
 from fair_envs.envs.pursuit.rules import Pursuit
+from fair_envs.support.aliases import Floats, Ints
 from tests.helpers import actions, uncompiled
 
 E6 = [[1, 1], [5, 2], [4, 5.5], [3, 3]]

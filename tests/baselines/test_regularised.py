@@ -11,12 +11,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
-from fair_envs.aliases import Floats
-from fair_envs.baselines.following import FollowMeasures, restore, snapshot
-from fair_envs.baselines.lagrangian import PPOLagrangian
-from fair_envs.baselines.policies import SharedTrunkPolicy
-from fair_envs.baselines.ppo import PPO
-from fair_envs.baselines.regularised import (
+from fair_envs.baselines.ppo.following import FollowMeasures, restore, snapshot
+from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
+from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
+from fair_envs.baselines.ppo.ppo import PPO
+from fair_envs.baselines.ppo.regularised import (
     APPO,
     FPPO,
     Changes,
@@ -28,6 +27,7 @@ from fair_envs.baselines.regularised import (
     penalty_term,
     value_term,
 )
+from fair_envs.support.aliases import Floats
 from tests.baselines.loans import Accept, Age, Granted, Loans, hiring, own_env, settings
 from tests.baselines.small import collect, learned, policy_weights, rollouts, whole_batch
 

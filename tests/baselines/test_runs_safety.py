@@ -21,7 +21,7 @@ import torch as th
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
-from fair_envs.files import replace_file, write_json
+from fair_envs.support.files import replace_file, write_json
 
 
 def state(**entries: Any) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 import torch as th
 
 import fair_envs
-from fair_envs.baselines.long_term_training import long_term_settings, make_long_term, train_long_term
-from fair_envs.baselines.massaging import PolicyOutput
-from fair_envs.baselines.regularised import FPPO, Changes
+from fair_envs.baselines.ppo.long_term_training import long_term_settings, make_long_term, train_long_term
+from fair_envs.baselines.ppo.massaging import PolicyOutput
+from fair_envs.baselines.ppo.regularised import FPPO, Changes
 from fair_envs.baselines.tasks import STUDIES, study_of
 from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
 from fair_envs.core.interactions import columns

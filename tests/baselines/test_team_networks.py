@@ -7,7 +7,7 @@ import pytest
 import torch as th
 from torch import nn
 
-from fair_envs.baselines.team_networks import SHORTEST, Sets, Stack, StackedMLP, StackedSets, stack, unit
+from fair_envs.baselines.team.networks import SHORTEST, Sets, Stack, StackedMLP, StackedSets, stack, unit
 
 N, BATCH, INPUTS, HIDDEN, OUTPUTS = 3, 5, 4, (7, 6), 2
 SETS = Sets(base=2, mates=3, mate=4, own=1)

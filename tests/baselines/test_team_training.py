@@ -12,10 +12,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from fair_envs import make_rules
 from fair_envs.baselines import team_evaluation, team_training
-from fair_envs.baselines.curriculum import Linear, Stepped, level_states
-from fair_envs.baselines.ddpg import DDPG, DeepSetsPolicy, FairE, FairER
-from fair_envs.baselines.team_policy import Learned
-from fair_envs.baselines.team_training import (
+from fair_envs.baselines.team.curriculum import Linear, Stepped, level_states
+from fair_envs.baselines.team.ddpg import DDPG, DeepSetsPolicy, FairE, FairER
+from fair_envs.baselines.team.policy import Learned
+from fair_envs.baselines.team.training import (
     PRESETS,
     TeamTraining,
     load_team,
@@ -428,7 +428,7 @@ def test_policies_are_tested_at_their_speed_and_the_last_one_at_all(run: Path) -
 
 
 def test_what_is_played_is_what_the_kept_weights_do(run: Path) -> None:
-    from fair_envs.baselines.team_play import play_team
+    from fair_envs.baselines.team.play import play_team
 
     found = played(run)
     model, kept = load_team(run)

@@ -15,8 +15,8 @@ import pytest
 import torch as th
 
 from fair_envs import TABLE
-from fair_envs.baselines.policies import GroupedPolicy
-from fair_envs.baselines.ppo import PPO
+from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.baselines.runs import Run
 from fair_envs.baselines.training import Training, load, make_env, make_model, train
 from tests.baselines.interruptions import Interrupt, Stop

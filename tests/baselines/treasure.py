@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats32
+from fair_envs.support.aliases import Floats32
 
 DIVE, WALK = range(2)
 PLACES = 5

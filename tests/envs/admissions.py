@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core import check_count
 from fair_envs.envs.college.policies import Jury
 from fair_envs.evaluation import VectorEnv, VectorWorld, rollout
 from fair_envs.metrics import burden, social_burden, stratified_accuracy
+from fair_envs.support.aliases import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

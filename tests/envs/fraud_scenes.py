@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Lanes, Step
 from fair_envs.envs.fraud.rules import Fraud
+from fair_envs.support.aliases import Floats, Ints
 
 CUSTOMER, FRAUDSTER = 0, 100  # the first of each among the agents of the default start
 EU, AS, NA, AF, OC, SA = range(6)

@@ -10,8 +10,8 @@ import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.core import Lanes
 from fair_envs.envs.attention.params import RATES
 from fair_envs.envs.attention.rules import LARGEST_RATE, Attention, columns_of, counted, decode
-from fair_envs.history import SlidingWindow
 from fair_envs.metrics.group import DEFINITIONS
+from fair_envs.metrics.history import SlidingWindow
 from fair_envs.wrappers import DelayedFeedback, FairnessObjectives
 from tests.helpers import uncompiled
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.attention.policies import Greedy, Proportional, RoundRobin, Uniform
 from fair_envs.envs.attention.rules import Attention
 from fair_envs.evaluation import DecisionMaker, choose
+from fair_envs.support.aliases import Floats, Ints
 from tests.helpers import playing
 
 EPISODES, STEPS = 64, 1000

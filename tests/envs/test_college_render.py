@@ -6,9 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Pixels
 from fair_envs.envs.college import render
 from fair_envs.envs.college.rules import ADMIT, ADVANTAGED, DISADVANTAGED, GROUPS, College
+from fair_envs.support.aliases import Pixels
 from tests.helpers import assert_same, begun, plain, uncompiled
 
 pytest.importorskip("pygame")

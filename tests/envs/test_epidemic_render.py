@@ -8,11 +8,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Floats
 from fair_envs.envs.drawing import MARGIN, PLAIN_BELOW, Stock
 from fair_envs.envs.epidemic import render
 from fair_envs.envs.epidemic.networks import KARATE_PLACES, arranged, on_a_circle
 from fair_envs.envs.epidemic.rules import INFECTED, Epidemic
+from fair_envs.support.aliases import Floats
 from tests.helpers import assert_same, begun, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.epidemic.rules import INFECTED, SUSCEPTIBLE, Epidemic
+from fair_envs.support.aliases import Floats
 
 Policy = Callable[[NDArray[Any], NDArray[Any], np.random.Generator], NDArray[Any]]
 """Health (B, people), adjacency (people, people) and a source of chance to whom each lane vaccinates (B,)."""

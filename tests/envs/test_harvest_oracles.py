@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, chance
 from fair_envs.envs.harvest.rules import (
     BLUE,
@@ -28,6 +27,7 @@ from fair_envs.envs.harvest.rules import (
     USE,
     Harvest,
 )
+from fair_envs.support.aliases import Floats
 from tests.helpers import NARROW, Agent, Bush, act, arrange, bush_state, place, scene, uncompiled
 
 BOTH = pytest.mark.parametrize("profile", ["authors", "recommended"])

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import fair_envs
-from fair_envs.aliases import Pixels
 from fair_envs.envs import drawing
 from fair_envs.envs.harvest import Parallel, env, render
 from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED, Harvest
+from fair_envs.support.aliases import Pixels
 from tests.helpers import grey, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")

@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.params import PROFILES, HarvestParams, largest_population
 from fair_envs.envs.harvest.rules import (
@@ -32,6 +31,7 @@ from fair_envs.envs.harvest.rules import (
     Harvest,
     falls_on,
 )
+from fair_envs.support.aliases import Flags
 from tests.helpers import NARROW, Agent, Bush, act, arrange, bush_state, digest, place, scene, uncompiled
 
 RED_AGENT, SLOW_AGENT = Agent(5, 5), Agent(5, 5, sensitive=1)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest.rules import NO_TURN, Harvest
+from fair_envs.support.aliases import Floats
 
 Known = tuple[float, float]  # mean and standard error
 EPISODES = 32

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.hiring import population as module
 from fair_envs.envs.hiring.population import (
@@ -33,6 +32,7 @@ from fair_envs.envs.hiring.population import (
     write,
 )
 from fair_envs.envs.hiring.rules import Hiring
+from fair_envs.support.aliases import Flags, Ints
 
 LANES = 2000
 

@@ -6,10 +6,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Pixels
 from fair_envs.envs.drawing import GROUND, PLAIN_BELOW, Stock
 from fair_envs.envs.hiring import render
 from fair_envs.envs.hiring.rules import GROUPS, HIRE, REJECT, Hiring
+from fair_envs.support.aliases import Pixels
 from tests.helpers import assert_same, begun, grey, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")

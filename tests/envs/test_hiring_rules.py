@@ -12,13 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.core.compilation import readable
 from fair_envs.envs.hiring import parallel_env
 from fair_envs.envs.hiring.bias import tabulated
 from fair_envs.envs.hiring.population import AGE, FEATURES, GENDER, NATIONALITY
 from fair_envs.envs.hiring.rules import COMPANY, GROUPS, HIRE, NEVER, REJECT, Hiring, judge_all
+from fair_envs.support.aliases import Floats
 from tests.helpers import assert_same, uncompiled
 
 BASE = {name: 0 for name in FEATURES} | {"age": 40}

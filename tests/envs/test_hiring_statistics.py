@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Lanes, chance
 from fair_envs.envs.hiring.population import GENDER, MAN
 from fair_envs.envs.hiring.rules import Hiring
-from fair_envs.history import Full, History, SlidingWindow
 from fair_envs.metrics import GroupNotion
+from fair_envs.metrics.history import Full, History, SlidingWindow
+from fair_envs.support.aliases import Flags, Floats
 
 Policy = Callable[[NDArray[np.void]], Flags]
 """Lanes to whether each hires."""

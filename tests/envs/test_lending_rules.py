@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.envs.lending import parallel_env
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending, draw
+from fair_envs.support.aliases import Floats
 from fair_envs.wrappers import from_probabilities, twin_decisions
 from tests.helpers import assert_same, uncompiled
 

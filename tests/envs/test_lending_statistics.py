@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, chance
 from fair_envs.envs.lending.policies import equal_opportunity, profitable
 from fair_envs.envs.lending.rules import Lending
+from fair_envs.support.aliases import Floats
 
 EACH, STEPS, KNOWN_EPISODES = 48, 10_000, 10
 COMPARED = (300, 1250, 2700, 4000, 8000, 9999)  # steps at which distances are known

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import fair_envs
-from fair_envs.aliases import Floats32
 from fair_envs.core import Lanes, Step
 from fair_envs.core.compilation import COMPILED
 from fair_envs.envs.harvest.melting_pot import (
@@ -40,7 +39,8 @@ from fair_envs.envs.harvest.melting_pot import (
     window_shape,
 )
 from fair_envs.envs.harvest.rules import NO_TURN
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Floats32
+from fair_envs.support.parameters import encode
 from tests.helpers import assert_same, uncompiled
 
 SMALL: Mapping[str, Any] = {

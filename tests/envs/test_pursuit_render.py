@@ -6,10 +6,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.envs.drawing import GROUND, LARGEST_FRAME, MARGIN, Stock
 from fair_envs.envs.pursuit import render
 from fair_envs.envs.pursuit.rules import TRAIL, Pursuit
+from fair_envs.support.aliases import Flags, Floats, Ints
 from tests.helpers import assert_same, begun, plain, uncompiled
 
 pygame = pytest.importorskip("pygame")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.envs.drawing import BLUE, GREEN, GROUND, LARGEST_FRAME, MARGIN, ORANGE, PURPLE, VERMILION, Stock
 from fair_envs.envs.traffic import Env, render
 from fair_envs.envs.traffic.city import EAST, NORTH, SOUTH, WEST, City
 from fair_envs.envs.traffic.params import TrafficParams
 from fair_envs.envs.traffic.rules import Traffic
+from fair_envs.support.aliases import Floats, Ints
 from tests.helpers import assert_same, plain
 
 pygame = pytest.importorskip("pygame")

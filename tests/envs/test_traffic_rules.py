@@ -7,10 +7,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from fair_envs.cli.playing import described_keys
 from fair_envs.core import Lanes
 from fair_envs.envs.traffic.city import LEFT, RIGHT, STRAIGHT, City, crossing
 from fair_envs.envs.traffic.rules import ACTION_NAMES, Traffic
-from fair_envs.playing import described_keys
 from fair_envs.wrappers import counterfactual
 from tests.envs.traffic_scenes import (
     CALM,

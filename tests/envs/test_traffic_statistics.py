@@ -14,11 +14,11 @@ from scipy import stats
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from fair_envs.aliases import Floats, Floats32, Ints
 from fair_envs.core import Lanes
 from fair_envs.envs.traffic.city import City
 from fair_envs.envs.traffic.rules import Traffic
 from fair_envs.metrics import counterfactual_fairness, demographic_parity, mean_interval
+from fair_envs.support.aliases import Floats, Floats32, Ints
 from fair_envs.wrappers.twin import TwinEpisodes, Twins
 from tests.envs.traffic_scenes import CALM, FEATURES, TURNS, Car, action, drive, put, scene, started, street_of
 from tests.helpers import uncompiled

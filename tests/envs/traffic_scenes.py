@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fair_envs.aliases import Floats32
 from fair_envs.core import Lanes, Step
 from fair_envs.envs.traffic.city import STEPS, City
 from fair_envs.envs.traffic.rules import MOMENTS, UNSAID, Traffic, take_in
+from fair_envs.support.aliases import Floats32
 
 SIZES = {"columns": 4, "rows": 3, "street_length": 7, "lanes": 2, "cars": 5}
 """One layout for all scenes that need no other: A1 to D1 in the north, A3 to D3 in the south."""

@@ -149,7 +149,7 @@ def test_rows_that_are_reset_in_mid_episode_have_everybody_back() -> None:
 
 def test_ppo_learns_nothing_from_what_agents_do_that_have_left() -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.baselines.ppo import PPO
+    from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.faces.sb3 import AgentsVecEnv
 
     env = AgentsVecEnv(Leavers(horizon=8), 2)

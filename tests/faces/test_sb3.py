@@ -15,9 +15,9 @@ from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormali
 
 import fair_envs
 import fair_envs.envs.harvest as harvest
-from fair_envs.aliases import Ints
 from fair_envs.envs.harvest.rules import USE
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+from fair_envs.support.aliases import Ints
 from tests.helpers import assert_same
 from tests.toys import Countdown
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fair_envs.aliases import Floats
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics import Consistency, Gaps, GroupNotion, gaps
 from fair_envs.metrics.gaps import BY_NAME, decision_notions
 from fair_envs.metrics.group import DEFINITIONS
+from fair_envs.metrics.history import Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.support.aliases import Floats
 from tests.helpers import uncompiled
 
 SPEC = FairSpec(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 
 from fair_envs.core.interactions import FairSpec, blank_facts
-from fair_envs.history import POSITIVE, Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics.gaps import Gaps
 from fair_envs.metrics.group import DEFINITIONS, GroupNotion, group_members
+from fair_envs.metrics.history import POSITIVE, Discounted, Full, History, Memory, SlidingWindow
 from tests.helpers import uncompiled
 
 SHORT = ("SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "CSP")

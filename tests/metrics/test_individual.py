@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from fair_envs.core.interactions import FairSpec, columns, facts_dtype
-from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics.distances import RAW, Distance
 from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics.individual import (
     HEOM,
     HMOM,

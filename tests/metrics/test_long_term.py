@@ -14,11 +14,10 @@ from scipy.stats import wasserstein_distance
 
 import fair_envs.envs.epidemic.rules as epidemic_rules
 import fair_envs.envs.hiring as hiring
-from fair_envs.aliases import Floats
 from fair_envs.core.interactions import FairSpec, blank_facts, columns
-from fair_envs.history import History, SlidingWindow
 from fair_envs.metrics import long_term
 from fair_envs.metrics.group import GroupNotion
+from fair_envs.metrics.history import History, SlidingWindow
 from fair_envs.metrics.long_term import (
     FunctionMeasure,
     IncidentDistance,
@@ -45,6 +44,7 @@ from fair_envs.metrics.populations import (
     vaccination_gap,
     wasserstein,
 )
+from fair_envs.support.aliases import Floats
 
 nojit = pytest.mark.nojit
 NAN = float("nan")

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from fair_envs import metrics
-from fair_envs.baselines.pcn_training import PCNTraining
+from fair_envs.baselines.pcn.training import PCNTraining
 from fair_envs.baselines.training import Training
 from fair_envs.envs.traffic.rules import Traffic
+from fair_envs.evaluation.systems import PARITIES
 from fair_envs.metrics.gaps import BY_NAME, decision_notions, name_of
 from fair_envs.metrics.group import DEFINITIONS
 from fair_envs.metrics.individual import INDIVIDUAL
 from fair_envs.metrics.notions import NOTIONS, Notion, canonical_name, find_notion, notions_table
 from fair_envs.search.objectives import known_names, objective_named
-from fair_envs.systems import PARITIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "fairness.md"
 OVER_TIME = PAGE.with_name("long-term.md")

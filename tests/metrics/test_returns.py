@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from fair_envs.aliases import Flags
 from fair_envs.metrics.report import fairness_report, fairness_series
 from fair_envs.metrics.returns import (
     FORMS,
@@ -31,6 +30,7 @@ from fair_envs.metrics.returns import (
     scale_by_max_abs,
     sensitive_returns,
 )
+from fair_envs.support.aliases import Flags
 
 NAN = float("nan")
 

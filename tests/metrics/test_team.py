@@ -12,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.stats import entropy, friedmanchisquare
 
-from fair_envs.aliases import Ints
 from fair_envs.metrics.team import (
     TeamFairness,
     binned,
@@ -28,6 +27,7 @@ from fair_envs.metrics.team import (
     team_fairness_of_returns_per_seed,
     team_fairness_per_seed,
 )
+from fair_envs.support.aliases import Ints
 
 NAN = float("nan")
 LOG_3 = float(np.log2(3))

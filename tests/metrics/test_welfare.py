@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
 from fair_envs.metrics.welfare import (
     atkinson,
     gini,
@@ -18,6 +17,7 @@ from fair_envs.metrics.welfare import (
     theil,
     utilitarian,
 )
+from fair_envs.support.aliases import Floats
 
 Measure = Callable[[ArrayLike], Floats]
 INEQUALITY: tuple[Measure, ...] = (gini, jain, atkinson, theil)

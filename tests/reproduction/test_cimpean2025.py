@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from fair_envs.reproduction.decision_cells import DESIGNED, PUBLISHED_IF
-from fair_envs.reproduction.decisions import Found, Policies
-from fair_envs.reproduction.farel import MEASURES, Setting, World, tables
+from fair_envs.reproduction.cimpean2025 import report as paper
+from fair_envs.reproduction.cimpean2025.jobs import DESIGNED, PUBLISHED_IF
+from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World, tables
+from fair_envs.reproduction.cimpean2025.results import Found, Policies
 from fair_envs.reproduction.figures import TradeOffs, trade_off_radar
-from fair_envs.reproduction.papers import cimpean2025 as paper
 from tests.jobs import run_here
 
 NAMES = (*MEASURES, PUBLISHED_IF)

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("torch")
 
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.reproduction.decision_cells import DESIGNED, DesignedCell, SingleCell, TradeOffCell, chosen
-from fair_envs.reproduction.decisions import Policies, over_seeds, rank_correlation, read_found, read_policies
-from fair_envs.reproduction.farel import MEASURES, Setting
+from fair_envs.reproduction.cimpean2025.jobs import DESIGNED, DesignedCell, SingleCell, TradeOffCell, chosen
+from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting
+from fair_envs.reproduction.cimpean2025.results import Policies, over_seeds, rank_correlation, read_found, read_policies
 
 TINY = {"horizon": 30}
 
@@ -131,7 +131,7 @@ def test_equal_cells_give_equal_results(tmp_path: Path) -> None:
 
 
 def test_at_most_so_many_commands_are_tested() -> None:
-    from fair_envs.baselines.pcn import Command
+    from fair_envs.baselines.pcn.pcn import Command
 
     line = [Command(np.array([k, -(k**1.5)]), 10.0) for k in range(40)]
     few = chosen(line)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fair_envs.reproduction.farel import MEASURES, printed, printed_value, tables
+from fair_envs.reproduction.cimpean2025.published import MEASURES, printed, printed_value, tables
 
 
 def test_every_printed_group_of_rows_has_a_setting_and_the_other_way_round() -> None:

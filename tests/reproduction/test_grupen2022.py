@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from fair_envs import make_rules
-from fair_envs.baselines.team_play import TeamPlay, play_team
-from fair_envs.baselines.team_training import TeamTraining, team_settings
+from fair_envs.baselines.team.play import TeamPlay, play_team
+from fair_envs.baselines.team.training import TeamTraining, team_settings
 from fair_envs.envs.pursuit.policies import Greedy
 from fair_envs.experiments.executors import run_cells
-from fair_envs.reproduction.papers import grupen2022
-from fair_envs.reproduction.papers.grupen2022 import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
-from fair_envs.reproduction.team_cells import DEALT, DesignedTeamCell, TeamCell, read_team
-from fair_envs.seeds import TEST_EACH, TEST_SEEDS
+from fair_envs.reproduction.grupen2022 import report as grupen2022
+from fair_envs.reproduction.grupen2022.jobs import DEALT, DesignedTeamCell, TeamCell, read_team
+from fair_envs.reproduction.grupen2022.report import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
+from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 
 SMOKE, SMALL, FULL = (SCALES[name] for name in ("smoke", "small", "full"))
 FEW: dict[str, Any] = {"parameters": {"side": 1.5, "horizon": 40, "include_speed": True}, "steps": 600, "lanes": 2}

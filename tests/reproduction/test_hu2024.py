@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.baselines.long_term_training import LongTermTraining
+from fair_envs.baselines.ppo.long_term_training import LongTermTraining
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.reproduction.hu import PLOTTED
-from fair_envs.reproduction.papers import hu2024
-from fair_envs.reproduction.papers.hu2024 import SCALES, SHIELDED, SUMMARIES, WORLDS, Arm, Report, cells, summarised
-from fair_envs.reproduction.process_cells import AGENTS, DesignedCell, LearnedCell, read_process
-from fair_envs.reproduction.processes import ENV_IDS, Series, World, series
+from fair_envs.reproduction.hu2024 import report as hu2024
+from fair_envs.reproduction.hu2024.jobs import AGENTS, DesignedCell, LearnedCell, read_process
+from fair_envs.reproduction.hu2024.processes import ENV_IDS, Series, World, series
+from fair_envs.reproduction.hu2024.published import PLOTTED
+from fair_envs.reproduction.hu2024.report import SCALES, SHIELDED, SUMMARIES, WORLDS, Arm, Report, cells, summarised
 
 SMOKE = SCALES["smoke"]
 

@@ -11,8 +11,8 @@ pytest.importorskip("stable_baselines3")
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import claims
 from fair_envs.reproduction.experiment import Result
+from fair_envs.reproduction.lamalfa2025 import report as paper
 from fair_envs.reproduction.measures import Arm
-from fair_envs.reproduction.papers import lamalfa2025 as paper
 from tests.helpers import LITTLE
 from tests.jobs import run_here
 from tests.reproduction.test_measures import HORIZON, result

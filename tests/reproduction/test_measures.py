@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Floats
 from fair_envs.experiments import tables
 from fair_envs.metrics import Returns
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import Arm, largest_absolute, series
+from fair_envs.support.aliases import Floats
 
 HORIZON = 10
 ATTRIBUTES: dict[str, Any] = {"sensitive": [0, 1, 0, 1], "preference": ["red", "red", "blue", "blue"]}

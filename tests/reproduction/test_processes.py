@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.baselines.massaging import PolicyOutput
-from fair_envs.reproduction import processes
-from fair_envs.reproduction.papers.hu2024 import SUMMARIES
-from fair_envs.reproduction.process_cells import AGENTS
-from fair_envs.reproduction.processes import Learned, World, series, times_of, watch
+from fair_envs.baselines.ppo.massaging import PolicyOutput
+from fair_envs.reproduction.hu2024 import processes
+from fair_envs.reproduction.hu2024.jobs import AGENTS
+from fair_envs.reproduction.hu2024.processes import Learned, World, series, times_of, watch
+from fair_envs.reproduction.hu2024.report import SUMMARIES
 
 
 def watched(world: World, agent: str, *, episodes: int, steps: int) -> dict[str, NDArray[Any]]:

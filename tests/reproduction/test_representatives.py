@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fair_envs.reproduction.representatives import KIND_COLOURS, mixed_colours, representative_subset
+from fair_envs.reproduction.cimpean2025.representatives import KIND_COLOURS, mixed_colours, representative_subset
 
 
 def test_few_policies_are_all_shown() -> None:

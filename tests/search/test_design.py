@@ -17,15 +17,16 @@ pytest.importorskip("optuna")
 
 import optuna
 
+from fair_envs.evaluation.systems import play_system
 from fair_envs.experiments.executors import FailedCellsError
-from fair_envs.files import writing
-from fair_envs.players import policy_named
+from fair_envs.experiments.players import policy_named
 from fair_envs.search import design as module
 from fair_envs.search.design import Found, begun, design
 from fair_envs.search.report import compare, price, save, trials_table
 from fair_envs.search.settings import Search, read_toml
 from fair_envs.search.trials import SETTINGS, Trials
-from fair_envs.seeds import (
+from fair_envs.support.files import writing
+from fair_envs.support.seeds import (
     HELD_OUT_SEEDS,
     LONG_TERM_SEEDS,
     SEARCH_EACH,
@@ -35,7 +36,6 @@ from fair_envs.seeds import (
     TEST_SEEDS,
     TRAINING_SEEDS,
 )
-from fair_envs.systems import play_system
 from tests.envs.traffic_scenes import TOWN
 
 RANGES = {"signal_period": "4:12", "human_dawdling": "0:0.6", "human_lanes": "|all"}

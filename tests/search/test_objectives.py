@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("optuna")
 
 from fair_envs import make_rules
+from fair_envs.evaluation.systems import play_system
 from fair_envs.search.objectives import Objective, default_objectives, known_names, numbers, objective_named
-from fair_envs.systems import play_system
 from tests.helpers import uncompiled
 from tests.test_systems import random_moves
 

@@ -18,8 +18,8 @@ from optuna.distributions import (
     json_to_distribution,
 )
 
-from fair_envs.parameters import NonNegative, Range, UnitInterval
 from fair_envs.search.ranges import Between, Options, range_of
+from fair_envs.support.parameters import NonNegative, Range, UnitInterval
 
 Period = Annotated[int, Range(2, 1000)]
 Horizon = Annotated[int, Range(1, 2**31 - 2)]

@@ -20,7 +20,7 @@ from fair_envs.core import Rules
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv
-from fair_envs.parameters import Range
+from fair_envs.support.parameters import Range
 from fair_envs.testing import Case, Problem, fuzz_environment
 from fair_envs.testing.fuzz import app
 from fair_envs.testing.fuzzing import play

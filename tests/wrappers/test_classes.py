@@ -14,7 +14,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from fair_envs.envs import harvest
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvWrapper
-from fair_envs.history import Full
+from fair_envs.metrics.history import Full
 from fair_envs.wrappers import (
     DelayedFeedback,
     FairnessObjectives,

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec, blank_facts
 from fair_envs.faces.sb3 import LanesVecEnv
-from fair_envs.history import Full, History
+from fair_envs.metrics.history import Full, History
 from fair_envs.wrappers import (
     Batch,
     DelayedFeedback,

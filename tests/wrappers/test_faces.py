@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 import fair_envs
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest import Env, Parallel, Vector
-from fair_envs.history import SlidingWindow
+from fair_envs.metrics.history import SlidingWindow
 from fair_envs.wrappers import (
     Batch,
     FairnessPenalty,
@@ -560,7 +560,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
     notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
         (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
-        (RecordFairness, "fair_envs.history.History with info, or use FairnessObjectives"),
+        (RecordFairness, "fair_envs.metrics.History with info, or use FairnessObjectives"),
         (VectorReward, "FairnessObjectives makes a vector"),
         (SocialReward, ""),
     ):

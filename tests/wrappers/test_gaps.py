@@ -16,13 +16,13 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 import fair_envs.envs.harvest as harvest
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec, columns
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
-from fair_envs.history import Discounted, Full, History, Memory, SlidingWindow
 from fair_envs.metrics import HEOM, Consistency, GroupNotion, IndividualFairness
+from fair_envs.metrics.history import Discounted, Full, History, Memory, SlidingWindow
+from fair_envs.support.aliases import Floats
 from fair_envs.wrappers import (
     DelayedFeedback,
     FairnessObjectives,

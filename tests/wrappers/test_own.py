@@ -13,8 +13,8 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from numpy.typing import NDArray
 
 from fair_envs.core.interactions import FairSpec, record
-from fair_envs.history import Discounted, Full, SlidingWindow
 from fair_envs.metrics import GroupNotion, IndividualFairness
+from fair_envs.metrics.history import Discounted, Full, SlidingWindow
 from fair_envs.wrappers import (
     DelayedFeedback,
     FairnessObjectives,

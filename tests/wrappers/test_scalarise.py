@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from fair_envs.envs.harvest import Env as Harvest
 from fair_envs.faces.sb3 import LanesVecEnv
-from fair_envs.history import Full, SlidingWindow
+from fair_envs.metrics.history import Full, SlidingWindow
 from fair_envs.wrappers import FairnessObjectives, FairnessPenalty, RecordFairness, Scalarise, VectorReward
 from fair_envs.wrappers.scalarise import chebyshev, generalised_gini, linear, smallest
 from tests import toys

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.aliases import Ints
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.support.aliases import Ints
 from fair_envs.wrappers import (
     Batch,
     DisparityTracker,

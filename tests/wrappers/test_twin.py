@@ -12,12 +12,12 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
-from fair_envs.aliases import Floats
 from fair_envs.core import Lanes, draws
 from fair_envs.core.chance import integer, uniform
 from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.envs.harvest.rules import BLUE, GROWTH_CELL, GROWTH_COLOUR, RED, Harvest
 from fair_envs.metrics import counterfactual_fairness
+from fair_envs.support.aliases import Floats
 from fair_envs.wrappers import (
     Batch,
     HiddenAttribute,

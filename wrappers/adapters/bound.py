@@ -12,10 +12,10 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from fair_envs.aliases import Flags, Floats, Floats32, Records
 from fair_envs.core import Lanes, Worlds
 from fair_envs.core.interactions import FairSpec
 from fair_envs.faces.common import NotReset, joint_space
+from fair_envs.support.aliases import Flags, Floats, Floats32, Records
 from fair_envs.wrappers.adapters.others import leaves_observations
 from fair_envs.wrappers.adapters.own import OwnFace
 from fair_envs.wrappers.transform import Batch, Setting, Transform

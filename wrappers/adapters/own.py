@@ -8,9 +8,9 @@ import numpy as np
 from gymnasium import Space
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats32
 from fair_envs.core.interactions import PREFIX, FairSpec, blank_facts, record
 from fair_envs.faces.common import Reported
+from fair_envs.support.aliases import Floats32
 
 PROBS = PREFIX + "action_probs"
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Floats32
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
+from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.wrappers.adapters.bound import Bound, check_untouched, layers, pick, rewards_anew
 from fair_envs.wrappers.transform import Batch, Transform
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core.interactions import FairSpec
-from fair_envs.history import History
+from fair_envs.metrics.history import History
 from fair_envs.wrappers.adapters.bound import Bound, check_untouched, face_of, rewards_anew, transforms
 from fair_envs.wrappers.adapters.own import OwnFace, stacked
 from fair_envs.wrappers.transform import Batch, Transform

@@ -7,8 +7,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Columns, Flags, Floats
 from fair_envs.core.interactions import FairSpec
+from fair_envs.support.aliases import Columns, Flags, Floats
 from fair_envs.wrappers.adapters.bound import Bound, check_untouched, only, pick, rewards_anew
 from fair_envs.wrappers.transform import Batch, Transform
 

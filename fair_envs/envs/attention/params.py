@@ -7,7 +7,7 @@ Sources: A is the code of Hu, Lear and Zhang (2024), whose text gives none of th
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval
+from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, Range, UnitInterval
 
 Factor = Annotated[float, Range(0, 3)]
 Size = Annotated[int, Range(1, 1000)]

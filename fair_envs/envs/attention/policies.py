@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtrc
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import Attention, columns_of, counted
 from fair_envs.evaluation import DecisionMaker, World, rules_of
-from fair_envs.parameters import NonNegativeInt, UnitInterval, checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import NonNegativeInt, UnitInterval, checked
 
 HIGHEST_RATE = 50.0  # largest estimate: if every unit discovers an incident, the likelihood has no maximum
 

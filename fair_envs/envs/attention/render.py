@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from fair_envs.aliases import Floats32
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLUE,
@@ -39,6 +38,7 @@ from fair_envs.envs.drawing import (
     share,
     styled,
 )
+from fair_envs.support.aliases import Floats32
 
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 FOUND: Rgb = (0, 110, 90)

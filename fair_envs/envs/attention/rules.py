@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
 from fair_envs.core.compilation import record_of
@@ -25,7 +24,8 @@ from fair_envs.envs.attention.params import (
     RATES,
     AttentionParams,
 )
-from fair_envs.parameters import encode, shown
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane, Record
+from fair_envs.support.parameters import encode, shown
 
 # Random streams
 INCIDENTS, MANY_INCIDENTS, REPORTS, DISCOVERY, FALSE_ALARM, HINTS = range(6)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.core.feedback import AtOnce
-from fair_envs.parameters import NonNegative, Positive, Range, UnitInterval
+from fair_envs.support.parameters import NonNegative, Positive, Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules number them.
 THRESHOLD, THRESHOLD_EPSILON, LEVELS = range(3)

@@ -10,11 +10,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Columns, Floats, Ints
 from fair_envs.core import check_count
 from fair_envs.envs.college.rules import College
 from fair_envs.evaluation import Policy, Transition, World, rules_of
-from fair_envs.parameters import UnitInterval, checked
+from fair_envs.support.aliases import Columns, Floats, Ints
+from fair_envs.support.parameters import UnitInterval, checked
 
 BURN_IN = 10  # rounds; as in the published experiment
 

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import normal_of, share, uniform, words
 from fair_envs.core.compilation import kernel, readable
@@ -25,7 +24,8 @@ from fair_envs.envs.college.params import (
     THRESHOLD_EPSILON,
     CollegeParams,
 )
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
+from fair_envs.support.parameters import encode
 
 REJECT, ADMIT = range(2)
 GROUPS = ("advantaged", "disadvantaged")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
+from fair_envs.support.aliases import Floats, Ints
 
 NETWORKS = ("karate", "chain")
 GIRVAN_NEWMAN = "girvan_newman"

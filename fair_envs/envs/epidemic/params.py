@@ -7,7 +7,7 @@ it, whose numbers produced P's figures; G is ml-fairness-gym's experiments. Valu
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import NonNegativeInt, PositiveInt, Range, UnitInterval
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules number them.
 PATIENT_ZERO, RANDOM, GIVEN = range(3)

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.envs.epidemic.networks import Network
 from fair_envs.envs.epidemic.rules import INFECTED, SUSCEPTIBLE, Epidemic
 from fair_envs.evaluation import DecisionMaker, rules_of
+from fair_envs.support.aliases import Flags, Floats, Ints
 
 
 class Vaccinator(DecisionMaker):

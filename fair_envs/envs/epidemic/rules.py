@@ -9,13 +9,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import uniform, words
 from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.epidemic.networks import GIRVAN_NEWMAN, NETWORKS, Network, make_network
 from fair_envs.envs.epidemic.params import AUTHORS, GIVEN, PATIENT_ZERO, PROFILES, EpidemicParams
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane
+from fair_envs.support.parameters import encode
 
 SUSCEPTIBLE, INFECTED, RECOVERED = range(3)
 HEALTH_NAMES = ("susceptible", "infected", "recovered")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.core.feedback import Kind
-from fair_envs.parameters import Range, UnitInterval
+from fair_envs.support.parameters import Range, UnitInterval
 
 Population = Annotated[int, Range(1, 10_000)]
 Factor = Annotated[float, Range(0, 10)]

@@ -12,10 +12,10 @@ equal to its satisfaction. The distribution is the same as that of a draw in eve
 
 import math
 
-from fair_envs.aliases import Floats, Lane, Record
 from fair_envs.core import rule
 from fair_envs.core.chance import normal_of, share, uniform, words
 from fair_envs.envs.fraud.tables import BLOCK, DAYS_OF_YEAR, ENTRIES, HOURS, MONTHDAYS, MONTHS, WEEKDAYS
+from fair_envs.support.aliases import Floats, Lane, Record
 
 GENUINE, FRAUDSTER = range(2)
 NONE = -1

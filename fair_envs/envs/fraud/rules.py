@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import share, words
 from fair_envs.core.compilation import record_of
@@ -59,7 +58,8 @@ from fair_envs.envs.fraud.tables import (
     load,
     offset,
 )
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane, Record
+from fair_envs.support.parameters import encode
 
 IGNORE, AUTHENTICATE = range(2)
 

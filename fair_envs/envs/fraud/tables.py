@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core.weights import cumulative, shares_of
-from fair_envs.parameters import shown
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.parameters import shown
 
 Source = str | os.PathLike[str] | Mapping[str, Any] | None
 """A path to a JSON file, its content, or None for the default tables."""

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import integer, shuffle, uniform
 from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.harvest.melting_pot_params import CUBIC_RIPENING, MeltingPotParams
 from fair_envs.envs.harvest.params import RANDOM_ORDER
 from fair_envs.envs.harvest.rules import NO_TURN, falls_on, is_granted
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 
 # Actions
 NOOP, FORWARD, BACKWARD, STEP_LEFT, STEP_RIGHT, TURN_LEFT, TURN_RIGHT, ZAP = range(8)

@@ -7,7 +7,7 @@ sensitive attribute. Melting Pot calls steps frames.
 from typing import Annotated, Literal, NamedTuple
 
 from fair_envs.envs.harvest.params import Reward, Size
-from fair_envs.parameters import Range, UnitInterval
+from fair_envs.support.parameters import Range, UnitInterval
 
 Frames = Annotated[int, Range(0, 10_000)]
 Cells = Annotated[int, Range(0, 100)]

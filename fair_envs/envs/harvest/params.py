@@ -7,7 +7,7 @@ code published with it; C2 is its authors' later code. Values without a mark are
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import Range, UnitInterval
+from fair_envs.support.parameters import Range, UnitInterval
 
 Count = Annotated[int, Range(0, 10_000)]
 Size = Annotated[int, Range(1, 1_000)]

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BOLD,
@@ -34,7 +33,8 @@ from fair_envs.envs.drawing import (
 )
 from fair_envs.envs.harvest.params import MOVEMENT_ONLY, SKILL_FACTOR
 from fair_envs.envs.harvest.rules import BLUE, NO_COLOUR, RED
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Flags
+from fair_envs.support.parameters import encode
 
 LEAF: Rgb = (62, 110, 66)
 LEAF_EDGE: Rgb = (40, 78, 48)

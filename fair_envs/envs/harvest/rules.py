@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Record
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import integer, shuffle, uniform
 from fair_envs.core.interactions import FairSpec
@@ -27,6 +26,7 @@ from fair_envs.envs.harvest.params import (
     HarvestParams,
     largest_population,
 )
+from fair_envs.support.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Record
 
 # Actions
 STAY, UP, DOWN, LEFT, RIGHT, USE, RECOLOUR, OBSTRUCT, RIPEN = range(9)

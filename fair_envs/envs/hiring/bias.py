@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.envs.hiring.population import (
     AGE,
     BELGIAN,
@@ -19,8 +18,9 @@ from fair_envs.envs.hiring.population import (
     YOUNGEST,
     most_experience,
 )
-from fair_envs.imports import imported
-from fair_envs.parameters import shown
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.imports import imported
+from fair_envs.support.parameters import shown
 
 Bias = Callable[..., float]
 """A function of any features, by name, that returns the share of ``reward_bias_size`` added to the reward of hiring.

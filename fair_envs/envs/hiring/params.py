@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fair_envs.core.feedback import Kind
-from fair_envs.parameters import Range, UnitInterval
+from fair_envs.support.parameters import Range, UnitInterval
 
 # The options of each choice, in the order in which compiled rules number them.
 TRUNCATE, TERMINATE = range(2)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats
 from fair_envs.core.compilation import rule
 from fair_envs.core.weights import cumulative, shares_of
-from fair_envs.parameters import meant, shown
+from fair_envs.support.aliases import Floats
+from fair_envs.support.parameters import meant, shown
 
 FEATURES = (
     *("age", "gender", "degree", "extra_degree", "nationality", "married", "experience"),

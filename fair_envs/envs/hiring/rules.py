@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
 from fair_envs.core import Rules, feedback, rule
 from fair_envs.core.chance import normal, uniform
 from fair_envs.core.compilation import kernel, readable
@@ -41,7 +40,8 @@ from fair_envs.envs.hiring.population import (
     most_experience,
     people,
 )
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Records
+from fair_envs.support.parameters import encode
 
 REJECT, HIRE = range(2)
 ACTION_NAMES = ("reject", "hire")

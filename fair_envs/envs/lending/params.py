@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.aliases import Floats
 from fair_envs.core.feedback import Kind
 from fair_envs.core.weights import shares_of
-from fair_envs.parameters import NonNegative, Positive, Range, UnitInterval, shown
+from fair_envs.support.aliases import Floats
+from fair_envs.support.parameters import NonNegative, Positive, Range, UnitInterval, shown
 
 # The options of each choice, in the order in which compiled rules number them.
 TRUNCATE, TERMINATE = range(2)

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core.compilation import kernel, rule
 from fair_envs.core.weights import shares_of
 from fair_envs.envs.lending.params import GROUPS
 from fair_envs.envs.lending.rules import Lending
 from fair_envs.evaluation import DecisionMaker, rules_of
-from fair_envs.parameters import NonNegative, checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import NonNegative, checked
 
 LARGEST_WEIGHT = 1e300  # of a score: sums stay finite
 

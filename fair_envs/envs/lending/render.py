@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLUE,
@@ -36,6 +35,7 @@ from fair_envs.envs.drawing import (
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, GROUPS
 from fair_envs.envs.lending.rules import ACCEPT, POINTS
 from fair_envs.faces.window import import_pygame
+from fair_envs.support.aliases import Floats
 
 # Pixels
 WIDTH, HEIGHT, MARGIN = 896, 512, 24

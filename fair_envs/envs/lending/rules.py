@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Flags, Floats, Floats32, Lane, Record
 from fair_envs.core import Rules, feedback, rule
 from fair_envs.core.chance import share, words
 from fair_envs.core.compilation import record_of
@@ -27,7 +26,8 @@ from fair_envs.envs.lending.params import (
     checked_repayment,
     is_known,
 )
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Facts, Flags, Floats, Floats32, Lane, Record
+from fair_envs.support.parameters import encode
 
 REJECT, ACCEPT = range(2)
 ACTION_NAMES = ("reject", "accept")

@@ -7,10 +7,10 @@ import functools
 import math
 from typing import Any
 
-from fair_envs.aliases import Facts, Flags, Floats, Ints, Lane, Record, Records
 from fair_envs.core.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
 from fair_envs.core.compilation import Kernel, copyto, kernel, kernels_of, rule
 from fair_envs.envs.pursuit.rules import apart, squared_distance
+from fair_envs.support.aliases import Facts, Flags, Floats, Ints, Lane, Record, Records
 
 # Random streams of teams
 EXPLORED, REFINED, ROLES = range(SITES_OF_ENVIRONMENTS + 2, SITES_OF_ENVIRONMENTS + 5)

@@ -7,7 +7,7 @@ recommendations.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fair_envs.parameters import NonNegative, Positive, Range
+from fair_envs.support.parameters import NonNegative, Positive, Range
 
 Speed = Annotated[float, Range(0, 100)]
 

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats, Ints
 from fair_envs.core import Lanes, Rules, check_seeds
 from fair_envs.core.compilation import one_layout, readable, record_of
 from fair_envs.core.interactions import blank_facts
@@ -13,7 +12,8 @@ from fair_envs.envs.pursuit.ahead import deal, point, shooting
 from fair_envs.envs.pursuit.params import DIRECTION
 from fair_envs.envs.pursuit.rules import Pursuit
 from fair_envs.evaluation import LanesWorld, Policy
-from fair_envs.parameters import NonNegative, PositiveInt, Range, checked
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import NonNegative, PositiveInt, Range, checked
 
 OF_PURSUERS = ("position", "facing", "force", "share", "speed", "caught", "captures")
 """The fields of a lane with one row per pursuer, pursuers first; the trail is only for drawing and is not included."""

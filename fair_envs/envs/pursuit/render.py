@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Flags, Floats
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLOCK,
@@ -47,6 +46,7 @@ from fair_envs.envs.drawing import (
 from fair_envs.envs.pursuit.params import PursuitParams
 from fair_envs.envs.pursuit.rules import TRAIL, apart, nearest_squared
 from fair_envs.faces.window import import_pygame
+from fair_envs.support.aliases import Flags, Floats
 
 MAP = 640  # pixels of a side
 SQUARES = 6  # squares in a row of the map

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.core import ObservedTeammates, Rules, TeamOutcome, inlined, rule
 from fair_envs.core.chance import normal, uniform
 from fair_envs.core.compilation import record_of
@@ -28,7 +27,8 @@ from fair_envs.envs.pursuit.params import (
     PursuitParams,
     Speed,
 )
-from fair_envs.parameters import checked, encode
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane, Record
+from fair_envs.support.parameters import checked, encode
 
 # Random streams
 FIRST_EVADER, MORE_EVADERS, PURSUERS = range(3)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fair_envs.aliases import Flags, Ints
+from fair_envs.support.aliases import Flags, Ints
 
 EAST, SOUTH, WEST, NORTH = range(4)  # clockwise: the next one is to the right
 LEFT, STRAIGHT, RIGHT = range(3)

@@ -7,7 +7,7 @@ values of Nagel and Schreckenberg (1992).
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from fair_envs.parameters import NonNegative, Range, UnitInterval
+from fair_envs.support.parameters import NonNegative, Range, UnitInterval
 
 MOST_SPEED = 9  # cells per step
 MOST_REACTION = 8  # steps

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Floats, Ints
 from fair_envs.core import Rules
 from fair_envs.envs.traffic.rules import ACCELERATE, OF_TURN, SEEN_OF_TURN, Traffic
 from fair_envs.evaluation import Policy
-from fair_envs.parameters import NonNegative, checked
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.parameters import NonNegative, checked
 
 NOWHERE = 1e9  # cost of a turn without a street
 

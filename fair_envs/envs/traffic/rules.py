@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 from fair_envs.core import Rules, rule
 from fair_envs.core.chance import integer, share, uniform, words
 from fair_envs.core.compilation import record_of
@@ -25,7 +24,8 @@ from fair_envs.envs.traffic.params import (
     STATIC,
     TrafficParams,
 )
-from fair_envs.parameters import encode
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane, Record
+from fair_envs.support.parameters import encode
 
 # Random streams
 WHO, FAST, SAFE, ROADWORKS, PLACE, GOAL, DAWDLE = range(7)

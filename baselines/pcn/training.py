@@ -1,0 +1,271 @@
+"""Trains Pareto Conditioned Networks on fairness objectives, with a folder from which training can be resumed."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import gymnasium as gym
+import numpy as np
+
+from fair_envs.baselines.learning import load_learner, train_learner
+from fair_envs.baselines.pcn import coverage
+from fair_envs.baselines.pcn.coverage import CoverageSet
+from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, Seed, farel_settings
+from fair_envs.baselines.pcn.rollouts import Episode
+from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.training import plain_parameters, plain_settings
+from fair_envs.metrics.gaps import BY_NAME
+from fair_envs.metrics.group import Groups
+from fair_envs.metrics.history import Full, SlidingWindow
+from fair_envs.metrics.notions import canonical_name
+from fair_envs.metrics.pareto import cardinality, hypervolume, library
+from fair_envs.registration import find, make_rules
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
+from fair_envs.support.progress import progress_bar
+from fair_envs.support.seeds import TEST_SEEDS
+from fair_envs.wrappers import FairnessObjectives
+
+PERFORMANCE = "performance"
+OBJECTIVES = (PERFORMANCE, "demographic_parity", "individual_fairness")
+KEPT_EVERY = 20  # iterations between checkpoints
+
+Callback = Callable[[PCN, Sequence[Episode]], None]
+"""Function called after every iteration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCNTraining(PCNSettings):
+    """Settings of a training of Pareto Conditioned Networks; equal settings give equal networks.
+
+    Raises:
+        ValueError: A value is outside its range, an objective is unknown, or parameters cannot be stored as JSON.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
+    algorithm: Literal["pcn"] = "pcn"
+    steps: PositiveInt = setting(
+        100_000, "Environment steps to train for, rounded up to whole iterations."
+    )  # F: 500,000
+    objectives: Sequence[str] = setting(
+        OBJECTIVES, "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias."
+    )
+    computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
+    groups: Sequence[str] = setting(
+        (), "Groups that are compared: sensitive attributes, or one group against all others, as in continent=NA."
+    )
+    window: NonNegativeInt = setting(500, "Number of latest decisions used by the notions; 0 uses all of them.")
+    keep_history: bool = setting(False, "Whether decisions of earlier episodes stay in the history.")  # F
+    # The coverage set
+    test_actions: Literal["drawn", "likeliest"] = setting(
+        "drawn", "Whether actions are sampled or the most likely ones are taken in tests."
+    )  # F: likeliest
+    test_episodes: Annotated[int, Range(2)] = setting(
+        coverage.EPISODES, "Test episodes for each point of the coverage set."
+    )
+    # The machine
+    lanes: PositiveInt = setting(10, "Environments that are played in parallel.")  # F: 1
+    seed: Seed = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        own = {entry.name for entry in fields(PCNTraining)} - {entry.name for entry in fields(PCNSettings)}
+        for name, kind in get_type_hints(PCNTraining, include_extras=True).items():
+            if name in own and name not in ("env_id", "parameters", "objectives", "computed", "groups"):
+                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        find(self.env_id)
+        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        object.__setattr__(self, "groups", _names("groups", self.groups))
+        for name in ("objectives", "computed"):
+            listed = _names(name, getattr(self, name))
+            object.__setattr__(self, name, tuple(_objective_name(name, given) for given in listed))
+        if not self.objectives:
+            raise ValueError("objectives must name at least one objective, got none")
+        given = [*self.objectives, *self.computed]
+        if len(set(given)) != len(given):
+            raise ValueError(f"objectives and computed must not repeat a name, got {self.objectives}, {self.computed}")
+        if len({"=" in entry for entry in self.groups}) > 1:
+            raise ValueError(f"groups must be attributes or criteria such as gender=woman, not both, got {self.groups}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all objectives in the order of the vector reward, with the performance first."""
+        return (PERFORMANCE, *dict.fromkeys(n for n in (*self.objectives, *self.computed) if n != PERFORMANCE))
+
+    @property
+    def requested(self) -> list[int]:
+        """Indices of the requested objectives."""
+        return [self.names.index(name) for name in self.objectives]
+
+    @property
+    def compared(self) -> Groups:
+        """Groups that the group notions compare, as an argument of `fair_envs.metrics.GroupNotion`."""
+        if self.groups and "=" in self.groups[0]:
+            return dict(entry.split("=", 1) for entry in self.groups)
+        return self.groups or None
+
+    @property
+    def settings(self) -> PCNSettings:
+        """Settings of the learner."""
+        return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data that survives a round trip through JSON."""
+        return plain_settings(self)
+
+
+def _objective_name(argument: str, name: str) -> str:
+    """Return the canonical name of an objective."""
+    return PERFORMANCE if name.lower() in ("r", "reward", PERFORMANCE) else canonical_name(argument, name, BY_NAME)
+
+
+def _names(name: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
+        raise ValueError(f"{name} must list names, got {given!r}")
+    return tuple(given)
+
+
+Preset = Literal["recommended", "farel", "farel-published"]
+"""Sources of the default settings: this package, FAReL, or FAReL with the errors of its published code."""
+
+
+def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a preset for the settings given so far.
+
+    Raises:
+        ValueError: The preset is unknown.
+    """
+    checked("preset", preset, Preset)
+    if preset == "recommended":
+        return {}
+    objectives = given.get("objectives", PCNTraining.objectives)
+    rules = make_rules(given["env_id"], **given.get("parameters", {}))
+    settings = farel_settings(
+        objectives=len(objectives),
+        horizon=rules.params.horizon,
+        performance=objectives.index(PERFORMANCE) if PERFORMANCE in objectives else None,
+        published_code=preset == "farel-published",
+    )
+    return (
+        dataclasses.asdict(settings)
+        | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
+        | {"test_actions": "likeliest"}
+    )
+
+
+# ------------------------------------------------------------------------------------------- making and training
+
+
+def make_env(config: PCNTraining) -> Any:
+    """Return the environment of a training, with its vector rewards.
+
+    Raises:
+        ValueError: A parameter is outside its range, or a notion is unknown or not supported by the environment.
+    """
+    env = gym.make_vec(
+        config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
+    )
+    memory = SlidingWindow(config.window) if config.window else Full()
+    notions = config.names[1:]
+    if not notions:
+        raise ValueError(f"objectives must name a notion besides {PERFORMANCE}, got {config.objectives}")
+    return FairnessObjectives(env, notions, memory, groups=config.compared, keep=config.keep_history)
+
+
+def make_model(config: PCNTraining) -> PCN:
+    """Return the untrained model."""
+    return PCN(make_env(config), settings=config.settings, requested=config.requested, seed=config.seed)
+
+
+def train_pcn(
+    config: PCNTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: Callback | None = None,
+) -> PCN:
+    """Train and return the model.
+
+    With ``out``, the training writes ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row
+    for each iteration), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``coverage.csv``, ``coverage.json``,
+    ``pareto.png`` and ``radar.png`` (see `fair_envs.baselines.pcn.coverage`) to the folder. An interrupted training
+    leaves a checkpoint of the end of the last iteration. A resumed training gives bit-identical networks and coverage
+    sets to an uninterrupted one, on the same machine and with the same versions.
+
+    Args:
+        config: Settings of the training.
+        out: A new folder, or None.
+        resume: Whether to resume the training in ``out``.
+        progress: Whether to show a progress bar with the remaining time.
+        callback: Called after every iteration with the model and the played episodes.
+
+    Raises:
+        FileExistsError: ``out`` exists and ``resume`` is False.
+        FileNotFoundError: There is no run to resume.
+        ValueError: The run to resume has another configuration, or a parameter is outside its range.
+    """
+    library()  # check for the library first
+    played: list[Episode] = []
+
+    def iterate(model: PCN) -> dict[str, float]:
+        played[:] = model.iterate()
+        return measured(model, played, names=config.names)
+
+    def finish(model: PCN, folder: Path) -> None:
+        coverage.save(test(model, config, progress=progress), folder, reference=model.reference[model.requested])
+
+    return train_learner(
+        config,
+        lambda: make_model(config),
+        iterate,
+        out=out,
+        resume=resume,
+        progress=progress,
+        kept_every=KEPT_EVERY,
+        after=lambda model: None if callback is None else callback(model, list(played)),
+        finish=finish,
+    )
+
+
+def test(
+    model: PCN, config: PCNTraining, *, episodes: int | None = None, seed: int | None = None, progress: bool = False
+) -> CoverageSet:
+    """Return the coverage set of a trained model, evaluated with its settings."""
+    commands = model.commands()
+    with progress_bar("testing", total=len(commands), unit="commands", shown=progress) as advance:
+        return coverage.cover(
+            model,
+            names=config.names,
+            commands=commands,
+            episodes=episodes or config.test_episodes,
+            seed=TEST_SEEDS if seed is None else seed,
+            deterministic=config.test_actions == "likeliest",
+            each=advance,
+        )
+
+
+def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:
+    """Return the logged values of an iteration: returns of its episodes and of the best episodes in the buffer."""
+    returns = np.array([episode.returns for episode in episodes])
+    told = {f"rollout/{name}": float(column.mean()) for name, column in zip(names, returns.T, strict=True)}
+    told["rollout/length"] = float(np.mean([len(episode) for episode in episodes]))
+    wanted = np.array([command.desired_return for command in model.commands()])
+    told["buffer/hypervolume"] = hypervolume(wanted, reference=model.reference[model.requested])
+    told["buffer/cardinality"] = cardinality(wanted)
+    told["train/loss"] = float(np.mean(model.losses)) if model.losses else float("nan")
+    return {"time/total_timesteps": model.num_timesteps, "time/iterations": model.iterations, **told}
+
+
+def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder contains no run.
+    """
+    return load_learner(run, PCNTraining, make_model)

@@ -1,0 +1,204 @@
+"""Costs of unfairness in each step of a rollout."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from fair_envs.metrics.notions import OneOf
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.wrappers.penalty import DisparityTracker, cell_sums
+
+PenaltyNotion = Annotated[str, OneOf("demographic_parity", "conditional_parity", "counterfactual_fairness")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disparity:
+    """The disparity of a rollout of T steps in B worlds of N agents; under ``cf`` a world is a pair of lanes.
+
+    Attributes:
+        group: Group of each agent, 0 or 1, shape (T, B, N).
+        stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
+        size: Size of the agent's group within its stratum, shape (T, B, N).
+        others: Size of the other group in that stratum, shape (T, B, N); 0: no comparison is possible.
+        cost: Increase in the absolute disparity in each step, |D_t| - |D_{t-1}|, shape (T, B, K).
+        after: D_t, the difference of the groups' returns so far, group 0 minus group 1, shape (T, B, K).
+        reward_gap: Difference of the groups' mean rewards in the step, shape (T, B, K).
+        value_gap: Difference of the critics' mean values for the groups, shape (T, B, K).
+        totals: Total reward of each group in the rollout, shape (K, 2).
+        mean_values: Mean value of each group, shape (K, 2).
+        ended: Whether the step ended its episode, shape (T, B).
+        returns: The groups' mean returns in the episodes that continue after the rollout, shape (B, K, 2).
+    """
+
+    group: Ints
+    stratum: Ints
+    size: Ints
+    others: Ints
+    cost: Floats
+    after: Floats
+    reward_gap: Floats
+    value_gap: Floats
+    totals: Floats
+    mean_values: Floats
+    ended: Flags
+    returns: Floats
+
+    @property
+    def strata(self) -> int:
+        """Number of strata (K)."""
+        return int(self.after.shape[-1])
+
+    @property
+    def of_ended(self) -> float:
+        """Mean of |D| at the end of the completed episodes, summed over strata; NaN if no episode ended."""
+        return float(np.abs(self.after[self.ended]).sum(-1).mean()) if self.ended.any() else np.nan
+
+    @property
+    def so_far(self) -> float:
+        """Mean of |D| after the rollout's last step, summed over strata."""
+        return float(np.abs(self.after[-1]).sum(-1).mean())
+
+
+def signed_gap(tracker: DisparityTracker) -> Floats:
+    """Return group 0's mean return minus group 1's, shape (B, K); 0 if either group is empty."""
+    return np.sign(tracker.returns[..., 0] - tracker.returns[..., 1]) * tracker.gap()
+
+
+def step_gap(values: Floats, group: Ints, stratum: Ints, *, strata: int) -> tuple[Floats, Ints, Ints]:
+    """Return the difference of the groups' mean values, and the sizes of each agent's own group and the other group.
+
+    Args:
+        values: Values of the agents, shape (R, N).
+        group: Group of each agent, 0 or 1, shape (R, N).
+        stratum: Stratum of each agent, 0 .. strata - 1, shape (R, N).
+        strata: Number of strata (K).
+
+    Returns:
+        Arrays of shape (R, K), (R, N) and (R, N).
+    """
+    tracker = DisparityTracker(len(values), strata=strata)
+    tracker.update(values, group, stratum=stratum)
+    own, others = (tracker.size_of_own_group(g, stratum=stratum) for g in (group, 1 - group))
+    return signed_gap(tracker), own, others
+
+
+def follow(reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the cost of each step, the disparity after each step, and the groups' returns after the last step.
+
+    Args:
+        reward: Rewards of the agents, shape (T, B, N).
+        group: Group of each agent, 0 or 1, shape (T, B, N).
+        stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
+        first: Whether the step is the first of its episode, shape (T, B).
+        start: The groups' mean returns before the rollout, shape (B, K, 2).
+
+    Returns:
+        Arrays of shape (T, B, K), (T, B, K) and (B, K, 2).
+    """
+    steps, (worlds, strata, _) = len(reward), start.shape
+    tracker = DisparityTracker(worlds, strata=strata)
+    tracker.update(np.zeros_like(reward[0]), group[0], stratum=stratum[0])  # zero rewards: registers the groups
+    tracker.returns += start
+    cost, after = np.empty((steps, worlds, strata)), np.empty((steps, worlds, strata))
+    for t in range(steps):
+        cost[t] = tracker.update(reward[t], group[t], stratum=stratum[t], first=first[t])
+        after[t] = signed_gap(tracker)
+    return cost, after, tracker.returns
+
+
+def measure(
+    reward: Floats,
+    value: Floats,
+    group: Ints,
+    stratum: Ints,
+    *,
+    first: Flags,
+    ended: Flags,
+    start: Floats,
+) -> Disparity:
+    """Return the disparity of a rollout.
+
+    Args:
+        reward: Rewards of the agents, shape (T, B, N).
+        value: The critics' values, shape (T, B, N).
+        group: Group of each agent, 0 or 1, shape (T, B, N).
+        stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
+        first: Whether the step is the first of its episode, shape (T, B).
+        ended: Whether the rollout's last step ended its episode, shape (B,).
+        start: The groups' mean returns before the rollout, shape (B, K, 2).
+    """
+    agents, strata = reward.shape[-1], start.shape[1]
+    who = group.reshape(-1, agents), stratum.reshape(-1, agents)
+    rewards, values = reward.reshape(-1, agents), value.reshape(-1, agents)
+    reward_gap, size, others = step_gap(rewards, *who, strata=strata)
+    value_gap, _, _ = step_gap(values, *who, strata=strata)
+    cell = who[1] * 2 + who[0]
+    totals, _ = cell_sums(rewards, cell, cells=2 * strata)
+    value_sums, sizes = cell_sums(values, cell, cells=2 * strata)
+    cost, after, returns = follow(reward, group, stratum, first=first, start=start)
+    return Disparity(
+        group=group,
+        stratum=stratum,
+        size=size.reshape(reward.shape),
+        others=others.reshape(reward.shape),
+        cost=cost,
+        after=after,
+        reward_gap=reward_gap.reshape(after.shape),
+        value_gap=value_gap.reshape(after.shape),
+        totals=totals.sum(0).reshape(strata, 2),
+        mean_values=(value_sums.sum(0) / np.maximum(sizes.sum(0), 1)).reshape(strata, 2),
+        ended=np.concatenate([first[1:], ended[np.newaxis]]),
+        returns=returns,
+    )
+
+
+def common_costs(disparity: Disparity, *, gamma: float) -> tuple[Floats, Floats]:
+    """Return the retrospective and the prospective cost shared by all agents of a world, shapes (T, B)."""
+    return disparity.cost.sum(-1), (1 - gamma) * np.abs(disparity.value_gap).sum(-1)
+
+
+def own_share(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
+    """Return how much each agent's own number changed the absolute gap, times its group's size; shape (T, B, N).
+
+    The result is 0 where the other group is empty.
+
+    Args:
+        gap: Gap between the groups that includes the agent's number, shape (T, B, K).
+        own: The agents' numbers, shape (T, B, N).
+        disparity: The agents' groups and strata.
+    """
+    here = np.take_along_axis(gap, disparity.stratum, axis=-1)
+    sign = np.where(disparity.group == 0, 1.0, -1.0)
+    share = disparity.size * (np.abs(here) - np.abs(here - sign * own / disparity.size))
+    return np.where(disparity.others > 0, share, 0.0)
+
+
+def cost_advantages(
+    cost: Floats,
+    value: Floats,
+    last_value: Floats,
+    first: Flags,
+    ended: Flags,
+    *,
+    gamma: float,
+    gae_lambda: float,
+) -> Floats:
+    """Return generalised advantage estimates of costs, shape (T, R, costs); episode ends are not bootstrapped.
+
+    Args:
+        cost: Costs of each step, shape (T, R, costs).
+        value: The cost critics' values, shape (T, R, costs).
+        last_value: The cost critics' values after the last step, shape (R, costs).
+        first: Whether the step is the first of its episode, shape (T, R).
+        ended: Whether the last step ended its episode, shape (R,).
+        gamma: Discount factor.
+        gae_lambda: Weight of longer returns (GAE's lambda).
+    """
+    advantages = np.empty_like(cost)
+    following, next_value, going = np.zeros_like(last_value), last_value, ~ended[:, np.newaxis]
+    for t in reversed(range(len(cost))):
+        delta = cost[t] + gamma * next_value * going - value[t]
+        following = advantages[t] = delta + gamma * gae_lambda * going * following
+        next_value, going = value[t], ~first[t, :, np.newaxis]
+    return advantages

@@ -1,0 +1,247 @@
+"""Plays trained policies on test episodes, with common random numbers, and in counterfactual worlds."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+
+from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.core import Rules, check_count, check_seeds
+from fair_envs.core.interactions import FairSpec
+from fair_envs.evaluation import LanesWorld, Stochastic, begun, rollout
+from fair_envs.metrics.returns import Returns
+from fair_envs.support.aliases import Floats, Ints
+from fair_envs.wrappers.twin import Twins
+
+SENSITIVE = "sensitive"  # name of the sensitive attribute among the attributes of returns
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Played:
+    """Results of test episodes.
+
+    Attributes:
+        returns: Returns of all agents, with the attributes ``"sensitive"`` (codes 0 and 1) and each legitimate factor
+            under its name (strings).
+        selected: How often the agents of each group chose each action, including steps without a turn, shape
+            (groups, actions).
+        executed: How often they executed each action, shape (groups, actions).
+        steps: Lengths of the episodes, shape (episodes,).
+    """
+
+    returns: Returns
+    selected: Ints
+    executed: Ints
+    steps: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counterfactual:
+    """Episodes with common random numbers in worlds that differ in the sensitive attribute.
+
+    Row e of all returns has the same random numbers. `fair_envs.metrics.counterfactual_fairness` takes
+    ``(everybody, none)`` for the paper's two games, and ``(factual, own)`` or ``(factual, same)`` for the definition.
+
+    Attributes:
+        none: The game in which no agent has the attribute.
+        everybody: The game in which every agent has the attribute.
+        factual: The original game.
+        own: The original game in which every agent with the attribute loses it and uses the networks of its new group.
+        same: As ``own``, but each agent keeps the networks that it uses in the original game.
+    """
+
+    none: Returns
+    everybody: Returns
+    factual: Returns
+    own: Returns
+    same: Returns
+
+
+class Player(Stochastic):
+    """A trained policy of agents with discrete actions, for observations that end with the agent's group.
+
+    Probabilities are computed in double precision. In single precision their last bits depend on the number of lanes
+    played in parallel.
+
+    Args:
+        model: A Stable-Baselines3 model with an actor-critic policy of discrete actions on rows of agents, or with a
+            `GroupedPolicy`.
+        rules: The environment.
+        deterministic: Whether the most probable action is taken instead of a sampled one.
+
+    Raises:
+        ValueError: The model takes other observations or actions than the environment has, or it has an environment
+            that normalises observations. Normalisation cannot be detected in a model loaded without an environment.
+    """
+
+    def __init__(self, model: Any, rules: Rules, *, deterministic: bool = False) -> None:
+        seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
+        if not isinstance(acted, gym.spaces.Discrete) or model.action_space != acted:
+            raise ValueError(f"model must choose among the environment's actions, {acted}, got {model.action_space}")
+        normalised = model.get_vec_normalize_env()
+        if normalised is not None and normalised.norm_obs:
+            raise ValueError("model must take unnormalised observations, got one with VecNormalize(norm_obs=True)")
+        grouped = isinstance(model.policy, GroupedPolicy)
+        policies = list(model.policy.members) if grouped else [model.policy]
+        if not all(isinstance(policy, ActorCriticPolicy) for policy in policies):
+            raise ValueError(f"model must have an actor-critic policy, got {type(policies[0]).__name__}")
+        width, wanted = int(np.prod(seen.shape or ())), model.observation_space.shape
+        if wanted not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):
+            raise ValueError(f"model must take one agent's observation, shape {seen.shape}, got {wanted}")
+        self.deterministic, self.actions = deterministic, int(acted.n)
+        self._entries = wanted[0] - grouped  # entries of an observation that are inputs of the networks
+        self._networks = [_double(policy) for policy in policies]
+
+    append_group = True
+
+    def probabilities(self, observation: NDArray[Any]) -> Floats:
+        """Return the action probabilities, shape (B, agents, A), for observations that end with the group."""
+        rows = observation.reshape(-1, observation.shape[-1])
+        group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
+        probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # inactive lanes get any actions
+        for g, network in enumerate(self._networks):
+            own = group == g
+            probabilities[own] = network(th.as_tensor(rows[own, : self._entries]))
+        shaped = probabilities.reshape(*observation.shape[:2], self.actions)
+        return np.eye(self.actions)[shaped.argmax(axis=-1)] if self.deterministic else shaped
+
+
+def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], Floats]:
+    """Return a function that returns a policy's action probabilities, shape (n, actions), in double precision."""
+    first: Any = copy.deepcopy(policy.pi_features_extractor).eval().to("cpu")
+    hidden: Any = copy.deepcopy(policy.mlp_extractor).eval().to("cpu").double()
+    last: Any = copy.deepcopy(policy.action_net).eval().to("cpu").double()
+
+    def probabilities(observations: th.Tensor) -> Floats:
+        with th.no_grad():
+            features = BasePolicy.extract_features(policy, observations, first)
+            logits = last(hidden.forward_actor(features.double()))
+            return th.softmax(logits, dim=-1).numpy()
+
+    return probabilities
+
+
+def play(
+    model: Any,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int = 0,
+    lanes: int = 64,
+    threads: int = 1,
+    deterministic: bool = False,
+) -> Played:
+    """Play test episodes; episode e is the first one of the environment seeded ``seed + e``.
+
+    Args:
+        model: See `Player`.
+        rules: The environment.
+        episodes: Number of episodes, at least 1.
+        seed: Seed of the first episode.
+        lanes: Number of episodes played in parallel; the results do not depend on it.
+        threads: Number of threads that share the lanes.
+        deterministic: Whether the most probable actions are taken instead of sampled ones.
+
+    Raises:
+        ValueError: A number is below 1, or the model is for another environment.
+    """
+    _check_counts(episodes=episodes, lanes=lanes, threads=threads)
+    player = Player(model, rules, deterministic=deterministic)
+    parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
+    played = [_play(player, rules, seeds, threads=threads) for seeds in parts]
+    return Played(
+        returns=Returns.concat(part.returns for part in played),
+        selected=np.sum([part.selected for part in played], axis=0),
+        executed=np.sum([part.executed for part in played], axis=0),
+        steps=np.concatenate([part.steps for part in played]),
+    )
+
+
+def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> Played:
+    """Play one episode for each seed, in parallel."""
+    lanes = begun(rules, seeds, threads=threads)
+    start = lanes.show().facts
+    attributes = _named(rules.spec, start["sensitive"], start["legitimate"])
+    returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count, np.int64)
+    counts = np.zeros((2, len(rules.spec.groups), player.actions), np.int64)  # selected, executed
+    for step in rollout(LanesWorld(lanes, append_group=True), player):
+        returns += step.reward
+        steps += step.active
+        group, taken = (step.facts[name][step.active] for name in ("group", "action"))
+        for count, actions in zip(counts, (step.action[step.active], taken), strict=True):
+            count += _counted(group, actions, shape=count.shape)
+    return Played(returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps)
+
+
+def _counted(group: Ints, actions: Ints, *, shape: tuple[int, ...]) -> Ints:
+    """Return how often each group takes each action, shape (groups, actions); an action of -1 means no action."""
+    taken = actions >= 0
+    cell = group[taken] * shape[1] + actions[taken]
+    return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def counterfactual(
+    model: Any,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int = 0,
+    lanes: int = 64,
+    threads: int = 1,
+    deterministic: bool = False,
+) -> Counterfactual:
+    """Play the episodes of `play` in counterfactual worlds: with common random numbers and the attribute flipped.
+
+    Args:
+        model: See `Player`.
+        rules: The environment.
+        episodes: Number of episodes, at least 1.
+        seed: Seed of the first episode.
+        lanes: Number of episodes played in parallel; the results do not depend on it.
+        threads: Number of threads that share the lanes.
+        deterministic: Whether the most probable actions are taken instead of sampled ones.
+
+    Raises:
+        ValueError: A number is below 1, the model is for another environment, or agents have no attribute to flip.
+    """
+    _check_counts(episodes=episodes, lanes=lanes, threads=threads)
+    player = Player(model, rules, deterministic=deterministic)
+    twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
+    run = partial(twins.run, player, episodes=episodes, seed=seed)
+    games, own, same = run(flip="all_none"), run(flip="carriers"), run(flip="carriers", keep_group=True)
+    return Counterfactual(
+        none=_renamed(games.counterfactual, rules.spec),
+        everybody=_renamed(games.factual, rules.spec),
+        factual=_renamed(own.factual, rules.spec),
+        own=_renamed(own.counterfactual, rules.spec),
+        same=_renamed(same.counterfactual, rules.spec),
+    )
+
+
+def _named(spec: FairSpec, sensitive: Ints, legitimate: Ints) -> dict[str, NDArray[Any]]:
+    """Return the attributes of returns from codes of shapes (B, agents, attributes) and (B, agents, factors)."""
+    factors = {name: np.array(texts)[legitimate[..., k]] for k, (name, texts) in enumerate(spec.legitimate.items())}
+    return {SENSITIVE: sensitive[..., 0], **factors}
+
+
+def _renamed(returns: Returns, spec: FairSpec) -> Returns:
+    """Return the twins' returns with attributes named as in `Played`."""
+    sensitive, legitimate = (_stacked(returns, names) for names in (spec.sensitive, spec.legitimate))
+    return Returns(returns.values, attributes=_named(spec, sensitive, legitimate))
+
+
+def _stacked(returns: Returns, names: Mapping[str, Any]) -> Ints:
+    columns = [returns.attribute(name) for name in names]
+    return np.stack(columns, axis=-1) if columns else np.zeros((*returns.values.shape, 0), np.int64)
+
+
+def _check_counts(**numbers: int) -> None:
+    for name, number in numbers.items():
+        check_count(name, number)

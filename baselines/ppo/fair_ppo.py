@@ -1,0 +1,247 @@
+"""Fair-PPO: PPO with a penalty on the disparity between groups (La Malfa et al., 2025).
+
+The paper's penalty is ``alpha * retrospective + beta * prospective``: the difference of the groups' rewards so far, and
+of their critics' values. In the paper's text and code the penalty has no gradient on the policy; the modes here give it
+one. The text and the code are available as ``paper_literal`` and ``authors`` for comparison.
+"""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.type_aliases import MaybeCallback
+
+from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, measure, own_share
+from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, Memory, Mode, Penalised
+from fair_envs.baselines.ppo.ppo import Evaluation, Minibatch, source_of
+from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import NonNegative, checked
+
+ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
+Credit = Literal["common", "own"]
+
+
+class FairPPO(Penalised):
+    """PPO with a fairness penalty on the disparity between two groups of agents.
+
+    At step t, D_t is the sum so far of the difference between the groups' mean rewards (group 0 minus group 1). The
+    retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity. The prospective cost is
+    ``(1 - gamma) * |mean V of group 0 - mean V of group 1|``, with the critics' values held fixed. Both are multiplied
+    by the size of the agent's group, because an agent's own reward changes its group's mean only by one over that size.
+    At ``alpha * weight = 1`` an agent of the group ahead gains nothing from its own rewards.
+
+    Args:
+        args: Arguments of `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
+        penalty: Disparity to penalise, by the notion's name or alias. ``"demographic_parity"``: between the groups;
+            ``"conditional_parity"``: between the groups within each value of the legitimate factor, summed;
+            ``"counterfactual_fairness"``: between two worlds that differ only in the attribute, see the argument
+            ``worlds`` of `fair_envs.make_sb3`.
+        alpha: Weight of the retrospective cost, at least 0.
+        beta: Weight of the prospective cost, at least 0.
+        weight: The paper's lambda, which multiplies both, at least 0.
+        mode: ``"shaped"``: cost advantages from separate critics are subtracted from the advantages. ``"weighted"``:
+            the advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha`` (and by
+            ``weight * beta`` for the group whose critic expects more). ``"p3o"``: a clipped surrogate of the cost is
+            added to the loss where the disparity exceeds ``tolerance``. ``"paper_literal"``: the penalty as printed;
+            its first term has no gradient, its second changes only critics. ``"authors"``: the penalty of the published
+            code, which rescales the loss.
+        credit: Assignment of costs to agents, in ``shaped`` and ``p3o``. ``"common"``: every agent of a lane pays for
+            the change of the lane's disparity, with separate critics for the change by its own reward,
+            ``|D_t| - |D_t without it|``, and for the rest. ``"own"``: it pays only for the change by its own reward.
+            This difference reward has less noise, but omits the agent's effect on the others' rewards.
+        tolerance: Disparity per agent and episode that is not penalised in ``p3o``, at least 0.
+        kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
+
+    Raises:
+        ValueError: An argument is outside its range, or the environment does not have two groups of agents.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        penalty: str = "demographic_parity",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        weight: float = 1.0,
+        mode: ModeName = "shaped",
+        credit: Credit = "common",
+        tolerance: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        penalty = checked("penalty", penalty, PenaltyNotion)
+        checked("mode", mode, ModeName)
+        checked("credit", credit, Credit)
+        self.alpha, self.beta, self.weight, self.tolerance = (
+            float(checked(name, number, NonNegative))
+            for name, number in (("alpha", alpha), ("beta", beta), ("weight", weight), ("tolerance", tolerance))
+        )
+        if credit != "common" and not issubclass(MODES[mode], CostMode):
+            raise ValueError(f"credit must be 'common' in mode {mode!r}, which estimates no costs, got {credit!r}")
+        if tolerance > 0 and mode != "p3o":
+            raise ValueError(f"tolerance must be 0 in mode {mode!r}, only 'p3o' tolerates, got {tolerance!r}")
+        self.penalty, self.mode, self.credit = penalty, mode, credit
+        super().__init__(*args, **kwargs)
+        if self.env is not None:
+            self._checked(source_of(self.env))
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if self.observation_space.shape is None or len(self.observation_space.shape) != 1:
+            raise ValueError(f"env must have vectors as observations, got {self.observation_space}")
+        self.cost_critics = CostCritics(
+            self.observation_space.shape[0],
+            costs=2 * self.parts,
+            learning_rate=self.lr_schedule(1),
+            seed=0 if self.seed is None else self.seed,
+        ).to(self.device)
+        self.memory = Memory()
+        self._mode: Mode = MODES[self.mode](self)
+
+    def learn(  # type: ignore[override]
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "FairPPO",
+        **kwargs: Any,
+    ) -> "FairPPO":
+        """Train as in `stable_baselines3.PPO.learn`; the run's name in TensorBoard is FairPPO."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, **kwargs)
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Weights of the retrospective and the prospective cost."""
+        return self.weight * self.alpha, self.weight * self.beta
+
+    @property
+    def parts(self) -> int:
+        """Number of parts in which an agent's costs are estimated, see `agent_costs`."""
+        return 2 if self.credit == "common" else 1
+
+    @property
+    def disparity(self) -> float:
+        """Latest |D| at the end of episodes, in scaled rewards; |D| so far if no episode has ended."""
+        return float(self.memory["disparity"])
+
+    @property
+    def source(self) -> AgentsVecEnv:
+        """Environment that reports the interactions.
+
+        Raises:
+            ValueError: The environment does not report them, or not for two groups.
+        """
+        return self._checked(self.rollout_buffer.source)
+
+    def _checked(self, source: AgentsVecEnv | None) -> AgentsVecEnv:
+        if source is None:
+            raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
+        if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
+            raise ValueError("env must not rescale rewards, got VecNormalize(norm_reward=True)")
+        if self.penalty == "conditional_parity" and not source.fair_spec.legitimate:
+            raise ValueError("env must have a legitimate factor for penalty 'conditional_parity', got none")
+        if self.penalty == "counterfactual_fairness":
+            if source.worlds != 2:
+                needed = f"two worlds (fair_envs.make_sb3(worlds=...)) for penalty {self.penalty!r}"
+                raise ValueError(f"env must have {needed}, got {source.worlds}")
+        elif source.worlds != 1:
+            raise ValueError(f"env must have one world for penalty {self.penalty!r}, got {source.worlds}")
+        elif len(source.fair_spec.groups) != 2:
+            raise ValueError(f"env must have two groups of agents, got {source.fair_spec.groups}")
+        return source
+
+    @property
+    def reward_scale(self) -> float:
+        """Ratio of the learner's rewards to the agents' own rewards."""
+        return self.source.reward_scale
+
+    def to_worlds(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Reshape values of shape (T, rows) to (T, B, N); under ``cf`` the agents of paired lanes share a world."""
+        source, steps = self.source, len(rows)
+        agents = source.lanes.agents
+        split: NDArray[Any] = rows.reshape(steps, source.worlds, -1, agents).swapaxes(1, 2)
+        return split.reshape(steps, -1, source.worlds * agents)
+
+    def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
+        """Reshape values of shape (T, B, N) to (T, rows), the inverse of `to_worlds`."""
+        steps, pairs = worlds.shape[:2]
+        split = worlds.reshape(steps, pairs, self.source.worlds, -1).swapaxes(1, 2)
+        return np.ascontiguousarray(split).reshape(steps, -1)
+
+    def agent_costs(self, disparity: Disparity) -> Floats:
+        """Return each agent's retrospective and prospective costs in parts, shape (T, rows, parts, 2).
+
+        The first part is the change by the agent's own number. With common credit, the second is the other agents'.
+        """
+        reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
+        value = self.to_worlds(self.rollout_buffer.values)
+        own = (
+            own_share(disparity.after, reward, disparity),
+            (1 - self.gamma) * own_share(disparity.value_gap, value, disparity),
+        )
+        whole = [disparity.size * cost[..., np.newaxis] for cost in common_costs(disparity, gamma=self.gamma)]
+        parts = [own, (whole[0] - own[0], whole[1] - own[1])][: self.parts]
+        return np.stack([np.stack([self.to_rows(cost) for cost in part], axis=-1) for part in parts], axis=2)
+
+    def measure(self) -> Disparity:
+        """Return the disparity of the rollout, and store its final state."""
+        buffer, memory = self.rollout_buffer, self.memory
+        group, stratum, strata = self._who()
+        shape = group.shape[1], strata, 2
+        start = memory.get("returns", np.zeros(shape))
+        disparity = measure(
+            self.to_worlds(buffer.reward).astype(float) * self.reward_scale,
+            self.to_worlds(buffer.values).astype(float),
+            group,
+            stratum,
+            first=self._of_worlds(buffer.episode_starts),
+            ended=self._of_worlds(np.asarray(self._last_episode_starts)[np.newaxis])[0],
+            start=start if start.shape == shape else np.zeros(shape),
+        )
+        memory["returns"] = disparity.returns
+        if disparity.ended.any() or not memory.get("episodes", np.zeros(())):
+            memory["disparity"] = np.array(disparity.of_ended if disparity.ended.any() else disparity.so_far)
+        memory["episodes"] = np.array(memory.get("episodes", 0) + disparity.ended.sum())
+        return disparity
+
+    def _who(self) -> tuple[Ints, Ints, int]:
+        """Return the compared groups and strata, shapes (T, B, N), and the number of strata."""
+        group = self.to_worlds(self.rollout_buffer.group)
+        if self.penalty == "conditional_parity":
+            factors = self.source.fair_spec.legitimate.values()
+            return group, self.to_worlds(self.rollout_buffer.stratum), math.prod(len(codes) for codes in factors)
+        if self.penalty == "counterfactual_fairness":  # compare the agents of one world with those of the other
+            of_second = np.arange(group.shape[-1]) >= group.shape[-1] // 2
+            group = np.broadcast_to(of_second, group.shape).astype(np.int64)
+        return group, np.zeros_like(group), 1
+
+    def _of_worlds(self, rows: NDArray[Any]) -> Flags:
+        """Return values that are the same for all agents of a world, shape (T, B)."""
+        return self.to_worlds(rows)[..., 0].astype(bool)
+
+    def _after_rollout(self) -> None:
+        disparity = self.measure()
+        compared = disparity.others.any()  # otherwise a group is empty and no comparison is possible
+        self.logger.record("fairness/disparity", self.disparity / self.reward_scale if compared else np.nan)
+        self._mode.after_rollout(disparity)
+
+    def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
+        return self._mode.advantages(batch, self._of_turns(batch, batch.advantages))
+
+    def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+        return self._mode.penalty(batch, evaluation)
+
+    def _after_minibatch(self, batch: Minibatch) -> None:
+        self._mode.after_minibatch(batch)
+
+    def _optimizers(self) -> list[th.optim.Optimizer]:
+        return [*super()._optimizers(), self.cost_critics.optimizer]
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_mode"]
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        states, tensors = super()._get_torch_save_params()
+        return [*states, "cost_critics", "cost_critics.optimizer", "memory"], tensors

@@ -1,0 +1,135 @@
+"""Updates fairness measures step by step while a Stable-Baselines3 learner plays."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from fair_envs.baselines.ppo.ppo import lanes_of
+from fair_envs.core.interactions import PREFIX, columns
+from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
+from fair_envs.metrics.long_term import Measure
+from fair_envs.support.aliases import Flags
+
+MeasureOf = Callable[[int], Measure]
+"""Creates a measure for a number of lanes."""
+
+
+class FollowMeasures(VecEnvWrapper):
+    """Updates measures while an environment is played.
+
+    The record of a step is processed before the environment starts the next episode. If the step ended an episode,
+    `measures` describe that episode until the next step. The environment is one of this package, or any other whose
+    infos contain `fair_envs.core.interactions.record`.
+
+    Args:
+        venv: The environment. Its rows are lanes, or the agents of lanes.
+        measures: A factory for each measure.
+
+    Attributes:
+        measures: The measures, each with one number per lane.
+        begins: Mask of the lanes whose next step is the first of an episode, shape (lanes,).
+        infos: The rows' infos of the last step.
+    """
+
+    def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
+        super().__init__(venv)
+        self._source = lanes_of(venv)
+        self._rows_each = 1 if self._source is None else venv.num_envs // self._source.lanes.count
+        lanes = venv.num_envs // self._rows_each
+        self.measures = tuple(measure_of(lanes) for measure_of in measures)
+        self.begins = np.ones(lanes, bool)
+        self.infos: Sequence[Mapping[str, Any]] = ()
+
+    def reset(self) -> Any:
+        """Begin episodes in all rows and return their observations."""
+        self.begins[:] = True
+        return self.venv.reset()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the rows' actions."""
+        self._begin()
+        self.venv.step_async(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play one step of every row and update the measures."""
+        played = self.venv.step_wait()
+        _, _, done, self.infos = played
+        facts = self._facts(self.infos)
+        for measure in self.measures:
+            measure.update(facts)
+        self.begins = done[:: self._rows_each].astype(bool)
+        return played
+
+    def of_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
+        """Return values of each lane repeated for each of its rows, shape (rows,)."""
+        return lanes if self._rows_each == 1 else np.repeat(lanes, self._rows_each)
+
+    def at(self, begins: Flags) -> None:
+        """Set which rows' next step is the first of an episode, shape (rows,)."""
+        self.begins = begins[:: self._rows_each].astype(bool)
+
+    def _begin(self) -> None:
+        """Reset the measures of lanes whose episodes have ended."""
+        if np.count_nonzero(self.begins):
+            for measure in self.measures:
+                measure.restart(self.begins)
+
+    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+        """Return the record of the last step as columns, with the lane as first axis."""
+        if self._source is not None:
+            return columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
+        names = [name for name in infos[0] if name.startswith(PREFIX)]
+        if not names:
+            raise ValueError("env must return fair_envs.core.interactions.record in its infos, got none of its columns")
+        return {name: np.stack([info[name] for info in infos]) for name in names}
+
+
+# -------------------------------------------------------------------------------------------------- snapshots
+
+
+def snapshot(measures: Sequence[Measure]) -> list[th.Tensor]:
+    """Return copies of all arrays and numbers in the state of measures, in a fixed order."""
+    return [th.from_numpy(np.array(value)) for _, _, value in _numbers(measures)]
+
+
+def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
+    """Restore a snapshot in measures of the same kinds and lanes.
+
+    Arrays are written in place where their shapes match, so an array that a measure holds under two names stays shared.
+    """
+    for (owner, name, now), kept in zip(_numbers(measures), state, strict=True):
+        if not isinstance(now, np.ndarray):
+            setattr(owner, name, type(now)(kept.item()))
+            continue
+        given = kept.numpy()
+        fits = now.flags.writeable and (now.shape, now.dtype) == (given.shape, given.dtype)
+        if owner is None or fits:
+            now[...] = given
+        else:
+            setattr(owner, name, given.copy())
+
+
+def _numbers(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
+    """Return the arrays and numbers in attributes, also nested ones, as owner, attribute and value.
+
+    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there.
+    """
+    found: list[tuple[Any, str, Any]] = []
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.append((None, "", part))
+        elif isinstance(part, (tuple, list)):
+            found += _numbers(part)
+        elif isinstance(part, dict):
+            found += _numbers([part[key] for key in sorted(part)])
+        elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
+            for name, value in sorted(vars(part).items()):
+                if isinstance(value, (np.ndarray, np.generic, bool, int, float)):
+                    found.append((part, name, value))
+                elif not callable(value) or isinstance(value, Measure):
+                    found += _numbers([value])
+    return found

@@ -1,0 +1,88 @@
+"""Methods for long-term fairness of decision-makers: PPO, A-PPO, F-PPO and its ablations, PPO-Lagrangian."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.ppo.long_term_evaluation import LongTermPlayer, evaluate_long_term
+from fair_envs.baselines.ppo.long_term_training import (
+    LongTermTraining,
+    load_long_term,
+    long_term_preset,
+    train_long_term,
+)
+from fair_envs.baselines.tasks import STUDIES
+from fair_envs.core import Rules
+from fair_envs.evaluation import Policy
+from fair_envs.evaluation.reports import Report
+
+REGULARISED = frozenset({"delta", "scaling"})
+OF_A_PPO = frozenset({"value_weight", "decrease_weight"})
+OF_F_PPO = frozenset({"weight", "bonus_weight", "gated"})
+MASSAGED = frozenset({"massaging", "massaging_pace"})
+LIMITED = frozenset({"limit", "multiplier_rate"})
+OWN: Mapping[str, tuple[frozenset[str], str]] = {
+    "ppo": (frozenset(), "PPO of the reward only, which records the measures of short- and long-term fairness."),
+    "a-ppo": (REGULARISED | OF_A_PPO, "PPO whose advantages are reduced while short-term disparity is too large."),
+    "f-ppo": (
+        REGULARISED | OF_F_PPO | MASSAGED,
+        "PPO regularised by short- and long-term fairness, with massaged actions.",
+    ),
+    "f-ppo-l": (REGULARISED | OF_F_PPO, "F-PPO without massaging: only the regularisation."),
+    "f-ppo-s": (REGULARISED | MASSAGED, "F-PPO without regularisation: only massaging."),
+    "ppo-lagrangian": (LIMITED, "PPO with a limit on short-term disparity, enforced by a Lagrange multiplier."),
+}
+"""The specific settings of each method, and its summary."""
+
+
+def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported, or ""."""
+    return "" if env_id in STUDIES else "needs an environment with measures of long-term fairness, see STUDIES"
+
+
+def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that needs a massager, or ""."""
+    why = unsupported(env_id, rules, given)
+    return why if why or STUDIES[env_id].massager is not None else "needs a massager, which the environment lacks"
+
+
+def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
+    """Evaluate the trained policy without its shield and, if it has a massager, with its shield."""
+    found = evaluate_long_term(model, settings, episodes=test.episodes, seed=test.seed, parameters=test.parameters)
+    return Report(
+        labels=("number", "played"),
+        estimates={
+            (name, played): estimate
+            for played, episodes in found.items()
+            for name, estimate in episodes.estimates().items()
+        },
+        across="played",
+        about=test.about(settings),
+    )
+
+
+def policy(model: Any, settings: LongTermTraining, rules: Rules) -> Policy:
+    """Return the trained policy, without its shield."""
+    return LongTermPlayer(model, rules)
+
+
+METHODS = tuple(
+    Method(
+        name=name,
+        summary=summary,
+        settings=LongTermTraining,
+        train=evaluating(train_long_term, policy),
+        load=load_long_term,
+        evaluated=evaluate,
+        policy=policy,
+        unsupported=without_massager if name == "f-ppo-s" else unsupported,
+        unused=frozenset().union(*(other for other, _ in OWN.values())) - own,
+        presets={
+            "recommended": "this package's settings for the environment",
+            "published": "the settings of the code published with F-PPO",
+        },
+        preset=long_term_preset,
+    )
+    for name, (own, summary) in OWN.items()
+)

@@ -1,0 +1,278 @@
+"""Trains for long-term fairness: PPO, A-PPO, F-PPO and its ablations, and PPO-Lagrangian, with one settings class.
+
+A `fair_envs.baselines.tasks.Study` lists the measures and mitigations for an environment's long-term fairness.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import MaybeCallback
+from torch import nn
+
+from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
+from fair_envs.baselines.ppo.massaging import Massaging, Schedule
+from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
+from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
+from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.tasks import Signals, study_of
+from fair_envs.baselines.training import load_as, plain_parameters, plain_settings, train_as
+from fair_envs.core import Rules
+from fair_envs.metrics.long_term import Measure
+from fair_envs.registration import make_rules, make_sb3
+from fair_envs.support.aliases import Floats
+from fair_envs.support.parameters import (
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
+from fair_envs.support.seeds import LANES_EACH, LONG_TERM_SEEDS
+
+LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongTermTraining:
+    """Settings of a training for long-term fairness; equal settings give equal networks.
+
+    P in the comments marks values of the published code of F-PPO, see the preset ``published``.
+
+    Raises:
+        ValueError: A value is outside its range, or the environment has no study.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
+    algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": only massaging
+    steps: PositiveInt = setting(200_000, "Environment steps of all lanes to train for, rounded up to whole rollouts.")
+    # The rollouts
+    lanes: PositiveInt = setting(8, "Environments that are played in parallel.")  # P: 1
+    n_steps: PositiveInt = setting(256, COMMON["n_steps"])  # P: 2000 or 2048
+    # PPO
+    batch_size: Annotated[int, Range(2)] = setting(256, COMMON["batch_size"])  # P: 64
+    n_epochs: PositiveInt = setting(10, COMMON["n_epochs"])  # P
+    learning_rate: Positive = setting(3e-4, COMMON["learning_rate"])  # P: 1e-5
+    gamma: UnitInterval = setting(0.99, COMMON["gamma"])  # P
+    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])  # P
+    clip_range: Positive = setting(0.2, COMMON["clip_range"])  # P
+    ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])  # P
+    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # P
+    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
+    trunk: Sequence[int] = setting((), "Sizes of the layers shared by actor and critic.")
+    pi: Sequence[int] = setting((64, 64), "Sizes of the actor's separate layers.")
+    vf: Sequence[int] = setting((64, 64), "Sizes of the critic's separate layers.")
+    # Regularisation
+    signals: Signals = setting("sound", "Which fairness measures the learner uses.")  # P: as_coded
+    delta: NonNegative = setting(0.05, "Short-term disparity up to which no penalty applies.")
+    scaling: Scaling = setting(
+        "running", "How the advantages are scaled before the penalties are added."
+    )  # P: as_coded
+    value_weight: NonNegative = setting(0.25, "Weight of a disparity above delta in A-PPO.")
+    decrease_weight: NonNegative = setting(0.25, "Weight of an increase of a disparity above delta in A-PPO.")
+    weight: NonNegative = setting(
+        1.0, "Weight of a decline of long-term fairness while the disparity is above delta, in F-PPO."
+    )
+    bonus_weight: NonNegative = setting(
+        1.0, "Weight of an improvement of long-term fairness while the disparity is within delta, in F-PPO."
+    )
+    gated: bool = setting(True, "Whether the disparity decides which of F-PPO's two terms applies.")
+    # Massaging
+    massaging: Massaging = setting("as_paper", "How the policy learns from altered actions.")
+    massaging_pace: NonNegative = setting(
+        0.0, "Rollouts of the published threshold schedule per training rollout; 0 passes through the whole schedule."
+    )
+    # PPO under a limit
+    limit: NonNegative = setting(0.05, "Limit on the mean short-term disparity, for ppo-lagrangian.")
+    multiplier_rate: Positive = setting(0.05, "Learning rate of the multiplier, for ppo-lagrangian.")
+    # The machine
+    seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
+    # Evaluations in the course of the training
+    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
+    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        study = study_of(self.env_id).of(self.signals)
+        for name, kind in get_type_hints(type(self), include_extras=True).items():
+            if name in ("trunk", "pi", "vf"):
+                if not isinstance(getattr(self, name), Sequence):
+                    raise ValueError(f"{name} must list the sizes of layers, got {getattr(self, name)!r}")
+                object.__setattr__(self, name, tuple(checked(name, size, PositiveInt) for size in getattr(self, name)))
+            elif name not in ("env_id", "parameters"):
+                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        if missing := study.without(self.parameters):
+            raise ValueError(
+                f"parameters must have {missing} for signals {self.signals!r}, got {dict(self.parameters)!r}"
+            )
+        if self.algorithm == "f-ppo-s" and study.massager is None:
+            raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data that survives a round trip through JSON."""
+        return plain_settings(self)
+
+
+BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}
+"""PPO's settings in the published code, for environments whose study does not override them."""
+
+Preset = Literal["recommended", "published"]
+"""Sources of the default settings: this package or the published code."""
+
+
+def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a preset for the settings given so far.
+
+    Raises:
+        ValueError: The preset is unknown.
+    """
+    checked("preset", preset, Preset)
+    study = study_of(given["env_id"])
+    if preset == "recommended":
+        values = dict(study.settings)
+    else:
+        own = {**study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
+        values = {**BACKBONE, "scaling": "as_coded", **own}
+    if "parameters" in given:  # a given parameter does not discard the preset's others
+        values["parameters"] = {**values.get("parameters", {}), **given["parameters"]}
+    return values
+
+
+def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> LongTermTraining:
+    """Return the settings of a training on an environment, with defaults from the environment's study."""
+    given = {"env_id": env_id, "algorithm": "f-ppo", **given}
+    values = long_term_preset(preset, given)
+    return LongTermTraining(**{**values, **given, "parameters": values.get("parameters", {})})
+
+
+# ------------------------------------------------------------------------------------------- making and training
+
+
+@dataclass(frozen=True)
+class Paced:
+    """A schedule that advances by several rollouts per rollout."""
+
+    schedule: Schedule
+    pace: float
+
+    def __call__(self, rollout: int) -> float | None:
+        """Return the threshold of a rollout, or None."""
+        return self.schedule(rollout * self.pace)  # type: ignore[arg-type]  # may be fractional
+
+
+@dataclass(frozen=True)
+class Made:
+    """Factory for a study's measure."""
+
+    of: Callable[[Rules, int], Measure]
+    rules: Rules
+
+    def __call__(self, lanes: int) -> Measure:
+        """Return the measure for a number of lanes."""
+        return self.of(self.rules, lanes)
+
+
+def make_long_term(config: LongTermTraining) -> Regularised:
+    """Return the untrained model, with one row for each lane.
+
+    Raises:
+        ValueError: A parameter of the environment is outside its range.
+        TypeError: A parameter of the environment is unknown.
+    """
+    first = LONG_TERM_SEEDS + LANES_EACH * config.seed
+    env = make_sb3(
+        config.env_id, n_envs=config.lanes, rows="lanes", seed=first, threads=config.threads, **config.parameters
+    )
+    names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
+    settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
+    sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
+    settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
+    kind, own = learner_of(config, env)
+    with warnings.catch_warnings():
+        # A smaller last minibatch is harmless.
+        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+        model = kind(SharedTrunkPolicy, env, **settings, **own)
+    env.seed(first)  # replaces the seed set by the model
+    return model
+
+
+def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:
+    """Return the learner class of an algorithm and its specific settings."""
+    study, rules = study_of(config.env_id).of(config.signals), make_rules(config.env_id, **config.parameters)
+    shared: dict[str, Any] = {"short": Made(study.short, rules), "long": Made(study.long, rules)}
+    if config.algorithm == "ppo":
+        return Regularised, shared
+    if config.algorithm == "ppo-lagrangian":
+        return PPOLagrangian, {**shared, "limit": config.limit, "multiplier_rate": config.multiplier_rate}
+    shared |= {"delta": config.delta, "scaling": config.scaling}
+    if config.algorithm == "a-ppo":
+        return APPO, {**shared, "value_weight": config.value_weight, "decrease_weight": config.decrease_weight}
+    if config.algorithm != "f-ppo-l" and study.massager is not None and study.thresholds is not None:
+        schedule = Paced(study.thresholds, pace_of(config))
+        shared |= {"massager": study.massager(env), "massaging_schedule": schedule, "massaging": config.massaging}
+    regularised = config.algorithm != "f-ppo-s"
+    weights = {"weight": config.weight * regularised, "bonus_weight": config.bonus_weight * regularised}
+    return FPPO, {**shared, **weights, "gated": config.gated}
+
+
+def pace_of(config: LongTermTraining) -> float:
+    """Return the number of rollouts of the published schedule per rollout of a training."""
+    if config.massaging_pace > 0:
+        return config.massaging_pace
+    rollouts = -(-config.steps // (config.lanes * config.n_steps))
+    return study_of(config.env_id).rollouts / rollouts
+
+
+def train_long_term(
+    config: LongTermTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
+) -> BaseAlgorithm:
+    """Train and return the model; arguments, files and errors are the same as in `fair_envs.baselines.train`."""
+    return train_as(config, make_long_term, out=out, resume=resume, progress=progress, callback=callback)
+
+
+def load_long_term(run: str | Path) -> tuple[BaseAlgorithm, LongTermTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder contains no run.
+    """
+    return load_as(run, LongTermTraining, make_long_term)
+
+
+class DisparityCurve(BaseCallback):
+    """Records the short-term disparity and the share of altered actions in each rollout of a training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[tuple[float, ...]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        recorded = self.model.recorded  # type: ignore[attr-defined]
+        known = recorded.short[~np.isnan(recorded.short)]
+        found = (np.nan, np.nan) if not len(known) else (float(known.mean()), float(known.std()))
+        self.rows.append((float(self.num_timesteps), *found, float(recorded.altered.mean())))
+
+    def arrays(self) -> dict[str, Floats]:
+        """Return the steps, the mean and standard deviation of the disparity, and the share of altered actions."""
+        names = ("steps", "short", "deviation", "altered")
+        return dict(zip(names, np.array(self.rows, np.float64).reshape(-1, 4).T, strict=True))

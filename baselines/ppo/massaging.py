@@ -1,0 +1,386 @@
+"""Action massaging: replace decisions that a policy is uncertain about by decisions that are fairer in the short term.
+
+A massager alters decisions based on the decision-maker's observation, the policy's output and a short-term measure. It
+never uses hidden information. The method follows Hu, Lear and Zhang (2024), section 4.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.distributions import (
+    CategoricalDistribution,
+    DiagGaussianDistribution,
+    Distribution,
+    MultiCategoricalDistribution,
+)
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+
+from fair_envs.baselines.ppo.following import FollowMeasures, MeasureOf
+from fair_envs.evaluation import choose
+from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
+from fair_envs.metrics.long_term import Measure
+from fair_envs.support.aliases import Flags, Floats
+from fair_envs.support.parameters import NonNegative, Positive, checked
+
+DIGITS = 12  # decimal digits to which short-term measures are compared
+ROUNDING = 10.0**-DIGITS  # smaller differences are ignored
+
+
+class PolicyOutput(NamedTuple):
+    """A policy's output for B rows; fields that do not apply to its kind of actions are None.
+
+    Attributes:
+        probabilities: Probabilities of discrete actions, shape (B, actions), or (B, N, actions) for several choices per
+            step (a MultiDiscrete of N equal entries).
+        mean: Means of Gaussian actions, shape (B, D).
+        std: Standard deviations of Gaussian actions, shape (B, D).
+    """
+
+    probabilities: Floats | None = None
+    mean: Floats | None = None
+    std: Floats | None = None
+
+
+class Massager(Protocol):
+    """Alters decisions that the policy is uncertain about to reduce a short-term measure."""
+
+    def __call__(
+        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
+    ) -> NDArray[Any]:
+        """Return the altered actions, a new array with the shape of ``action``.
+
+        Args:
+            observation: The observations, shape (B, ...).
+            action: The sampled actions, shape (B, ...); not modified.
+            policy: The policy's output for the observations.
+            short: The measure after the previous step, which predicts its next value; not modified.
+            threshold: Determines which decisions are uncertain.
+        """
+
+
+# ------------------------------------------------------------------------------------------------- thresholds
+
+
+Schedule = Callable[[int], float | None]
+"""Returns the threshold of a rollout, counted from 0; None: no action is altered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MassagingSchedule:
+    """A threshold that starts after some rollouts and is multiplied by a factor in each further rollout.
+
+    Attributes:
+        first: Value of the threshold extrapolated to rollout ``after``.
+        factor: Factor from one rollout to the next.
+        after: The last rollout, counted from 0, in which no action is altered; -1: there is none.
+        highest: Upper bound of the threshold.
+
+    Example:
+        >>> thresholds = MassagingSchedule(first=0.5, factor=0.985, after=17)
+        >>> thresholds(17), thresholds(18)
+        (None, 0.4925)
+    """
+
+    first: float
+    factor: float = 1.0
+    after: int = -1
+    highest: float = float("inf")
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        checked("first", self.first, NonNegative)
+        checked("factor", self.factor, Positive)
+        if not self.highest >= 0:
+            raise ValueError(f"highest must be at least 0, got {self.highest!r}")
+
+    def __call__(self, rollout: int) -> float | None:
+        """Return the threshold of a rollout, or None."""
+        if rollout <= self.after:
+            return None
+        try:
+            grown = self.first * self.factor ** (rollout - max(self.after, 0))
+        except OverflowError:  # late in a training, if the threshold grows
+            return float(self.highest)
+        return float(min(self.highest, grown))
+
+
+# Hu, Lear and Zhang (2024) print no values; these are from their code.
+LENDING_SCHEDULE = MassagingSchedule(first=0.5, factor=0.985, after=17)
+ATTENTION_SCHEDULE = MassagingSchedule(first=0.08, after=15)
+EPIDEMIC_SCHEDULE = MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35)
+
+
+# ---------------------------------------------------------------------------------------- policy outputs
+
+
+Speaker = Callable[[NDArray[Any]], "PolicyOutput | Distribution"]
+"""Returns the distribution of actions for observations."""
+
+
+def policy_output(said: PolicyOutput | Distribution) -> PolicyOutput:
+    """Return a Stable-Baselines3 distribution as arrays.
+
+    Raises:
+        ValueError: The distribution has no probabilities or densities of the actions themselves.
+    """
+    if isinstance(said, PolicyOutput):
+        return said
+    inner: Any = said.distribution
+    if type(said) is CategoricalDistribution:
+        return PolicyOutput(probabilities=_array(inner.probs))
+    if type(said) is MultiCategoricalDistribution and len(set(said.action_dims)) == 1:
+        return PolicyOutput(probabilities=_array(th.stack([choice.probs for choice in inner], dim=1)))
+    if type(said) is DiagGaussianDistribution:
+        return PolicyOutput(mean=_array(inner.mean), std=_array(inner.stddev))
+    expected = "categorical, several categorical of one size, or Gaussian"
+    raise ValueError(f"policy must choose actions that are {expected}, got {type(said).__name__}")
+
+
+def drawn(said: PolicyOutput, space: gym.Space[Any], chance: np.random.Generator) -> NDArray[Any]:
+    """Return actions sampled from a policy's output, shape (B, ...), within their space."""
+    if said.probabilities is not None:
+        return choose(said.probabilities, chance.random(said.probabilities.shape[:-1]))
+    if said.mean is None or said.std is None or not isinstance(space, gym.spaces.Box):
+        raise ValueError(f"policy must give probabilities, or mean and std of actions in a Box, got {space}")
+    numbers = said.mean + said.std * chance.standard_normal(said.mean.shape)
+    return np.clip(numbers, space.low, space.high).astype(space.dtype)
+
+
+def likeliest(said: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
+    """Return the most probable actions, shape (B, ...), within their space; the first one in case of ties."""
+    if said.probabilities is not None:
+        return np.asarray(said.probabilities.argmax(axis=-1), np.int64)
+    if said.mean is None or not isinstance(space, gym.spaces.Box):
+        raise ValueError(f"policy must give probabilities, or the mean of actions in a Box, got {space}")
+    return np.clip(said.mean, space.low, space.high).astype(space.dtype)
+
+
+def _array(tensor: th.Tensor) -> Floats:
+    return tensor.detach().cpu().numpy().astype(np.float64)
+
+
+def speaker_of(policy: BasePolicy) -> Speaker:
+    """Return a function that gives a Stable-Baselines3 policy's distribution for observations.
+
+    Raises:
+        ValueError: The policy has no distribution of actions, such as DQN's.
+    """
+    if not hasattr(policy, "get_distribution"):
+        raise ValueError(f"policy must draw its actions from a distribution, got {type(policy).__name__}")
+
+    def speak(observation: NDArray[Any]) -> Distribution:
+        with th.no_grad():
+            said: Distribution = policy.get_distribution(policy.obs_to_tensor(observation)[0])  # type: ignore[operator]
+        return said
+
+    return speak
+
+
+# ---------------------------------------------------------------------------------------------- the shield
+
+
+class ShieldActions(FollowMeasures):
+    """Wrapper that executes the actions of a massager in place of the given actions.
+
+    It wraps any Stable-Baselines3 environment that `FollowMeasures` supports, with any learner. Remove it to evaluate
+    the policy without massaging.
+
+    Args:
+        venv: The environment; its rows are lanes.
+        massager: Alters the actions.
+        policy: The policy that chooses the actions, or a function that returns its output.
+        short: Creates the short-term measure for the massager.
+        threshold: Determines which decisions are uncertain. A number, or a schedule evaluated at `rollout`; None: no
+            action is altered.
+        others: Factories of further measures to update.
+        max_importance: Upper bound of `importance`; None: it is not computed.
+
+    Attributes:
+        sampled: The last given actions, shape (B, ...).
+        executed: The last executed actions, shape (B, ...).
+        altered: Mask of the rows whose action was altered, shape (B,).
+        log_prob: Logarithms of the policy's probabilities of the executed actions, shape (B,); None if no action was
+            altered, or if the policy returns only arrays.
+        importance: Importance weights of the executed actions, ``min(max_importance, pi(a'|s) / mu(a'|s))``, shape
+            (B,), where mu is the distribution of the executed actions. 1: the probabilities are equal, or the weights
+            are not computed.
+        rollout: Number of the rollout, for a schedule.
+
+    Raises:
+        ValueError: The rows of the environment are agents.
+
+    Example:
+        shielded = ShieldActions(env, massager, model.policy, short=OpportunityGap, threshold=0.3)
+        observation = shielded.reset()
+        for _ in range(100):
+            observation, *_ = shielded.step(model.predict(observation)[0])
+    """
+
+    def __init__(
+        self,
+        venv: VecEnv,
+        massager: Massager,
+        policy: BasePolicy | Speaker,
+        *,
+        short: MeasureOf,
+        threshold: float | Schedule | None,
+        others: Sequence[MeasureOf] = (),
+        max_importance: float | None = None,
+    ) -> None:
+        super().__init__(venv, (short, *others))
+        if isinstance(self._source, AgentsVecEnv):
+            raise ValueError("venv must have rows of lanes (rows='lanes'), got rows of agents")
+        self.massager = massager
+        self.schedule = threshold if callable(threshold) or threshold is None else MassagingSchedule(first=threshold)
+        self.rollout = 0
+        self._speak = speaker_of(policy) if isinstance(policy, BasePolicy) else policy
+        self._normalised = unwrap_vec_normalize(venv)
+        self._seen: Any = None
+        self.sampled = self.executed = np.zeros(0)
+        self.altered = np.zeros(self.num_envs, bool)
+        self.log_prob: th.Tensor | None = None
+        self.output: PolicyOutput | None = None
+        self.max_importance = max_importance
+        self.importance: Floats = np.ones(self.num_envs)
+
+    @property
+    def short(self) -> Measure:
+        """Short-term measure after the last step."""
+        return self.measures[0]
+
+    @property
+    def threshold(self) -> float | None:
+        """Current threshold of the massager; None: no action is altered."""
+        return None if self.schedule is None else self.schedule(self.rollout)
+
+    @property
+    def seen(self) -> NDArray[Any]:
+        """Observations of the environment before normalisation, shape (B, ...)."""
+        shown: NDArray[Any] = self._seen if self._normalised is None else self._normalised.get_original_obs()  # type: ignore[assignment]
+        return shown
+
+    def at(self, begins: Flags, observation: Any = None) -> None:
+        """Continue from observations, shape (B, ...); ``begins`` masks the rows with new episodes."""
+        super().at(begins)
+        self._seen = observation
+
+    def reset(self) -> Any:
+        """Begin episodes in all rows and return their observations."""
+        self._seen = super().reset()
+        return self._seen
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the rows' actions, and let the massager alter them."""
+        self._begin()
+        self.sampled = self.executed = actions
+        self.altered = np.zeros(self.num_envs, bool)
+        self.output = self.log_prob = None
+        if self.max_importance is not None:
+            self.importance = np.ones(self.num_envs)
+        if (threshold := self.threshold) is not None:
+            self._massage(actions, threshold)
+        self.venv.step_async(self.executed)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play one step of every row and update the measures."""
+        played = super().step_wait()
+        self._seen = played[0]
+        return played
+
+    def _massage(self, actions: NDArray[Any], threshold: float) -> None:
+        said = self._speak(self._seen)
+        self.output = policy_output(said)
+        executed = self.massager(self.seen, actions, self.output, self.short, threshold=threshold)
+        if executed.shape != actions.shape:
+            raise ValueError(f"massager must return actions of shape {actions.shape}, got {executed.shape}")
+        self.executed = executed
+        self.altered = ~same_rows(executed, actions)
+        if self.max_importance is not None:  # now, before the measure and the observations change
+            self.importance = self._importance(self.output, threshold, highest=self.max_importance)
+        if isinstance(said, Distribution) and np.count_nonzero(self.altered):
+            with th.no_grad():
+                self.log_prob = log_probability(said, executed)
+
+    def _importance(self, said: PolicyOutput, threshold: float, *, highest: float) -> Floats:
+        """Return the policy's probability of each executed action over the probability of executing it, shape (B,).
+
+        The probability of executing an action is the sum of the policy's probabilities of all actions that the massager
+        turns into it.
+
+        Raises:
+            ValueError: See `candidates`.
+        """
+        if said.probabilities is None:
+            raise ValueError("action_space must be Discrete or MultiDiscrete for probabilities of executed actions")
+        total = np.zeros(self.num_envs)
+        for action in candidates(self.executed, self.action_space, self.massager):
+            landed = self.massager(self.seen, action, said, self.short, threshold=threshold)
+            total += same_rows(landed, self.executed) * probability(said.probabilities, action)
+        of_policy = probability(said.probabilities, self.executed)
+        return np.minimum(highest, of_policy / np.maximum(total, np.finfo(float).tiny))
+
+
+def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
+    """Return the logarithms of the probabilities, or densities, of actions, shape (B,), as ``said.log_prob`` does.
+
+    Actions have shape (B,) or (B, 1), or (B, N) for several choices or numbers per row. Discrete actions are looked up
+    without torch's argument checks, which take longer than the lookup.
+    """
+    inner: Any = said.distribution
+    if isinstance(said, DiagGaussianDistribution):
+        return said.log_prob(th.as_tensor(action, device=inner.mean.device))
+    several = isinstance(inner, list)
+    logits = th.stack([choice.logits for choice in inner], dim=1) if several else inner.logits  # (B, ..., actions)
+    chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).reshape(*logits.shape[:-1], 1)
+    found = logits.gather(-1, chosen).squeeze(-1)
+    return found.sum(dim=1) if several else found
+
+
+def same_rows(one: NDArray[Any], other: NDArray[Any]) -> Flags:
+    """Return a mask of the equal rows of two arrays of the same shape, shape (B,)."""
+    same: Flags = one == other
+    return same if same.ndim == 1 else np.asarray(same.reshape(len(one), -1).all(axis=1))
+
+
+def probability(probabilities: Floats, action: NDArray[Any]) -> Floats:
+    """Return the probabilities of actions, shape (B,).
+
+    Args:
+        probabilities: Probabilities, shape (B, A), or (B, N, A) for N independent choices per row.
+        action: Actions, shape (B,) or (B, N).
+    """
+    of_each = np.take_along_axis(probabilities, action[..., np.newaxis].astype(np.int64), axis=-1)[..., 0]
+    return of_each if of_each.ndim == 1 else of_each.prod(axis=1)
+
+
+def candidates(executed: NDArray[Any], space: gym.Space[Any], massager: Any) -> Iterator[NDArray[Any]]:
+    """Yield all actions, shape (B, ...), that a massager may have turned into the executed ones.
+
+    Raises:
+        ValueError: They cannot be determined: the space is continuous, or it has several entries and the massager does
+            not declare, by a true attribute ``alters_one_entry``, that it alters at most one entry.
+    """
+    if isinstance(space, gym.spaces.Discrete):
+        for action in range(int(space.n)):
+            yield np.full_like(executed, action)
+        return
+    if not isinstance(space, gym.spaces.MultiDiscrete):
+        raise ValueError(f"massaging must not be 'corrected' for actions in {space}")
+    if not getattr(massager, "alters_one_entry", False):
+        raise ValueError("massaging must not be 'corrected' unless the massager has alters_one_entry set to true")
+    yield executed.copy()
+    for entry, options in enumerate(space.nvec):
+        for shift in range(1, int(options)):
+            action = executed.copy()
+            action[:, entry] = (executed[:, entry] + shift) % options
+            yield action
+
+
+Massaging = Literal["as_paper", "shield", "corrected"]
+"""How the learner uses a step whose action was altered, see `fair_envs.baselines.Regularised`."""

@@ -1,0 +1,362 @@
+"""Stable-Baselines3's PPO with hooks for fair variants.
+
+Results are bit-identical to Stable-Baselines3's; a test compares the weights. The additions are:
+
+* Samples of agents without a turn (frozen, or not granted one) are excluded from the policy loss, since their action
+  had no effect. They are included in the value loss.
+* Weights are checked once per rollout. The arguments of distributions of discrete actions are not checked, which takes
+  Stable-Baselines3 a fifth of a step with one row; sampling rejects probabilities that are not finite.
+* Fair variants of the updates override `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch`. Fair
+  variants of the rollouts override `PPO._played`, `PPO._taken` and `PPO._after_rollout`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import stable_baselines3 as sb3
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import explained_variance
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from torch.distributions import Distribution
+from torch.nn import functional
+
+from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+from fair_envs.support.aliases import Ints
+from fair_envs.wrappers.transform import strata
+
+
+class Minibatch(NamedTuple):
+    """Samples of a rollout, shapes (n, ...)."""
+
+    observations: th.Tensor
+    actions: th.Tensor
+    old_values: th.Tensor
+    old_log_prob: th.Tensor
+    advantages: th.Tensor
+    returns: th.Tensor
+    place: th.Tensor  # index of each sample in the flattened rollout, see `Rollout.flat`
+    turn: th.Tensor | None  # which samples had a turn; None: all
+
+
+class Evaluation(NamedTuple):
+    """The current policy's evaluation of a minibatch; all fields but the values are for samples with a turn."""
+
+    advantages: th.Tensor
+    log_prob: th.Tensor
+    log_ratio: th.Tensor
+    entropy: th.Tensor | None
+    values: th.Tensor  # (n,)
+    value_targets: th.Tensor  # (n,)
+
+
+class Losses(NamedTuple):
+    """The parts of PPO's loss."""
+
+    policy: th.Tensor  # minus the clipped surrogate
+    entropy: th.Tensor  # minus the entropy
+    values: th.Tensor  # squared error
+
+
+Taken = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
+"""Takes a step's index in the rollout, actions and log-probabilities; returns actions and log-probabilities to use."""
+
+
+class Rollout(RolloutBuffer):
+    """Stable-Baselines3's rollout buffer, which also records the interactions of agents.
+
+    Attributes:
+        source: The environment whose agents' interactions are recorded after each step; None: rows are not agents, and
+            no interactions are recorded.
+        taken: Function that returns the actions of a step's samples; None: the sampled actions are used.
+        turn: Whether the agents had a turn, shape (steps, rows).
+        reward: The agents' own unscaled rewards, shape (steps, rows).
+        group: Groups of the agents, shape (steps, rows).
+        stratum: Strata of the agents, the combinations of their legitimate factors, shape (steps, rows).
+    """
+
+    source: AgentsVecEnv | None = None
+    taken: Taken | None = None
+
+    def reset(self) -> None:
+        """Discard the rollout."""
+        super().reset()
+        shape = self.buffer_size, self.n_envs
+        self.turn = np.ones(shape, bool)
+        self.reward = np.zeros(shape, np.float32)
+        self.group = np.zeros(shape, np.int64)
+        self.stratum = np.zeros(shape, np.int64)
+        self._turn: th.Tensor | None = None
+        self._samples: list[th.Tensor] = []
+
+    def add(
+        self,
+        obs: NDArray[Any],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        episode_start: NDArray[Any],
+        value: th.Tensor,
+        log_prob: th.Tensor,
+    ) -> None:
+        """Record a step."""
+        if self.source is not None:
+            facts, step = self.source.interactions, self.pos
+            self.turn[step] = facts["action"].reshape(-1) >= 0
+            self.reward[step] = self.source.agent_reward.reshape(-1)
+            self.group[step] = facts["group"].reshape(-1)
+            self.stratum[step] = strata(self.source.fair_spec, facts)[0].reshape(-1)
+        if self.taken is not None:
+            action, log_prob = self.taken(self.pos, action, log_prob)
+        super().add(obs, action, reward, episode_start, value, log_prob)
+
+    def flat(self, values: NDArray[Any]) -> th.Tensor:
+        """Return values of shape (steps, rows, ...) in the order of `Minibatch.place`, shape (steps * rows, ...)."""
+        flat = self.to_torch(self.swap_and_flatten(values))
+        return flat.flatten() if values.ndim == 2 else flat
+
+    def get(self, batch_size: int | None = None) -> Generator[Minibatch, None, None]:  # type: ignore[override]
+        """Yield the samples once, in random order."""
+        if self._turn is None and not self.turn.all():
+            self._turn = self.flat(self.turn)
+        yield from super().get(batch_size)  # type: ignore[misc]
+
+    def _get_samples(self, batch_inds: Ints, env: Any = None) -> Minibatch:  # type: ignore[override]
+        if not self._samples:  # tensors gather rows faster than arrays
+            flat = (self.values, self.log_probs, self.advantages, self.returns)
+            actions = self.actions.astype(np.float32, copy=False)
+            columns = (self.observations, actions, *(column.reshape(-1) for column in flat))
+            self._samples = [self.to_torch(column, copy=False) for column in columns]
+        place = th.as_tensor(batch_inds, device=self.device)
+        samples = [column.index_select(0, place) for column in self._samples]
+        return Minibatch._make([*samples, place, None if self._turn is None else self._turn[place]])
+
+
+class PPO(sb3.PPO):
+    """Proximal policy optimisation (Schulman et al., 2017) as in Stable-Baselines3, with hooks.
+
+    Args:
+        args: Arguments of `stable_baselines3.PPO`.
+        skip_idle: Whether samples of agents without a turn are excluded from the policy loss.
+        kwargs: Keyword arguments of `stable_baselines3.PPO`.
+    """
+
+    policy: BasePolicy  # type: ignore[assignment]
+    rollout_buffer: Rollout
+
+    def __init__(self, *args: Any, skip_idle: bool = True, **kwargs: Any) -> None:
+        self.skip_idle = skip_idle
+        if kwargs.setdefault("rollout_buffer_class", Rollout) not in (Rollout, None):
+            raise ValueError(f"rollout_buffer_class must be None, got {kwargs['rollout_buffer_class']!r}")
+        kwargs["rollout_buffer_class"] = Rollout
+        super().__init__(*args, **kwargs)
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """Collect experience, including the interactions of each step.
+
+        Raises:
+            ValueError: The policy's weights are not finite.
+        """
+        self.rollout_buffer.source = source_of(env)
+        self.rollout_buffer.taken = self._taken
+        check_finite(self.policy)
+        drawing_checks = isinstance(self.action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
+        with unchecked_distributions() if drawing_checks else nullcontext():
+            finished = super().collect_rollouts(self._played(env), callback, rollout_buffer, n_rollout_steps)
+        if finished:
+            if not self.skip_idle:
+                self.rollout_buffer.turn[:] = True
+            self._after_rollout()
+        return finished
+
+    def train(self) -> None:
+        """Update the networks on the rollout."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self._optimizers())
+        self._records: defaultdict[str, list[float]] = defaultdict(list)
+        for _ in range(self.n_epochs):
+            self._records["approx_kl"].clear()
+            going = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
+            self._n_updates += 1
+            if not going:
+                break
+        self._log_training()
+
+    def _train_on(self, batch: Minibatch) -> bool:
+        """Take one gradient step; return False if the policy has changed too much to continue."""
+        evaluation = self._evaluate(batch)
+        losses = self._losses(evaluation)
+        loss = self._total(losses)
+        penalty = self._penalty(batch, evaluation)
+        if penalty is not None:
+            loss = loss + penalty
+        with th.no_grad():
+            log_ratio = evaluation.log_ratio
+            divergence = mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
+        self._record(evaluation, losses, loss=loss, approx_kl=divergence)
+        if self.target_kl is not None and divergence > 1.5 * self.target_kl:
+            return False
+        self.policy.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+        self.policy.optimizer.step()
+        self._after_minibatch(batch)
+        return True
+
+    def _evaluate(self, batch: Minibatch) -> Evaluation:
+        actions = batch.actions
+        if isinstance(self.action_space, gym.spaces.Discrete):
+            actions = actions.long().flatten()
+        values, log_prob, entropy = self.policy.evaluate_actions(batch.observations, actions)  # type: ignore[operator]
+        values = values.flatten()
+        if self.clip_range_vf is not None:
+            limit = self.clip_range_vf(self._current_progress_remaining)  # type: ignore[operator]
+            values = batch.old_values + th.clamp(values - batch.old_values, -limit, limit)
+        log_prob = self._of_turns(batch, log_prob)
+        return Evaluation(
+            advantages=self._policy_advantages(batch),
+            log_prob=log_prob,
+            log_ratio=log_prob - self._of_turns(batch, batch.old_log_prob),
+            entropy=None if entropy is None else self._of_turns(batch, entropy),
+            values=values,
+            value_targets=batch.returns,
+        )
+
+    def _losses(self, evaluation: Evaluation) -> Losses:
+        """Return the negative clipped surrogate, the negative entropy and the squared error of the values."""
+        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        advantages, ratio = evaluation.advantages, th.exp(evaluation.log_ratio)
+        entropy = evaluation.log_prob if evaluation.entropy is None else -evaluation.entropy
+        return Losses(
+            policy=-mean(th.min(advantages * ratio, advantages * th.clamp(ratio, 1 - clip, 1 + clip))),
+            entropy=mean(entropy),
+            values=functional.mse_loss(evaluation.value_targets, evaluation.values),
+        )
+
+    def _total(self, losses: Losses) -> th.Tensor:
+        """Return the loss of PPO."""
+        return losses.policy + self.ent_coef * losses.entropy + self.vf_coef * losses.values
+
+    def _record(self, evaluation: Evaluation, losses: Losses, *, loss: th.Tensor, approx_kl: float) -> None:
+        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        with th.no_grad():
+            clipped = mean((th.abs(th.exp(evaluation.log_ratio) - 1) > clip).float())
+        for name, value in (
+            ("policy_gradient_loss", losses.policy),
+            ("value_loss", losses.values),
+            ("entropy_loss", losses.entropy),
+            ("clip_fraction", clipped),
+            ("loss", loss),
+        ):
+            self._records[name].append(value.item())
+        self._records["approx_kl"].append(approx_kl)
+
+    def _of_turns(self, batch: Minibatch, values: th.Tensor) -> th.Tensor:
+        """Return the entries of ``values`` for the samples with a turn."""
+        return values if batch.turn is None else values[batch.turn]
+
+    def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
+        """Return the advantages for the policy loss, for the samples with a turn."""
+        return self._normalised(self._of_turns(batch, batch.advantages))
+
+    def _normalised(self, advantages: th.Tensor, *, scale_of: th.Tensor | None = None) -> th.Tensor:
+        """Return centred advantages divided by their standard deviation, or by that of ``scale_of``."""
+        if not self.normalize_advantage or len(advantages) < 2:
+            return advantages
+        return (advantages - advantages.mean()) / self._scale(advantages if scale_of is None else scale_of)
+
+    def _scale(self, advantages: th.Tensor) -> th.Tensor | float:
+        """Return the unit in which advantages are expressed."""
+        return advantages.std() + 1e-8 if self.normalize_advantage and len(advantages) > 1 else 1.0
+
+    def _optimizers(self) -> list[th.optim.Optimizer]:
+        """Return the optimisers to which the learning rate schedule applies."""
+        return [self.policy.optimizer]
+
+    def _played(self, env: VecEnv) -> VecEnv:
+        """Return the environment, possibly wrapped, for a new rollout."""
+        return env
+
+    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+        """Process the latest step of the rollout; return the actions and log-probabilities to learn from.
+
+        Args:
+            step: Index of the step in the rollout.
+            action: The sampled actions, shape (rows, ...).
+            log_prob: Logarithms of their probabilities, shape (rows,).
+        """
+        return action, log_prob
+
+    def carried(self) -> list[th.Tensor]:
+        """Return a variant's state of the unfinished episodes, for a checkpoint."""
+        return []
+
+    def carry(self, state: list[th.Tensor]) -> None:
+        """Restore a variant's state of the unfinished episodes in the environment."""
+
+    def _after_rollout(self) -> None:
+        """Hook for variants, called after a rollout and before the updates."""
+
+    def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+        """Return a term that a variant adds to the loss, or None."""
+        return None
+
+    def _after_minibatch(self, batch: Minibatch) -> None:
+        """Hook for variants, called after each gradient step."""
+
+    def _log_training(self) -> None:
+        for name, values in self._records.items():
+            self.logger.record(f"train/{name}", values[-1] if name == "loss" else float(np.mean(values)))
+        buffer = self.rollout_buffer
+        explained = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
+        self.logger.record("train/explained_variance", explained)
+        if isinstance(log_std := getattr(self.policy, "log_std", None), th.Tensor):
+            self.logger.record("train/std", th.exp(log_std).mean().item())
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        for name in ("clip_range", "clip_range_vf"):
+            if (schedule := getattr(self, name)) is not None:
+                self.logger.record(f"train/{name}", schedule(self._current_progress_remaining))
+
+
+def mean(values: th.Tensor) -> th.Tensor:
+    """Return the mean, or 0 if there are no values, as in a minibatch in which no agent had a turn."""
+    return values.mean() if len(values) else values.sum()
+
+
+def check_finite(policy: BasePolicy) -> None:
+    """Raise ValueError unless all weights of a policy are finite."""
+    for name, weights in policy.named_parameters():
+        if not th.isfinite(weights).all():
+            raise ValueError(f"policy must have finite weights, got others in {name}: the training has diverged")
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Disable torch's checks of the arguments of distributions in the whole process, as a context."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
+
+
+def lanes_of(env: VecEnv) -> LanesVecEnv | None:
+    """Return the environment under the wrappers if it reports interactions as arrays, else None."""
+    while isinstance(env, VecEnvWrapper):
+        env = env.venv
+    return env if isinstance(env, LanesVecEnv) else None
+
+
+def source_of(env: VecEnv) -> AgentsVecEnv | None:
+    """Return the environment under the wrappers if it reports interactions for each agent, else None."""
+    found = lanes_of(env)
+    return found if isinstance(found, AgentsVecEnv) else None

@@ -1,0 +1,460 @@
+"""PPO whose advantages are regularised by a step's effect on short-term and long-term fairness.
+
+`APPO` is the advantage regularisation of Yu et al. (2022), *Policy Optimization with Advantage Regularization for
+Long-Term Fairness in Decision Systems*; `FPPO` is that of Hu, Lear and Zhang (2024), *Striking a Balance in Fairness
+for Dynamic Systems Through Reinforcement Learning*, with its action massaging.
+
+The terms of the regularisation use, for each step:
+
+* d: the short-term disparity after the step, dd: its change in the step,
+* l: the change of the long-term disparity in the step.
+
+A term is at most 0 if the step made fairness worse, and at least 0 if the step improved it.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.vec_env import VecEnv
+
+from fair_envs.baselines.ppo.fair_modes import Memory
+from fair_envs.baselines.ppo.following import FollowMeasures, MeasureOf, restore, snapshot
+from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
+from fair_envs.baselines.ppo.ppo import PPO, Minibatch
+from fair_envs.support.aliases import Flags, Floats32
+from fair_envs.support.parameters import NonNegative, Positive, checked
+
+Scaling = Literal["running", "paper", "as_coded"]
+TINY = 1e-8  # added to divisors (a range or a standard deviation), as in Stable-Baselines3
+
+
+# ------------------------------------------------------------------------------------------------- the terms
+
+
+class Changes(NamedTuple):
+    """Effects of steps on fairness, tensors of the same shape; NaN where undefined.
+
+    Attributes:
+        short: Short-term disparity after the step (d).
+        short_change: Increase of the short-term disparity in the step (dd).
+        long_change: Increase of the long-term disparity in the step (l).
+    """
+
+    short: th.Tensor
+    short_change: th.Tensor
+    long_change: th.Tensor
+
+
+def value_term(changes: Changes, *, delta: float) -> th.Tensor:
+    """Return ``min(0, delta - d)``, minus the excess of the short-term disparity over the tolerance; 0 if unknown."""
+    return defined(th.clamp(delta - changes.short, max=0))
+
+
+def decrease_term(changes: Changes, *, delta: float) -> th.Tensor:
+    """Return ``min(0, -dd)`` where d exceeds the tolerance (the excess increased), else 0; 0 if unknown."""
+    return defined(th.where(changes.short > delta, th.clamp(-changes.short_change, max=0), 0.0))
+
+
+def penalty_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tensor:
+    """Return ``min(0, -l)`` where d exceeds the tolerance, else 0 (Eq. 7 of F-PPO), or everywhere; 0 if unknown."""
+    penalty = th.clamp(-changes.long_change, max=0)
+    return defined(th.where(changes.short > delta, penalty, 0.0) if gated else penalty)
+
+
+def bonus_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tensor:
+    """Return ``max(0, -l)`` where d is within the tolerance, else 0 (Eq. 7 of F-PPO), or everywhere; 0 if unknown."""
+    bonus = th.clamp(-changes.long_change, min=0)
+    return defined(th.where(changes.short <= delta, bonus, 0.0) if gated else bonus)
+
+
+def defined(term: th.Tensor) -> th.Tensor:
+    """Return the term with undefined entries replaced by 0, which has no effect."""
+    return th.nan_to_num(term, nan=0.0, posinf=None, neginf=None)
+
+
+def min_max(values: th.Tensor) -> th.Tensor:
+    """Return the values rescaled to 0 .. 1 by their minimum and maximum; all 0 if they are equal."""
+    low = values.min()
+    return (values - low) / (values.max() - low + TINY)
+
+
+def added(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
+    """Return ``A + sum_k weight_k * term_k`` (Eq. 4 of F-PPO).
+
+    Args:
+        advantages: Advantages, shape (n,).
+        terms: Regularisation terms, shape (n, terms).
+        weights: Weights of the terms, shape (terms,).
+    """
+    return advantages + terms @ weights
+
+
+def added_as_coded(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
+    """Return the published code's sum: advantages and terms rescaled to 0 .. 1 in the minibatch, shape (n,).
+
+    Weights are then relative to the ranges in the minibatch. A term whose values are all equal vanishes, and an outlier
+    rescales all other values. The arguments are those of `added`.
+    """
+    scaled = th.stack([min_max(term) for term in terms.unbind(1)], dim=1)
+    return added(min_max(advantages), scaled, weights)
+
+
+# ------------------------------------------------------------------------------------------------ the learners
+
+
+class Recorded(NamedTuple):
+    """Values of the measures in a rollout, arrays of shape (steps, rows)."""
+
+    short: Floats32
+    short_change: Floats32
+    long: Floats32
+    long_change: Floats32
+    altered: Flags
+    weight: Floats32  # of the sample in the policy loss
+
+
+class Regularised(PPO):
+    """PPO that tracks a short-term and a long-term fairness measure, and can massage actions.
+
+    This class only measures and massages; subclasses use the measures in their updates. Measures are read from the
+    record of a step before the environment starts the next episode. Undefined values have no effect. The means of the
+    measures over the rollout, where defined, are logged as ``train/short_term`` and ``train/long_term``, and the share
+    of altered actions as ``train/massaged``.
+
+    Massaging alters decisions, whose distribution then differs from the policy's. There are three ways to learn from
+    them:
+
+    * ``"as_paper"``: learn from the altered actions as if they had been sampled. This is biased: it raises the
+      probabilities of actions because they are executed often, not because they are good.
+    * ``"shield"``: learn from the sampled actions as if massaging were part of the environment. This is correct for the
+      policy with its shield, which must then also be applied when the policy is used (`ShieldActions`).
+    * ``"corrected"``: learn from the altered actions with importance weights, the policy's probability of an action
+      over the probability of executing it. In the states reached with the shield, this is correct for the policy
+      without its shield. Nothing is learned about actions that the massager never executes. Only for discrete actions.
+
+    A saved model contains the factories of the measures and the massager, its multipliers and the number of rollouts.
+    A loaded model does not continue unfinished episodes, so its measures start with new episodes. A massager must save
+    its own state. The massagers of this package have no state, except a `LendingMassager` with access to labels, which
+    continues to read the labels of the environment for which it was made.
+
+    Args:
+        args: Arguments of `stable_baselines3.PPO`. The environment is made by `fair_envs.make_sb3`, or is any other one
+            whose infos contain `fair_envs.core.interactions.record`.
+        short: Factory of the short-term fairness measure; required.
+        long: Factory of the long-term fairness measure, or None.
+        massager: Alters uncertain actions while experience is collected; None: no massaging. Needs rows of lanes.
+        massaging_schedule: Threshold of the massager: a number, or a function of the rollout (`MassagingSchedule`).
+        massaging: How to learn from altered actions.
+        max_importance: Upper bound of the importance weights in ``"corrected"``.
+        kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
+
+    Raises:
+        ValueError: An argument is outside its range, or the environment does not return the record of interactions.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        short: MeasureOf | None = None,
+        long: MeasureOf | None = None,
+        massager: Massager | None = None,
+        massaging_schedule: float | Schedule | None = None,
+        massaging: Massaging = "as_paper",
+        max_importance: float = 10.0,
+        **kwargs: Any,
+    ) -> None:
+        checked("massaging", massaging, Massaging)
+        if short is None and kwargs.get("_init_setup_model", True):  # a loaded model gets it later
+            raise ValueError("short must be a factory of measures, got None")
+        if (massager is None) != (massaging_schedule is None):
+            raise ValueError(
+                f"massager and massaging_schedule must be given together, got massager={massager!r} and "
+                f"massaging_schedule={massaging_schedule!r}"
+            )
+        self.short, self.long, self.massager = short, long, massager
+        self.massaging_schedule = massaging_schedule
+        self.massaging, self.max_importance = massaging, float(checked("max_importance", max_importance, Positive))
+        super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if massaging_refused(self.massaging, self.massager, self.action_space):
+            raise ValueError(f"massaging must not be 'corrected' for actions in {self.action_space}")
+        self.memory = Memory()
+        self._following: FollowMeasures | None = None
+
+    @property
+    def rollouts(self) -> int:
+        """Number of rollouts collected so far, including those before a resumption."""
+        return int(self.memory.get("rollouts", 0))
+
+    # ------------------------------------------------------------------------------------------- collecting
+
+    def _played(self, env: VecEnv) -> VecEnv:
+        following = self._followed(env)
+        starts = np.asarray(self._last_episode_starts, bool)
+        if isinstance(following, ShieldActions):
+            following.at(starts, self._last_obs)
+            following.rollout = self.rollouts
+        else:
+            following.at(starts)
+        self.recorded = blank(self.n_steps, self.n_envs)
+        return following
+
+    def _followed(self, env: VecEnv) -> FollowMeasures:
+        """Return the wrapper that updates the measures, reused while the environment is the same."""
+        if self._following is None or self._following.venv is not env:
+            short = self.short
+            assert short is not None
+            makers = [short] if self.long is None else [short, self.long]
+            if self.massager is None:
+                self._following = FollowMeasures(env, makers)
+            else:
+                self._following = ShieldActions(
+                    env,
+                    self.massager,
+                    self._said,
+                    short=short,
+                    threshold=self.massaging_schedule,
+                    others=makers[1:],
+                    max_importance=self.max_importance if self.massaging == "corrected" else None,
+                )
+        return self._following
+
+    def _said(self, observation: NDArray[Any]) -> Any:
+        """Return the distribution of the last sampled actions, given their observations."""
+        policy: Any = self.policy
+        if type(policy).forward is ActorCriticPolicy.forward:  # it has just been called and stores its distribution
+            return policy.action_dist
+        with th.no_grad():
+            return policy.get_distribution(policy.obs_to_tensor(observation)[0])
+
+    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+        following, recorded = self._following, self.recorded
+        assert following is not None
+        of_rows = following.of_rows
+        for k, measure in enumerate(following.measures):
+            recorded[2 * k][step] = of_rows(measure.value)
+            recorded[2 * k + 1][step] = of_rows(measure.value - measure.before)
+        if isinstance(following, ShieldActions) and following.output is not None:
+            return self._executed(following, step, action, log_prob)
+        return action, log_prob
+
+    def _executed(
+        self, shield: ShieldActions, step: int, action: NDArray[Any], log_prob: th.Tensor
+    ) -> tuple[NDArray[Any], th.Tensor]:
+        """Return the actions to learn from when actions are massaged, and their log-probabilities."""
+        self.recorded.altered[step] = shield.altered
+        if self.massaging == "shield":
+            return action, log_prob
+        if self.massaging == "corrected":
+            self.recorded.weight[step] = shield.importance
+        if shield.log_prob is None:
+            return action, log_prob
+        altered, executed = shield.altered, shield.executed.reshape(action.shape)
+        if altered.all():  # common with one lane, where merging would take most of the time here
+            return executed, shield.log_prob
+        chosen = action.copy()
+        chosen[altered] = executed[altered]
+        return chosen, th.where(th.as_tensor(altered, device=log_prob.device), shield.log_prob, log_prob)
+
+    def _after_rollout(self) -> None:
+        recorded, flat = self.recorded, self.rollout_buffer.flat
+        self.memory["rollouts"] = np.array(self.rollouts + 1)
+        self.changes = Changes(*(flat(recorded[k]) for k in (0, 1, 3)))
+        self._importance = flat(recorded.weight) if (recorded.weight != 1).any() else None
+        self.logger.record("train/short_term", mean_defined(recorded.short))
+        self.logger.record("train/long_term", mean_defined(recorded.long))
+        if self.massager is not None:
+            self.logger.record("train/massaged", float(recorded.altered.mean()))
+
+    # --------------------------------------------------------------------------------------------- updating
+
+    def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
+        advantages = self._regularised(batch, self._of_turns(batch, batch.advantages))
+        if self._importance is None:
+            return advantages
+        return advantages * self._of_turns(batch, self._importance[batch.place])
+
+    def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+        """Return the advantages for the policy loss; ``own`` are those of the samples with a turn."""
+        return self._normalised(own)
+
+    # ----------------------------------------------------------------------------------------------- keeping
+
+    def carried(self) -> list[th.Tensor]:
+        """Return the measures' state of the unfinished episodes."""
+        return [] if self._following is None else snapshot(self._following.measures)
+
+    def carry(self, state: list[th.Tensor]) -> None:
+        """Restore the measures' state of the unfinished episodes."""
+        if state and self.env is not None:
+            restore(self._followed(self.env).measures, state)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_following", "recorded", "changes", "_importance", "memory"]
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        states, tensors = super()._get_torch_save_params()
+        return [*states, "memory"], tensors
+
+
+def blank(steps: int, rows: int) -> Recorded:
+    """Return an empty record of a rollout."""
+    unknown = np.full((4, steps, rows), np.nan, np.float32)
+    return Recorded(*unknown, np.zeros((steps, rows), bool), np.ones((steps, rows), np.float32))  # type: ignore[call-arg]
+
+
+def massaging_refused(massaging: str, massager: Any, space: gym.Space[Any]) -> bool:
+    """Return whether probabilities of executed actions are needed but cannot be computed."""
+    if massaging != "corrected" or massager is None or isinstance(space, gym.spaces.Discrete):
+        return False
+    return not (isinstance(space, gym.spaces.MultiDiscrete) and getattr(massager, "alters_one_entry", False))
+
+
+def mean_defined(values: NDArray[Any]) -> float:
+    """Return the mean of the defined values, NaN if there are none."""
+    known = values[~np.isnan(values)]
+    return float(known.mean(dtype=np.float64)) if len(known) else np.nan
+
+
+class AdvantageRegularised(Regularised):
+    """PPO that adds weighted terms to its advantages; subclasses define the terms.
+
+    The terms can be added in three ways:
+
+    * ``"running"``: advantages are standardised, and terms are divided by their standard deviation over all rollouts so
+      far (a common one if `alike` is true). With a weight of 1, a typical change of fairness then counts as much as a
+      typical advantage, in any unit.
+    * ``"paper"``: as printed, ``A + weight * term``, with standardised advantages and terms in their own unit.
+    * ``"as_coded"``: as in the published code, see `added_as_coded`; standardised afterwards.
+
+    Args:
+        args: Arguments of `stable_baselines3.PPO`.
+        delta: Tolerated short-term disparity.
+        scaling: How the terms are added.
+        kwargs: Keyword arguments of `Regularised`.
+    """
+
+    alike = False  # whether the terms are parts of one quantity
+
+    def __init__(self, *args: Any, delta: float = 0.05, scaling: Scaling = "running", **kwargs: Any) -> None:
+        checked("scaling", scaling, Scaling)
+        self.delta, self.scaling = float(checked("delta", delta, NonNegative)), scaling
+        super().__init__(*args, **kwargs)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the terms."""
+        raise NotImplementedError
+
+    def terms(self, changes: Changes) -> th.Tensor:
+        """Return the terms, shape (..., terms)."""
+        raise NotImplementedError
+
+    def _after_rollout(self) -> None:
+        super()._after_rollout()
+        if not any(self.weights):
+            return
+        self._terms = self.terms(self.changes)
+        self._weights = th.tensor(self.weights, device=self._terms.device, dtype=self._terms.dtype)
+        if self.scaling == "running":
+            self._terms = self._terms / self._unit(self._terms)
+
+    def _unit(self, terms: th.Tensor) -> th.Tensor:
+        """Return the terms' standard deviations over all rollouts so far, shape (terms,)."""
+        values = terms.double().cpu().numpy()
+        if self.alike:
+            values = values.sum(axis=1, keepdims=True)
+        count, mean, squares = self.memory.get("moments", np.zeros((3, values.shape[1])))
+        joined = count + len(values)
+        step = values.mean(axis=0) - mean
+        squares = squares + ((values - values.mean(axis=0)) ** 2).sum(axis=0) + step**2 * count * len(values) / joined
+        self.memory["moments"] = np.stack([joined, mean + step * len(values) / joined, squares])
+        return th.as_tensor(np.sqrt(squares / joined) + TINY, dtype=terms.dtype, device=terms.device)
+
+    def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+        if not any(self.weights):
+            return super()._regularised(batch, own)
+        terms = self._of_turns(batch, self._terms[batch.place])
+        if self.scaling == "as_coded":
+            return self._normalised(added_as_coded(own, terms, self._weights)) if len(own) else own
+        return added(self._normalised(own), terms, self._weights)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_terms", "_weights"]
+
+
+class APPO(AdvantageRegularised):
+    """PPO with the advantage regularisation of POCAR (Yu et al., 2022), the A-PPO of Hu, Lear and Zhang (2024).
+
+    The advantages are ``A + value_weight * min(0, delta - d) + decrease_weight * [d > delta] min(0, -dd)``. Disparities
+    above the tolerance are penalised, and so are further increases. Both terms are computed after the step, as in the
+    published code; in the paper they are computed before the step, where the first does not depend on the action.
+
+    Args:
+        args: Arguments of `stable_baselines3.PPO`.
+        value_weight: Weight of the value-thresholding term, at least 0.
+        decrease_weight: Weight of the decrease-in-violation term, at least 0.
+        kwargs: Keyword arguments of `AdvantageRegularised`.
+    """
+
+    def __init__(self, *args: Any, value_weight: float = 0.25, decrease_weight: float = 0.25, **kwargs: Any) -> None:
+        self.value_weight = float(checked("value_weight", value_weight, NonNegative))
+        self.decrease_weight = float(checked("decrease_weight", decrease_weight, NonNegative))
+        super().__init__(*args, **kwargs)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the value-thresholding and the decrease-in-violation term."""
+        return self.value_weight, self.decrease_weight
+
+    def terms(self, changes: Changes) -> th.Tensor:
+        """Return the value-thresholding and the decrease-in-violation term, shape (..., 2)."""
+        return th.stack([value_term(changes, delta=self.delta), decrease_term(changes, delta=self.delta)], dim=-1)
+
+
+class FPPO(AdvantageRegularised):
+    """F-PPO (Hu, Lear and Zhang, 2024): long-term fairness by regularised advantages, short-term fairness by massaging.
+
+    The advantages are ``A + weight * R`` with ``R = min(0, -l)`` where the short-term disparity exceeds ``delta`` and
+    ``max(0, -l)`` where it does not (Eq. 4 and 7). Within the tolerance, harm to long-term fairness is thus not
+    penalised: of two actions with the same mean change, the one whose changes vary more is preferred. ``gated=False``
+    uses ``R = -l`` everywhere, which optimises the mean change. Without a massager this is the ablation F-PPO-L; with a
+    massager and weights of 0 it is F-PPO-S.
+
+    Args:
+        args: Arguments of `stable_baselines3.PPO`; ``long`` is required if a weight is above 0.
+        weight: The paper's lambda, weight of the penalty and the bonus, at least 0.
+        bonus_weight: Separate weight of the bonus, as in the published code, at least 0; None: ``weight``.
+        gated: Whether the short-term disparity decides which of the two terms applies.
+        kwargs: Keyword arguments of `AdvantageRegularised`.
+    """
+
+    alike = True
+
+    def __init__(
+        self, *args: Any, weight: float = 1.0, bonus_weight: float | None = None, gated: bool = True, **kwargs: Any
+    ) -> None:
+        self.gated = bool(checked("gated", gated, bool))
+        self.weight = float(checked("weight", weight, NonNegative))
+        self.bonus_weight = (
+            self.weight if bonus_weight is None else float(checked("bonus_weight", bonus_weight, NonNegative))
+        )
+        if any(self.weights) and kwargs.get("long") is None and kwargs.get("_init_setup_model", True):
+            raise ValueError("long must be given if a weight is above 0, got None")
+        super().__init__(*args, **kwargs)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the penalty and the bonus."""
+        return self.weight, self.bonus_weight
+
+    def terms(self, changes: Changes) -> th.Tensor:
+        """Return the penalty and the bonus, shape (..., 2)."""
+        both = [term(changes, delta=self.delta, gated=self.gated) for term in (penalty_term, bonus_term)]
+        return th.stack(both, dim=-1)

@@ -1,0 +1,1 @@
+"""DDPG for teams, Fair-E and Fair-ER, and the evaluation of teams."""

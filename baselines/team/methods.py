@@ -1,0 +1,81 @@
+"""Methods for teams: DDPG, Fair-E and Fair-ER."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+
+from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.team.curriculum import level_states
+from fair_envs.baselines.team.evaluation import play_levels, report_of
+from fair_envs.baselines.team.policy import Learned
+from fair_envs.baselines.team.training import PRESETS, TeamTraining, load_team, team_preset, train_team
+from fair_envs.core import Rules
+from fair_envs.evaluation import Policy
+from fair_envs.evaluation.reports import Report
+from fair_envs.registration import make_rules
+from fair_envs.support.progress import progress_bar
+
+
+def is_team(rules: Rules) -> bool:
+    """Return whether the agents are a team that acts by directions or angles."""
+    return rules.pace is not None and not isinstance(rules.action_space(rules.params), gym.spaces.Discrete)
+
+
+def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported, or ""."""
+    return "" if rules.pace is not None else "needs a team of agents that act by directions"
+
+
+def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
+    """Evaluate a team at the speeds of its curriculum, or at a given speed."""
+    rules = make_rules(settings.env_id, **test.parameters)
+    pace = str(rules.pace)
+    levels = () if pace in test.changed else getattr(settings, "kept_levels", ())
+    speeds = levels or [getattr(rules.params, pace)]
+    with progress_bar("playing", total=len(speeds), shown=test.progress) as each:
+        found = play_levels(
+            model,
+            level_states(test.run, speeds=speeds),
+            rules,
+            speeds=speeds,
+            episodes=test.episodes,
+            seed=test.seed,
+            each=each,
+        )
+    return report_of(found, about=test.about(settings))
+
+
+def policy(model: Any, settings: TeamTraining, rules: Rules) -> Policy:
+    """Return the trained team, without noise."""
+    return Learned(model)
+
+
+OF_FAIR_ER = frozenset({"fairness_weight", "form", "fairness_limit", "weight_learning_rate"})
+SUMMARIES = {
+    "ddpg": "Deep deterministic policy gradient for a team, with separate networks for each agent.",
+    "fair-e": "DDPG with one equivariant network for all agents, which makes them exchangeable.",
+    "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
+}
+METHODS = tuple(
+    Method(
+        name=name,
+        summary=summary,
+        settings=TeamTraining,
+        train=evaluating(train_team, policy),
+        load=load_team,
+        evaluated=evaluate_team,
+        policy=policy,
+        unsupported=unsupported,
+        unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
+        presets={
+            "recommended": "settings for a small world",
+            "large": "settings for the paper's world",
+            "paper": "the settings of the paper",
+        },
+        preset=team_preset,
+    )
+    for name, summary in SUMMARIES.items()
+)
+assert set(METHODS[0].presets) == set(PRESETS)

@@ -1,0 +1,906 @@
+"""Histories of decisions: who was decided on, how, and what turned out to be right, for the notions that look back.
+
+A history is fed with ``info`` of any face, or with arrays, and remembers each lane for itself: a sliding window, a
+discounted past, or everything. Group notions read `History.counts`, which a decision changes in constant time.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fair_envs.core.compilation import copyto, kernel, one_layout, readable, rule
+from fair_envs.core.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
+from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Lane, Record, Records
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
+
+NEGATIVE, POSITIVE, UNKNOWN = range(3)
+"""What is known of the correct decision, the last axis of `History.counts`."""
+
+TOLERANCE = 2e-4
+"""How far from 1 the sum of a distribution's single-precision numbers may be."""
+
+
+# What is remembered ---------------------------------------------------------------------------------------------------
+
+
+class Weighting(NamedTuple):
+    """How much a decision counts, later."""
+
+    factor: float = 1.0  # each later step multiplies the weight by this
+    threshold: float = 0.0  # below this share of the whole weight a decision is forgotten
+    minimum: int = 0  # so many are kept however light they are
+
+
+class Memory:
+    """How long decisions count, and how much."""
+
+    @property
+    def capacity(self) -> int | None:
+        """How many decisions are kept at most; None: no bound."""
+        return None
+
+    @property
+    def surely_held(self) -> float:
+        """How many decisions of one step are surely kept until the next."""
+        if self.capacity is not None:
+            return self.capacity
+        _, threshold, minimum = self.weighting
+        return max(minimum, 1 / threshold) if threshold else math.inf
+
+    def holds(self, age: int, *, individuals: int) -> bool:
+        """Return whether a decision may be kept so many steps later, where each decides about so many people."""
+        newer = age * individuals
+        if self.capacity is not None:
+            return newer < self.capacity
+        factor, threshold, minimum = self.weighting
+        weight = age if factor == 1 else (1 - factor**age) / (1 - factor)
+        return newer < minimum or factor**age >= threshold * (individuals * weight + factor**age)
+
+    @property
+    def weighting(self) -> Weighting:
+        """How much they count."""
+        return Weighting()
+
+
+@dataclass(frozen=True)
+class SlidingWindow(Memory):
+    """The last decisions, all of the same weight.
+
+    Args:
+        size: How many, at least 1.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        object.__setattr__(self, "size", checked("size", self.size, PositiveInt))
+
+    @property
+    def capacity(self) -> int:
+        """How many decisions are kept at most."""
+        return self.size
+
+
+@dataclass(frozen=True)
+class Full(Memory):
+    """Every decision, all of the same weight."""
+
+
+@dataclass(frozen=True)
+class Discounted(Memory):
+    """Every decision, with the weight ``factor ** age``; the age counts the later steps, whoever they decided on.
+
+    The weights are the same for all notions by default. The published code of FAReL discounts individual fairness
+    alone, counts the exponent from within the window, forgets once older decisions hardly change individual fairness,
+    and never forgets or discounts in its group counts: ``algorithm="paper"``. The history then keeps every decision
+    with the weight 1, and each individual notion forgets for itself, see `fair_envs.metrics.individual`.
+
+    Args:
+        factor: Above 0, at most 1.
+        threshold: A decision is forgotten once its share of the whole weight is below this; 0: never. In the published
+            algorithm: how small a change of the mean is.
+        delay: In the published algorithm: more small changes than this end the memory; the newest ``minimum - delay``
+            decisions are left out as the older ones of a pair.
+        minimum: So many are kept however light they are.
+        algorithm: ``"weights"`` or ``"paper"``.
+    """
+
+    factor: float = 0.95
+    threshold: float = 1e-4
+    delay: int = 5
+    minimum: int = 100
+    algorithm: Literal["weights", "paper"] = "weights"
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("factor", "threshold"):
+            object.__setattr__(self, name, checked(name, getattr(self, name), UnitInterval))
+        if self.factor == 0 or self.threshold == 1:
+            raise ValueError(f"factor must be above 0 and threshold below 1, got {self.factor} and {self.threshold}")
+        object.__setattr__(self, "minimum", checked("minimum", self.minimum, PositiveInt))
+        object.__setattr__(self, "delay", checked("delay", self.delay, NonNegativeInt))
+        checked("algorithm", self.algorithm, Literal["weights", "paper"])
+
+    @property
+    def weighting(self) -> Weighting:
+        """How much they count."""
+        return Weighting() if self.algorithm == "paper" else Weighting(self.factor, self.threshold, self.minimum)
+
+
+def check_memory(name: str, memory: Any) -> None:
+    """Raise ValueError if the argument of that name does not say how long decisions count."""
+    if not isinstance(memory, Memory) or type(memory) is Memory:
+        raise ValueError(f"{name} must be a SlidingWindow, Discounted or Full, got {memory!r}")
+
+
+class Follower(Protocol):
+    """What a notion keeps beside a history so that it need not begin anew at every step."""
+
+    def copy(self) -> "Follower":
+        """Return an independent copy, for a copy of the history."""
+
+
+# The history ----------------------------------------------------------------------------------------------------------
+
+
+class History:
+    """The decisions of B lanes, each lane's for itself.
+
+    Args:
+        memory: `SlidingWindow`, `Discounted` or `Full`.
+        spec: The environment's static facts, ``env.unwrapped.fair_spec``; for an environment of your own, make one.
+        lanes: How many lanes (B); 1 for a single environment.
+        keep: Whether decisions are kept when an episode ends; else the next one begins with none.
+        scores: Whether ``action_probs`` may hold any numbers, as in the published code of FAReL, which took
+            log-probabilities for probabilities; else what is no distribution is an error.
+
+    Attributes:
+        late_expired: How often feedback came for a decision that was forgotten already, shape (B,).
+        version: Changes whenever a decision is remembered or forgotten.
+
+    Copies are independent: a policy can be evaluated on one, and the original has seen nothing of it.
+
+    Example:
+        >>> gender = {"gender": ("man", "woman")}
+        >>> spec = FairSpec(individuals=1, actions=2, features=(), sensitive=gender, groups=gender["gender"])
+        >>> history = History(SlidingWindow(100), spec)
+        >>> history.add_rows(sensitive=[[0], [1], [1]], action=[1, 0, 1], feedback=[1, 1, 0])
+        >>> len(history)
+        3
+    """
+
+    def __init__(
+        self, memory: Memory, spec: FairSpec, *, lanes: int = 1, keep: bool = True, scores: bool = False
+    ) -> None:
+        check_memory("memory", memory)
+        if spec.actions < 2:
+            raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
+        self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
+        self.lanes, self.scores = checked("lanes", lanes, PositiveInt), checked("scores", scores, bool)
+        self._labels = np.iinfo(np.int64).max if spec.amounts else spec.actions  # feedback is below this
+        self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
+        self._sizes = np.array(self._shape, np.int64)
+        self._layout, self._facts_dtype = _layout(spec), one_layout(facts_dtype(spec))
+        self._no_probs = np.zeros((self.lanes, spec.individuals, spec.actions), np.float32)
+        self._told = _told(spec)
+        self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
+        self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
+        self._followers: dict[Hashable, Follower] = {}
+        self.version = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: what notions keep beside the history is made again when they are asked."""
+        return self.__dict__ | {"_followers": {}}
+
+    def __copy__(self) -> "History":
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "History":
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__ | {"_state": self._state.copy(), "_rows": self._rows.copy()}
+        other._followers = {key: follower.copy() for key, follower in self._followers.items()}
+        return other
+
+    def snapshot(self) -> dict[str, NDArray[np.uint8]]:
+        """Return what is remembered as bytes, for `restore`; what notions keep beside it is made again when asked."""
+        arrays = {"state": self._state, "rows": self._rows}
+        return {name: np.frombuffer(array.tobytes(), np.uint8).copy() for name, array in arrays.items()}
+
+    def restore(self, snapshot: Mapping[str, NDArray[np.uint8]]) -> None:
+        """Go back to a snapshot of a history of the same memory, environment and lanes.
+
+        Raises:
+            ValueError: It is of another one.
+        """
+        state, rows = snapshot["state"], snapshot["rows"]
+        if state.nbytes != self._state.nbytes or rows.nbytes % (self.lanes * self._rows.dtype.itemsize):
+            raise ValueError("snapshot must be of a history of the same memory, environment and lanes, got another")
+        self._state = np.frombuffer(state.tobytes(), self._state.dtype).copy()
+        self._rows = np.frombuffer(rows.tobytes(), self._rows.dtype).reshape(self.lanes, -1).copy()
+        self._followers = {}
+        self.version += 1
+
+    def __len__(self) -> int:
+        """Return how many decisions are remembered, in all lanes together."""
+        return int((self._state["end"] - self._state["first"]).sum())
+
+    @property
+    def sizes(self) -> Ints:
+        """How many decisions each lane remembers, shape (B,)."""
+        return np.array(self._state["end"] - self._state["first"])
+
+    @property
+    def late_expired(self) -> Ints:
+        """How often feedback came for a decision that was forgotten already, shape (B,)."""
+        return np.array(self._state["late_expired"])
+
+    def counts(self, *, current_step: bool = False) -> Floats:
+        """Return the weight of the decisions of each kind.
+
+        The axes are: lane; a code of each sensitive attribute; a code of each legitimate factor; whether the decision
+        was 1 (index 1) or another (0); whether the correct one is another (`NEGATIVE`), 1 (`POSITIVE`) or `UNKNOWN`.
+
+        Args:
+            current_step: Count the decisions of each lane's last step alone.
+        """
+        counted: Floats = np.array(self._state["now" if current_step else "counts"])
+        return counted.reshape(self.lanes, *self._shape, 2, 3)
+
+    def columns(self, lane: int = 0) -> dict[str, NDArray[Any]]:
+        """Return a lane's decisions, the oldest first: the columns of `info` without their prefix, and ``weight``."""
+        self._check_lane(lane)
+        state = self._state[lane]
+        rows = self._rows[lane, np.arange(state["first"], state["end"]) % self._rows.shape[1]]
+        sizes = self._shape or (1,)
+        codes = np.stack(np.unravel_index(rows["profile"], sizes), axis=-1)[:, : len(self._shape)]
+        attributes = len(self.spec.sensitive)
+        told = {name: rows[name].copy() for name in ("individual", "episode", "features", "action", "action_probs")}
+        told |= {"sensitive": codes[:, :attributes], "legitimate": codes[:, attributes:]}
+        told |= {name: rows[name].copy() for name in ("feedback", "outcome")}
+        return told | {"weight": self.memory.weighting.factor ** (state["step"] - rows["step"])}
+
+    def frame(self, lane: int = 0) -> Any:
+        """Return a lane's decisions as a pandas DataFrame: values of attributes by name, features, probabilities."""
+        import pandas
+
+        told = self.columns(lane)
+        table: dict[str, Any] = {name: told[name] for name in ("individual", "episode")}
+        for kind, attributes in (("sensitive", self.spec.sensitive), ("legitimate", self.spec.legitimate)):
+            for k, (name, values) in enumerate(attributes.items()):
+                table[f"{kind}[{name}]"] = np.array(values)[told[kind][:, k]]
+        table |= {f"feature[{name}]": told["features"][:, k] for k, name in enumerate(self.spec.features)}
+        table |= {f"probability[{a}]": told["action_probs"][:, a] for a in range(self.spec.actions)}
+        return pandas.DataFrame(table | {name: told[name] for name in ("action", "feedback", "outcome", "weight")})
+
+    def ring(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what is known of each lane and its decisions, shapes (B,) and (B, capacity), for compiled notions.
+
+        Decision number k of a lane is at place ``k % capacity``; it remembers those from ``first`` up to ``end``. Both
+        arrays are the history's own: read them, and read them anew at every step.
+        """
+        return self._state, self._rows
+
+    def follow(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what is kept beside the history under a key, made at first; copies of the history have their own."""
+        if key not in self._followers:
+            self._followers[key] = make()
+        return self._followers[key]
+
+    # -------------------------------------------------------------------------------------------- what is told
+
+    def add(self, info: Mapping[str, Any]) -> None:
+        """Take in what a reset or a step returned as ``info``; resets tell where an episode begins.
+
+        Args:
+            info: Of the single face, of the vector face in any autoreset mode, or of all PettingZoo agents.
+
+        Raises:
+            ValueError: A key is missing, or what is told lies outside the spec; nothing has changed then.
+        """
+        if info and all(isinstance(own, Mapping) for own in info.values()):
+            info = self._of_agents(info)
+        columns = self._columns(info)
+        told = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
+        decided = columns["decided"].astype(bool)
+        parts = [(columns, told & decided)]
+        if "_final_info" in info:  # these lanes decided, and begin anew in the same step
+            parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
+        parts = [part for part in parts if np.count_nonzero(part[1])]
+        for part in parts:  # all of them before any is taken in
+            self._check(*part)
+        for part in parts:
+            self._remember(*part)
+        self.begin(told & ~decided)
+
+    def add_batch(self, facts: Facts, action_probs: Floats32 | None, *, decided: Flags, first: Flags) -> None:
+        """Take in the facts of a batch, for a caller who knows their layout and which lanes decided.
+
+        Args:
+            facts: Shape (B,), see `fair_envs.core.interactions.facts_dtype`.
+            action_probs: What the policy reported, shape (B, M, A), or None.
+            decided: Lanes that decided, shape (B,).
+            first: Lanes that begin an episode, shape (B,).
+
+        Raises:
+            ValueError: What is told lies outside the spec; nothing has changed then.
+        """
+        if np.count_nonzero(decided):
+            columns = {name: facts[name] for name in FACTS}
+            columns["action_probs"] = self._no_probs if action_probs is None else action_probs
+            self._check(columns, decided)
+            self._remember(columns, decided)
+        self.begin(first)
+
+    def add_facts(
+        self, facts: NDArray[np.void], action_probs: ArrayLike | None = None, *, over: ArrayLike | None = None
+    ) -> None:
+        """Take in the facts of a batch, shape (B,), such as ``vec_env.interactions``.
+
+        Stable-Baselines3's environments begin the next episode in the step that ends one, and report the decision
+        alone: tell it with ``over=done`` (``over=done.reshape(lanes, -1)[:, 0]`` where rows are agents), or the history
+        never sees an episode end.
+
+        Args:
+            facts: See `fair_envs.core.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
+            action_probs: What the policy reported, shape (B, M, A), or None.
+            over: Lanes that begin an episode after these decisions, shape (B,) of True and False; none by default.
+
+        Raises:
+            ValueError: Another shape, or what is told lies outside the spec; nothing has changed then.
+        """
+        if facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
+            raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
+        probs = self._no_probs if action_probs is None else np.asarray(action_probs, np.float32)
+        if probs.shape != self._no_probs.shape:
+            raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
+        ended = np.zeros(self.lanes, bool) if over is None else np.asarray(over)
+        if ended.shape != (self.lanes,) or ended.dtype != bool:
+            raise ValueError(f"over must be {self.lanes} of True and False, got {over!r}")
+        decided = facts["decided"].astype(bool)
+        self.add_batch(facts, probs, decided=decided, first=~decided | ended)
+
+    def add_rows(
+        self,
+        *,
+        action: ArrayLike,
+        sensitive: ArrayLike,
+        legitimate: ArrayLike | None = None,
+        individual: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        action_probs: ArrayLike | None = None,
+        feedback: ArrayLike | None = None,
+        outcome: ArrayLike | None = None,
+    ) -> None:
+        """Take in decisions of a history of one lane from arrays, one step each, in this order.
+
+        Args:
+            action: The decisions, shape (n,); -1: none was taken.
+            sensitive: Codes of the sensitive attributes, shape (n, attributes).
+            legitimate: Codes of the legitimate factors, shape (n, factors).
+            individual: Who was decided on, shape (n,); counted on by default.
+            features: Finite numbers, shape (n, features); to be given where the spec has any.
+            action_probs: Probability of each decision, shape (n, actions); all 0 if none is known.
+            feedback: The correct decisions, shape (n,); -1 (by default): not known yet.
+            outcome: Finite numbers, shape (n,).
+
+        Raises:
+            ValueError: A shape or a value that does not fit the spec; nothing has changed then.
+        """
+        if self.lanes != 1:
+            raise ValueError(f"add_rows needs a history of 1 lane, got one of {self.lanes}")
+        if np.ndim(action) != 1:
+            raise ValueError(f"action must have shape (n,), got {np.shape(action)}")
+        n = len(np.asarray(action))
+        given = {"action": action, "sensitive": sensitive, "legitimate": legitimate, "individual": individual}
+        given |= {"features": features, "action_probs": action_probs, "feedback": feedback, "outcome": outcome}
+        if features is None and self.spec.features:
+            raise ValueError(f"features must be given, the spec has {', '.join(self.spec.features)}; got None")
+        blank = {"individual": self._state["step"][0] + np.arange(n), "feedback": np.full(n, MISSING)}
+        columns = {}
+        for name, (kind, width) in self._layout.items():
+            shape = (n, *width)
+            value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
+            columns[name] = _column(name, value, kind, shape)[:, np.newaxis]
+        columns["late_count"] = np.zeros(n, np.int64)
+        self._check(columns, np.ones(n, bool))
+        everyone = np.ones(1, bool)
+        for row in range(n):
+            self._remember({name: column[row : row + 1] for name, column in columns.items()}, everyone)
+
+    def add_feedback(self, individual: ArrayLike, feedback: ArrayLike, *, lane: int = 0) -> None:
+        """Take in feedback for decisions of the present episode that were taken earlier.
+
+        Args:
+            individual: Who, shape (K,).
+            feedback: The correct decisions, shape (K,).
+            lane: Whose episode.
+
+        Raises:
+            ValueError: Nobody of that number was decided on in this episode; nothing has changed then. Of numbers
+                between those that were forgotten, it cannot be known if some were skipped: these count as forgotten.
+        """
+        self._check_lane(lane)
+        who, what = (_integers(*given) for given in (("individual", individual), ("feedback", feedback)))
+        if who.shape != what.shape or who.ndim != 1:
+            raise ValueError(f"feedback must have the shape of individual, {who.shape}, got {what.shape}")
+        late = np.tile(who, (self.lanes, 1)), np.tile(what, (self.lanes, 1)), np.full(self.lanes, who.size)
+        mask = np.arange(self.lanes) == lane
+        self._check_late(mask, *late)
+        self._take_late(mask, *late)
+
+    def begin(self, mask: Flags | None = None) -> None:
+        """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
+        lanes = np.ones(self.lanes, bool) if mask is None else mask
+        if not np.count_nonzero(lanes):
+            return
+        self._state["episode"][lanes] += 1
+        self._state["expired"][lanes] = 0
+        self._state["now"][lanes] = 0
+        self.version += 1
+        if not self.keep:
+            self._state["first"][lanes] = self._state["end"][lanes]
+            for field in ("counts", "numbers", "total"):
+                self._state[field][lanes] = 0
+
+    # ------------------------------------------------------------------------------------------- how it is done
+
+    def _columns(self, info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Return the columns of ``info`` with the axes of lanes and of individuals."""
+        columns: dict[str, NDArray[Any]] = {}
+        for name, key, kind, shape, personal in self._told:
+            if key not in info:
+                raise ValueError(f"info must have the key {key!r}, got {sorted(map(str, info))}")
+            value = np.asarray(info[key])
+            if value.shape == shape and self.lanes == 1:
+                value = value[np.newaxis]
+            if value.shape != (self.lanes, *shape):
+                raise ValueError(f"{key} must have shape {(self.lanes, *shape)}, got {value.shape}")
+            if value.dtype != kind:
+                if not np.can_cast(value.dtype, kind, casting="same_kind"):
+                    raise ValueError(f"{key} must hold {kind} values, got {value.dtype}")
+                value = value.astype(kind)
+            columns[name] = value[:, np.newaxis] if personal else value
+        return columns
+
+    def _of_agents(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return PettingZoo's infos as one info: of all agents if they are the affected, else anybody's."""
+        several = list(infos.values())
+        if self.spec.one_person or len(several) != self.spec.individuals:
+            return dict(several[0])
+        return {
+            name: np.stack([own[name] for own in several]) if name in PERSONAL else value
+            for name, value in several[0].items()
+        }
+
+    def _check_lane(self, lane: int) -> None:
+        if not 0 <= lane < self.lanes:
+            raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
+
+    def _check(self, columns: Columns, mask: Flags) -> None:
+        """Raise ValueError for codes, decisions, features, probabilities or late feedback that do not fit."""
+        told = (columns[name] for name in CHECKED)
+        limits = self._sizes, self.spec.actions, self._labels
+        place, lane, person, k = check(mask, *limits, self.scores, *told)
+        if place >= 0:
+            raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
+        if np.count_nonzero(columns["late_count"]):
+            self._check_late(mask, *(columns[name] for name in LATE))
+
+    def _odd(self, name: str, value: Any, k: int) -> str:
+        """Return what is wrong with what a column tells of somebody, at place k if there are several."""
+        if name in ("action", "feedback"):
+            highest = self.spec.actions - 1
+            allowed = "at least -1" if name == "feedback" and self.spec.amounts else f"between -1 and {highest}"
+            return f"{name} must be {allowed}, got {value}"
+        if name in ("sensitive", "legitimate"):
+            attribute, values = list(getattr(self.spec, name).items())[k]
+            return f"{name} {attribute!r} must be between 0 and {len(values) - 1}, got {value[k]}"
+        if name == "features":
+            return f"features must be finite numbers, got {value.tolist()}"
+        return f"action_probs must be distributions: at least 0 and summing to 1, got {value.tolist()}"
+
+    def _remember(self, columns: Columns, mask: Flags) -> None:
+        """Take in the decisions of the masked lanes, after the late feedback that came with them."""
+        if np.count_nonzero(columns["late_count"]):
+            self._take_late(mask, *(columns[name] for name in LATE))
+        self.version += 1
+        if self.memory.capacity is None:
+            self._grow(columns["action"].shape[1])
+        window = self.memory.capacity is not None
+        told = (columns[name] for name in (*CHECKED, "individual", "outcome"))
+        remember(readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *told)
+
+    def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
+        """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
+        odd, lane, k = check_late(readable(self._state), readable(self._rows), mask, self._labels, who, what, count)
+        if odd == ODD_COUNT:
+            raise ValueError(f"late_count must be between 0 and {who.shape[1]}, got {count[lane]}")
+        if odd == ODD_FEEDBACK:
+            allowed = "at least 0" if self.spec.amounts else f"between 0 and {self.spec.actions - 1}"
+            raise ValueError(f"feedback must be {allowed}, got {what[lane, k]}")
+        if odd == ODD_PERSON:
+            raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
+
+    def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
+        take_late(readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count)
+
+    def _grow(self, more: int) -> None:
+        """Make room for so many more rows in each lane."""
+        capacity = self._rows.shape[1]
+        if self.sizes.max() + more <= capacity:
+            return
+        larger = np.zeros((self.lanes, 2 * max(capacity, more)), self._rows.dtype)
+        for lane, state in enumerate(self._state):
+            places = np.arange(state["first"], state["end"])
+            larger[lane, places % larger.shape[1]] = self._rows[lane, places % capacity]
+        self._rows = larger
+
+
+CHECKED = ("action", "feedback", "sensitive", "legitimate", "features", "action_probs")
+"""The columns that are checked, in the order of the compiled check."""
+
+LATE = ("late_individual", "late_feedback", "late_count")
+"""Who late feedback is for, what it is, and how many of them are used."""
+
+FACTS = (*CHECKED[:-1], "individual", "outcome", *LATE)
+"""The columns that are read, of `fair_envs.core.interactions.facts_dtype`; probabilities come beside them."""
+
+FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with late feedback
+
+
+class Told(NamedTuple):
+    """A column of ``info``."""
+
+    name: str
+    key: str
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]  # of a lane's entry
+    personal: bool  # whether the axis of individuals is left out, because there is one
+
+
+def _told(spec: FairSpec) -> list[Told]:
+    """Return the columns of ``info`` that are read."""
+    people = () if spec.one_person else (spec.individuals,)
+    columns = {name: (kind, (*people, *width)) for name, (kind, width) in _layout(spec).items()}
+    columns |= {"decided": (np.int8, ()), "late_count": (np.int64, ())}
+    columns |= dict.fromkeys(("late_individual", "late_feedback"), (np.int64, (spec.late_rows,)))
+    return [
+        Told(name, PREFIX + name, np.dtype(kind), shape, spec.one_person and PREFIX + name in PERSONAL)
+        for name, (kind, shape) in columns.items()
+    ]
+
+
+def _layout(spec: FairSpec) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Return dtype and shape of one individual's entry in each column."""
+    return {
+        "individual": (np.int64, ()),
+        "sensitive": (np.int64, (len(spec.sensitive),)),
+        "legitimate": (np.int64, (len(spec.legitimate),)),
+        "action": (np.int64, ()),
+        "feedback": (np.int64, ()),
+        "features": (np.float32, (len(spec.features),)),
+        "action_probs": (np.float32, (spec.actions,)),
+        "outcome": (np.float32, ()),
+    }
+
+
+def _column(name: str, value: NDArray[Any], kind: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the argument of that name as numbers of a kind, or raise ValueError."""
+    if value.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {value.shape}")
+    if name == "outcome" and not np.isfinite(value).all():
+        raise ValueError(f"outcome must hold finite numbers, got {value.tolist()}")
+    if kind is np.int64 and not (np.isfinite(value).all() and (value == value.astype(kind)).all()):
+        raise ValueError(f"{name} must hold integers, got {value.dtype} values")
+    return value.astype(kind, order="C")  # as a single environment tells it: another order is compiled anew
+
+
+def _integers(name: str, given: ArrayLike) -> Ints:
+    """Return the argument of that name as integers in one row, or raise ValueError."""
+    values = np.atleast_1d(np.asarray(given))
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(f"{name} must hold integers, got {values.dtype} values")
+    return values.astype(np.int64)
+
+
+def _state_dtype(profiles: int) -> np.dtype[np.void]:
+    return np.dtype(
+        [
+            ("first", np.int64),  # number of the oldest row; row k is at place k % capacity
+            ("end", np.int64),  # number of the next row
+            ("step", np.int64),  # steps, those in which nobody was decided on too
+            ("episode", np.int64),
+            ("expired", np.int64),  # how many decisions of this episode have been forgotten
+            ("expired_low", np.int64),  # the lowest and the highest number of those people
+            ("expired_high", np.int64),
+            ("late_expired", np.int64),
+            ("total", np.float64),  # the weight of all rows
+            ("counts", np.float64, (profiles, 2, 3)),
+            ("numbers", np.int64, (profiles, 2, 3)),  # of rows: where there is none, no rounding is left either
+            ("now", np.float64, (profiles, 2, 3)),  # of the last step alone
+        ],
+        align=True,
+    )
+
+
+def _row_dtype(spec: FairSpec) -> np.dtype[np.void]:
+    return np.dtype(
+        [
+            ("individual", np.int64),
+            ("episode", np.int64),
+            ("step", np.int64),
+            ("profile", np.int64),  # one number for the codes of all attributes and factors
+            ("action", np.int64),
+            ("feedback", np.int64),
+            ("features", np.float32, (len(spec.features),)),
+            ("action_probs", np.float32, (spec.actions,)),
+            ("outcome", np.float32),
+        ],
+        align=True,
+    )
+
+
+@rule
+def reported_well(probs: Floats32) -> bool:
+    """Return whether numbers are a distribution, or all 0: nothing was reported."""
+    total, least = 0.0, 0.0
+    for a in range(probs.shape[0]):
+        total += probs[a]
+        if not probs[a] >= least:  # NaN too
+            return False
+    return total == 0.0 or abs(total - 1.0) <= TOLERANCE
+
+
+@rule
+def fade(values: Floats, factor: float) -> None:
+    """Multiply all by a factor."""
+    for j in range(values.shape[0]):
+        values[j] *= factor
+
+
+@rule
+def known(feedback: int) -> int:
+    """Return whether a label is unknown, positive or negative, as an index of the counts."""
+    return UNKNOWN if feedback < 0 else POSITIVE if feedback == 1 else NEGATIVE
+
+
+@rule
+def count(lane: Lane, row: Record, number: int, weight: float) -> None:
+    """Add a row to the weights of its profile, decision and label, or take it off (number -1)."""
+    cell = row.profile, int(row.action == 1), known(row.feedback)
+    lane.numbers[cell] += number
+    lane.counts[cell] = lane.counts[cell] + number * weight if lane.numbers[cell] else 0.0
+
+
+@rule
+def forget(lane: Lane, row: Record, weight: float) -> None:
+    """Take the oldest row out of the history."""
+    count(lane, row, -1, weight)
+    lane.total -= weight
+    lane.first += 1
+    if row.episode == lane.episode:
+        who = row.individual
+        lane.expired_low = min(lane.expired_low, who) if lane.expired else who
+        lane.expired_high = max(lane.expired_high, who) if lane.expired else who
+        lane.expired += 1
+
+
+@rule
+def may_have_expired(lane: Lane, individual: int) -> bool:
+    """Return whether somebody may be among the decisions of this episode that were forgotten."""
+    return lane.expired > 0 and lane.expired_low <= individual <= lane.expired_high
+
+
+@rule
+def weigh_again(lane: Lane, rows: Records, cell: tuple[int, int, int], factor: float) -> None:
+    """Sum the weight of a cell from its rows, where differences have lost their last digits."""
+    capacity = rows.shape[0]
+    weight = 0.0
+    for number in range(lane.first, lane.end):
+        row = rows[number % capacity]
+        if (row.profile, int(row.action == 1), known(row.feedback)) == cell:
+            weight += factor ** (lane.step - row.step)
+    lane.counts[cell] = weight
+
+
+@rule
+def place_of(lane: Lane, rows: Records, individual: int) -> int:
+    """Return where the last decision on somebody in this episode is kept, or -1."""
+    capacity = rows.shape[0]
+    for number in range(lane.end - 1, lane.first - 1, -1):
+        row = rows[number % capacity]
+        if row.episode != lane.episode:
+            break
+        if row.individual == individual:
+            return number % capacity
+    return -1
+
+
+@rule
+def profile_of(sizes: Ints, sensitive: Ints, legitimate: Ints) -> int:
+    """Return one number for the codes of all attributes and factors."""
+    profile, attributes = 0, sensitive.shape[0]
+    for k in range(sizes.shape[0]):
+        code = sensitive[k] if k < attributes else legitimate[k - attributes]
+        profile = profile * sizes[k] + code
+    return profile
+
+
+@rule
+def odd_code(codes: Ints, sizes: Ints, first: int) -> int:
+    """Return the first code that is out of its range, or -1."""
+    for k in range(codes.shape[0]):
+        if not 0 <= codes[k] < sizes[first + k]:
+            return k
+    return -1
+
+
+@rule
+def odd_of(
+    sizes: Ints,
+    labels: int,
+    scores: bool,
+    feedback: int,
+    sensitive: Ints,
+    legitimate: Ints,
+    features: Floats32,
+    probs: Floats32,
+) -> tuple[int, int]:
+    """Return which of one decision's columns is out of its range (-1: none) and which of its entries."""
+    if not MISSING <= feedback < labels:
+        return 1, 0
+    odd = odd_code(sensitive, sizes, 0)
+    if odd >= 0:
+        return 2, odd
+    odd = odd_code(legitimate, sizes, sensitive.shape[0])
+    if odd >= 0:
+        return 3, odd
+    for f in range(features.shape[0]):
+        if not np.isfinite(features[f]):
+            return 4, f
+    return (-1, 0) if scores or reported_well(probs) else (5, 0)
+
+
+@kernel
+def check(
+    mask: Flags,
+    sizes: Ints,
+    actions: int,
+    labels: int,
+    scores: bool,
+    action: Ints,
+    feedback: Ints,
+    sensitive: Ints,
+    legitimate: Ints,
+    features: Floats32,
+    probs: Floats32,
+) -> tuple[int, int, int, int]:
+    """Return the first column that is out of its range (-1: none), its lane, individual and entry."""
+    for b in range(mask.shape[0]):
+        for m in range(action.shape[1] if mask[b] else 0):
+            if not MISSING <= action[b, m] < actions:
+                return 0, b, m, 0
+            if action[b, m] == MISSING:
+                continue
+            odd, k = odd_of(
+                sizes,
+                labels,
+                scores,
+                feedback[b, m],
+                sensitive[b, m],
+                legitimate[b, m],
+                features[b, m],
+                probs[b, m],
+            )
+            if odd >= 0:
+                return odd, b, m, k
+    return -1, 0, 0, 0
+
+
+@kernel
+def remember(
+    state: Records,
+    rows: Records,
+    mask: Flags,
+    window: bool,
+    factor: float,
+    threshold: float,
+    minimum: int,
+    sizes: Ints,
+    action: Ints,
+    feedback: Ints,
+    sensitive: Ints,
+    legitimate: Ints,
+    features: Floats32,
+    probs: Floats32,
+    individual: Ints,
+    outcome: Floats32,
+) -> None:
+    """Add the decisions of a step to the history, and forget those that no longer count."""
+    capacity = rows.shape[1]
+    for b in range(state.shape[0]):
+        if not mask[b]:
+            continue
+        lane = state[b]
+        lane.step += 1
+        lane.now[:] = 0
+        if factor != 1.0:
+            for profile in range(lane.counts.shape[0]):
+                for decision in range(2):
+                    fade(lane.counts[profile, decision], factor)
+            lane.total *= factor
+        for m in range(action.shape[1]):
+            if action[b, m] < 0:
+                continue
+            if window and lane.end - lane.first == capacity:
+                forget(lane, rows[b, lane.first % capacity], 1.0)
+            row = rows[b, lane.end % capacity]
+            row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
+            row.profile = profile_of(sizes, sensitive[b, m], legitimate[b, m])
+            row.action, row.feedback = action[b, m], feedback[b, m]
+            copyto(row.features, features[b, m])
+            copyto(row.action_probs, probs[b, m])
+            row.outcome = outcome[b, m]
+            count(lane, row, 1, 1.0)
+            lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0
+            lane.total += 1.0
+            lane.end += 1
+        while threshold > 0.0 and lane.end - lane.first > minimum:
+            oldest = rows[b, lane.first % capacity]
+            weight = factor ** (lane.step - oldest.step)
+            if weight >= threshold * lane.total:
+                break
+            forget(lane, oldest, weight)
+
+
+@kernel
+def check_late(
+    state: Records, rows: Records, mask: Flags, labels: int, who: Ints, what: Ints, used: Ints
+) -> tuple[int, int, int]:
+    """Return what is wrong with delayed labels, in which lane, and with which of them."""
+    for b in range(state.shape[0]):
+        if not mask[b]:
+            continue
+        if not 0 <= used[b] <= who.shape[1]:
+            return ODD_COUNT, b, 0
+        for k in range(used[b]):
+            if not 0 <= what[b, k] < labels:
+                return ODD_FEEDBACK, b, k
+            if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
+                return ODD_PERSON, b, k
+    return FINE, 0, 0
+
+
+@kernel
+def take_late(state: Records, rows: Records, mask: Flags, factor: float, who: Ints, what: Ints, used: Ints) -> None:
+    """Give earlier decisions the labels that arrive now."""
+    for b in range(state.shape[0]):
+        if not mask[b]:
+            continue
+        lane = state[b]
+        for k in range(used[b]):
+            place = place_of(lane, rows[b], who[b, k])
+            if place < 0:
+                lane.late_expired += 1
+                continue
+            row = rows[b, place]
+            weight = factor ** (lane.step - row.step)
+            acted, before = int(row.action == 1), known(row.feedback)
+            cell = row.profile, acted, before
+            had = lane.counts[cell]
+            count(lane, row, -1, weight)
+            row.feedback = what[b, k]
+            if lane.counts[cell] < 0.01 * had and lane.numbers[cell]:  # the difference has lost its last digits
+                weigh_again(lane, rows[b], cell, factor)
+            count(lane, row, 1, weight)
+            if row.step == lane.step:
+                lane.now[row.profile, acted, before] -= 1.0
+                lane.now[row.profile, acted, known(row.feedback)] += 1.0
+
+
+__all__ = ["NEGATIVE", "POSITIVE", "UNKNOWN", "Discounted", "Full", "History", "Memory", "SlidingWindow"]

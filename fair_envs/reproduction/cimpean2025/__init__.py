@@ -1,0 +1,1 @@
+"""The reproduction of Cimpean et al. (2025), FAReL."""

@@ -1,0 +1,307 @@
+"""Plays agents on the three processes of the study on long-term fairness, and stores the data of its figures.
+
+The data are shares of decisions, true distributions, rates and head counts at some times of each test episode.
+`series` computes measures from them: the sound ones, and those that the published figures plot.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import fair_envs  # noqa: F401 - registers the ids
+from fair_envs.baselines.ppo.massaging import Massager, drawn, likeliest, policy_output, speaker_of
+from fair_envs.baselines.tasks import FEWEST
+from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, rollout
+from fair_envs.metrics import long_term, populations
+from fair_envs.metrics.long_term import Measure
+from fair_envs.support.aliases import Columns, Floats, Ints
+
+World = Literal["lending", "attention", "epidemic"]
+
+ENV_IDS: Mapping[World, str] = {
+    "lending": "FairLending-v0",
+    "attention": "FairAttention-v0",
+    "epidemic": "FairEpidemic-v0",
+}
+TESTS: Mapping[World, Mapping[str, Any]] = {"lending": {"feedback": "full"}, "attention": {}, "epidemic": {}}
+"""Parameters of the tests only: measures have access to the labels of rejected applicants; agents do not."""
+WINDOW = 300  # number of past applicants, or past allocation steps, in short-term measures
+SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
+
+
+class Learned(Policy):
+    """A trained policy that samples its actions, with or without a shield.
+
+    Args:
+        policy: Policy of a Stable-Baselines3 learner; its actions are discrete, several choices, or Gaussian.
+        env: The environment.
+        chance: Random generator for the actions.
+        massager: The shield, or None.
+        threshold: The threshold by which the shield finds uncertain decisions.
+        short: The short-term measure of the environment's lanes, used by the shield.
+        likeliest: Whether the most likely action is taken instead of a sampled one.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        env: VectorEnv,
+        chance: np.random.Generator,
+        *,
+        massager: Massager | None = None,
+        threshold: float = 0.0,
+        short: Measure | None = None,
+        likeliest: bool = False,
+    ) -> None:
+        self.likeliest = likeliest
+        self.chance, self.space = chance, env.single_action_space
+        self.massager, self.threshold, self.short = massager, threshold, short
+        self._said = speaker_of(policy)
+
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
+        """Return sampled actions, massaged by the shield."""
+        return self.massaged(observation[:, 0])[:, np.newaxis]
+
+    def massaged(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the actions, shape (B, ...), for observations of shape (B, ...)."""
+        said = policy_output(self._said(observation))
+        action = likeliest(said, self.space) if self.likeliest else drawn(said, self.space, self.chance)
+        if self.massager is None or self.short is None:
+            return action
+        return self.massager(observation, action, said, self.short, threshold=self.threshold)
+
+    def observe_step(self, step: Transition) -> None:
+        """Update the shield's measure."""
+        if self.short is not None:
+            self.short.update(step.columns)
+
+
+class Step(NamedTuple):
+    """The data of one test step."""
+
+    time: int  # number of earlier steps
+    hidden: Mapping[str, NDArray[Any]]  # hidden information before the step
+    info: Columns
+    reward: Floats  # (B,)
+
+
+def steps_of(env: VectorEnv, policy: Policy, *, seed: int, chance: np.random.Generator) -> Iterator[Step]:
+    """Play one episode in each lane and yield its steps; scripted policies draw random numbers from ``chance``."""
+    world = VectorWorld(env, seed=seed, random=chance)
+    hidden = env.unwrapped.oracle()
+    for time, step in enumerate(rollout(world, policy)):
+        yield Step(time, hidden, step.columns, step.reward[:, 0])
+        hidden = env.unwrapped.oracle()
+
+
+def times_of(steps: int, *, every: int) -> Ints:
+    """Return the times at which an episode is recorded: 0, ``every``, ..., and the last step."""
+    return np.append(np.arange(0, steps - 1, every), steps - 1)
+
+
+def watch(
+    world: World,
+    policy_of: Callable[[VectorEnv], Policy],
+    *,
+    episodes: int,
+    steps: int,
+    seed: int,
+    parameters: Mapping[str, Any],
+    chance: np.random.Generator | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Play test episodes in parallel and return the data that the figures need.
+
+    Args:
+        world: The process.
+        policy_of: Function from the environment to the policy.
+        episodes: Number of episodes (E).
+        steps: Steps of each episode (T).
+        seed: Seed of the first episode; the k-th has ``seed + k``.
+        parameters: Parameters of the environment.
+        chance: Random generator for scripted policies.
+
+    Returns:
+        Arrays whose first axis is the recorded ``times`` (P) and whose second axis is the episodes; see `WATCHED`.
+    """
+    env: Any = gym.make_vec(ENV_IDS[world], num_envs=episodes, **{**parameters, **TESTS[world], "horizon": steps})
+    try:
+        chance = np.random.default_rng(0) if chance is None else chance
+        return WATCHED[world](env, steps_of(env, policy_of(env), seed=seed, chance=chance), steps)
+    finally:
+        env.close()
+
+
+def watch_lending(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
+    """Return the decisions in the window, the true distributions and the cash.
+
+    ``qualified`` and ``granted``: how many of the last 300 applicants would repay, and how many of these got a loan, by
+    group, after the step, shape (P, E, 2). ``shares``: shares of the scores in each group before the step, (P, E, 2,
+    scores). ``cash``: before the step, (P, E). ``granted_ever`` and ``applied_ever``: loans and applications by group
+    in the whole episode, (E, 2).
+    """
+    times = times_of(steps, every=50)
+    kept: dict[str, list[NDArray[Any]]] = {"qualified": [], "granted": [], "shares": [], "cash": []}
+    gap = long_term.OpportunityGap(env.num_envs, window=WINDOW)
+    cash = np.full(env.num_envs, env.unwrapped.params.starting_cash)
+    ever = np.zeros((2, env.num_envs, 2), np.int64)
+    everyone = np.arange(env.num_envs)
+    for step in played:
+        gap.update(step.info)
+        ever[0, everyone, step.info["fair_group"]] += step.info["fair_action"]
+        ever[1, everyone, step.info["fair_group"]] += 1
+        if step.time in times:
+            granted, refused = gap.counts[..., 1], gap.counts[..., 0]
+            for name, value in (
+                ("qualified", granted + refused),
+                ("granted", granted),
+                ("shares", step.hidden["distribution"]),
+                ("cash", cash),
+            ):
+                kept[name].append(np.array(value))
+        cash = cash + step.reward
+    arrays: dict[str, NDArray[Any]] = {name: np.stack(values) for name, values in kept.items()}
+    return {"times": times, **arrays, "granted_ever": ever[0], "applied_ever": ever[1], "last_cash": cash}
+
+
+def watch_attention(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
+    """Return the units sent so far, the rates and the rewards.
+
+    ``units``: units sent to each location so far, after the step, (P, E, K). ``rates``: before the step, (P, E, K).
+    ``reward``: of every step, (T, E). ``incidents`` and ``discovered``: of the whole episode, (E, K).
+    """
+    times = times_of(steps, every=5)
+    units, rates, rewards = [], [], []
+    sent, incidents, discovered = np.zeros((3, env.num_envs, env.unwrapped.fair_spec.individuals))
+    for step in played:
+        sent = sent + step.info["fair_action"]
+        incidents = incidents + step.info["fair_feedback"]
+        discovered = discovered + step.info["fair_outcome"]
+        rewards.append(step.reward)
+        if step.time in times:
+            units.append(np.array(sent))
+            rates.append(step.hidden["rate"])
+    return {
+        "times": times,
+        "units": np.stack(units),
+        "rates": np.stack(rates),
+        "reward": np.stack(rewards),
+        "incidents": incidents,
+        "discovered": discovered,
+    }
+
+
+def watch_epidemic(env: Any, played: Iterator[Step], steps: int) -> dict[str, NDArray[Any]]:
+    """Return vaccinations, infections and head counts by community.
+
+    ``given`` and ``effective``: vaccinations so far, ``infected``: infections so far, each after the step, (T, E, 2).
+    ``heads``: susceptible, infected and recovered before the step, (T, E, 2, 3). ``reward`` of the step, (T, E).
+    """
+    kept: dict[str, list[NDArray[Any]]] = {name: [] for name in ("given", "effective", "infected", "heads", "reward")}
+    given = effective = infected = 0
+    for step in played:
+        group, action = step.info["fair_group"], step.info["fair_action"]
+        member = group[..., np.newaxis] == np.arange(2)  # (E, nodes, 2)
+        given = given + (member * (action == 1)[..., np.newaxis]).sum(axis=1)
+        effective = effective + (member * ((action == 1) & (step.info["fair_feedback"] == 1))[..., np.newaxis]).sum(1)
+        infected = infected + (member * (step.info["fair_outcome"] == -1)[..., np.newaxis]).sum(axis=1)
+        heads = np.einsum("eng,ens->egs", member, step.info["fair_features"][..., :3])
+        for name, value in zip(kept, (given, effective, infected, heads, step.reward), strict=True):
+            kept[name].append(np.array(value))
+    return {"times": np.arange(steps), **{name: np.stack(values) for name, values in kept.items()}}
+
+
+WATCHED: Mapping[World, Callable[[Any, Iterator[Step], int], dict[str, NDArray[Any]]]] = {
+    "lending": watch_lending,
+    "attention": watch_attention,
+    "epidemic": watch_epidemic,
+}
+"""The function that records each process."""
+
+
+# -------------------------------------------------------------------------------------------------------- measures
+
+
+class Series(NamedTuple):
+    """A number over the time of an episode, averaged over test episodes."""
+
+    times: Ints
+    values: Floats  # (P,)
+
+
+def series(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Series]:
+    """Return the measures of a test over time, averaged over episodes; the names are those of `MEASURED`."""
+    return {
+        name: Series(arrays["times"], np.asarray(values, np.float64))
+        for name, values in MEASURED[world](arrays).items()
+    }
+
+
+def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,).
+
+    The published figure uses the rate for any number of people who would repay, and 0 if there are none.
+    """
+    qualified, granted, shares = arrays["qualified"], arrays["granted"], arrays["shares"]
+    gaps = populations.opportunity_gap(np.stack([qualified - granted, granted], axis=-1), minimum=FEWEST)
+    coded = granted / np.maximum(qualified, 1)
+    return {
+        "short, as plotted": populations.gap_of_means(coded.swapaxes(0, 1)),
+        "short": _nanmean(gaps),
+        "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in shares]),
+        "long": populations.wasserstein(shares[:, :, 0], shares[:, :, 1]).mean(axis=1),
+        "utility": arrays["cash"].mean(axis=1),
+        "mean score, advantaged": (shares[:, :, 0] @ np.arange(shares.shape[-1])).mean(axis=1),
+        "mean score, disadvantaged": (shares[:, :, 1] @ np.arange(shares.shape[-1])).mean(axis=1),
+    }
+
+
+def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the reward, the deviation of the units' shares and the spread of the rates, (P,).
+
+    The figures use the shares of all units sent so far; the short-term measure uses those of the last 300 steps.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    rates, times, sent = arrays["rates"], arrays["times"], arrays["units"]
+    first = np.searchsorted(times, times - WINDOW, side="right") - 1  # the last record before the window
+    lately = sent - np.where(first[:, np.newaxis, np.newaxis] >= 0, sent[np.maximum(first, 0)], 0)
+    smooth = gaussian_filter1d(arrays["reward"].mean(axis=1), SMOOTHING)
+    return {
+        "short, as plotted": populations.share_deviation(sent).mean(axis=1),
+        "short": populations.share_deviation(lately).mean(axis=1),
+        "long, as plotted": populations.absolute_deviation(rates).mean(axis=1),
+        "long": _nanmean(populations.total_variation_of_shares(rates, np.ones_like(rates))),
+        "utility": smooth[times],
+        "mean rate": rates.mean(axis=(1, 2)),
+        "incidents left": (rates > 0).any(axis=2).mean(axis=1),  # without incidents, shares are undefined
+    }
+
+
+def epidemic_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the share of healthy people, the gap of vaccination rates and the distance of the communities, (P,)."""
+    heads = arrays["heads"]
+    return {
+        "short, as plotted": populations.vaccination_gap(arrays["given"], arrays["infected"]).mean(axis=1),
+        "short": populations.vaccination_gap(arrays["effective"], arrays["infected"]).mean(axis=1),
+        "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in heads]),
+        "long": populations.total_variation_of_shares(heads[:, :, 0], heads[:, :, 1]).mean(axis=1),
+        "utility": arrays["reward"].mean(axis=1),
+    }
+
+
+MEASURED: Mapping[World, Callable[[Mapping[str, NDArray[Any]]], dict[str, Floats]]] = {
+    "lending": lending_numbers,
+    "attention": attention_numbers,
+    "epidemic": epidemic_numbers,
+}
+"""The numbers in the figures of each process; "as plotted" means as in the published figures."""
+
+
+def _nanmean(values: Floats) -> Floats:
+    """Return the mean over episodes with a defined value, shape (P,); NaN if there are none."""
+    known = np.isfinite(values)
+    total = np.where(known, values, 0).sum(axis=1)
+    return np.asarray(np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan))

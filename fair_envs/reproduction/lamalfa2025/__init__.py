@@ -1,0 +1,1 @@
+"""The reproduction of La Malfa et al. (2025), fair-PPO."""

@@ -1,1 +1,0 @@
-"""The papers, with one module each that defines ``main(scale=..., out=..., jobs=..., progress=...)``."""

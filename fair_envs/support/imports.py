@@ -1,0 +1,147 @@
+"""Functions that users name as ``module:function``: which of them may be imported, and from where.
+
+Importing a module runs its code. Paths that the caller passes in Python or types on the command line are imported.
+Paths in stored files, such as the settings of a run, are rejected: the file may come from another person.
+"""
+
+import hashlib
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+_NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+PATH = re.compile(rf"(?<![\w.]){_NAME}:{_NAME}(?![\w.])")
+
+
+class Permissions(NamedTuple):
+    """What may be imported; also passed on to worker processes.
+
+    Attributes:
+        typed: Paths that the user typed in this call.
+        folder: Folder that is searched last for the modules of those paths; empty: no additional folder.
+        stored: Whether paths from stored files may also be imported.
+    """
+
+    typed: frozenset[str] = frozenset()
+    folder: str = ""
+    stored: bool = False
+
+
+_permissions = Permissions()
+
+
+def permissions() -> Permissions:
+    """Return this process's import permissions."""
+    return _permissions
+
+
+def permit(new: Permissions) -> None:
+    """Set this process's import permissions."""
+    global _permissions
+    _permissions = new
+
+
+def typed_in(arguments: Iterable[str]) -> frozenset[str]:
+    """Return the import paths in a user's command line."""
+    return frozenset(path for argument in arguments for path in PATH.findall(argument))
+
+
+@contextmanager
+def trusting() -> Iterator[None]:
+    """Allow imports that stored files name.
+
+    For example ``with trusting(): model, config = load("runs/mine")``. Only use it for files whose author you trust:
+    loading them runs their author's code.
+    """
+    before = permissions()
+    permit(before._replace(stored=True))
+    try:
+        yield
+    finally:
+        permit(before)
+
+
+def imported(path: str) -> Any:
+    """Return the object that ``"module:function"`` names.
+
+    Raises:
+        ValueError: The text is not such a path.
+        ImportError: The module does not exist.
+        AttributeError: The module has no such function.
+    """
+    module = module_of(path)
+    return attrgetter(path.partition(":")[2])(module)
+
+
+def module_of(path: str) -> ModuleType:
+    """Return the module of ``"module:function"``; see `imported`."""
+    if not isinstance(path, str) or not PATH.fullmatch(path):
+        raise ValueError(f"import path must be module:function, got {path!r}")
+    with _searching(path):
+        return importlib.import_module(path.partition(":")[0])
+
+
+@contextmanager
+def _searching(path: str) -> Iterator[None]:
+    """Also search the folder while a typed or trusted path is imported."""
+    allowed = _permissions.folder and (_permissions.stored or path in _permissions.typed)
+    if not allowed or _permissions.folder in sys.path:
+        yield
+        return
+    sys.path.append(_permissions.folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(_permissions.folder)
+
+
+def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Iterable[str] = ()) -> None:
+    """Raise ValueError if a stored file's settings name an import path that the user neither typed nor trusts.
+
+    Args:
+        settings: The content of the file.
+        file: The file, for the message.
+        but: Names of settings whose texts are never imported, whatever they contain.
+    """
+    if _permissions.stored:
+        return
+    for path in sorted(paths_in(settings, but=but) - _permissions.typed):
+        raise ValueError(
+            f"{file} names the function {path!r}. It is not imported, because that runs the code of the module "
+            f"{path.partition(':')[0]} that is found on this machine; if you know that module and trust the file, pass "
+            "--trust (in Python: with fair_envs.support.imports.trusting())"
+        )
+
+
+def paths_in(settings: Mapping[str, Any], *, but: Iterable[str] = ()) -> frozenset[str]:
+    """Return the import paths in plain data; ``but`` lists entries whose texts are never imported."""
+    return typed_in(_texts({name: settings[name] for name in settings.keys() - set(but)}))
+
+
+def source_hash(path: str) -> str:
+    """Return a hash of the source file of a path's module, which is imported; empty if it has none."""
+    try:
+        file = inspect.getsourcefile(module_of(path))
+    except (ImportError, TypeError):
+        return ""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in plain data, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _texts(key)
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
