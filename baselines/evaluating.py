@@ -7,7 +7,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.training import callbacks_of, own_chance
+from fair_envs.baselines.training import callbacks_of, isolated_random_state
 from fair_envs.core import Rules, check_seeds
 from fair_envs.evaluation import LanesWorld, Policy, begun, rollout
 from fair_envs.registration import make_rules
@@ -42,7 +42,7 @@ class Evaluations(BaseCallback):
     def _on_rollout_end(self) -> None:
         every = self._settings.eval_freq
         if self.num_timesteps // every > self._before // every:
-            with own_chance(self._settings.threads):
+            with isolated_random_state(self._settings.threads):
                 self._evaluate()
 
     def _evaluate(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
-from fair_envs.baselines.training import Settings, own_chance
+from fair_envs.baselines.training import Settings, isolated_random_state
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.stopping import stoppable
 
@@ -75,12 +75,12 @@ def train_learner(
     if out is None:
         if resume:
             raise ValueError("out must name the run to resume, got None")
-        with own_chance(settings.threads):
+        with isolated_random_state(settings.threads):
             return _learned(make(), settings, iterate, progress=progress, each=lambda learner, row: after(learner))
     begun = Run.begun(
         Path(out), settings.as_dict(), make, resume=resume, restore=lambda learner, state: learner.restore(state)
     )
-    with stoppable(), own_chance(settings.threads), begun as (run, learner):
+    with stoppable(), isolated_random_state(settings.threads), begun as (run, learner):
         with run.log(learner) as logger:
             keeper = _Keeper(run, learner, logger, every=kept_every)
 
@@ -105,7 +105,7 @@ def load_learner(run: str | Path, kind: type[S], make: Callable[[S], L]) -> tupl
     """
     kept = Run.open(Path(run))
     settings = kept.settings(kind)
-    with own_chance(settings.threads):
+    with isolated_random_state(settings.threads):
         learner = make(settings)
         kept.take_up(learner.restore)
     return learner, settings

@@ -48,8 +48,8 @@ class Test(NamedTuple):
 
     def about(self, settings: Any) -> dict[str, Any]:
         """Return the information about the test for a report."""
-        told = {"run": str(self.run), "episodes": self.episodes, "seed": self.seed, "parameters": self.parameters}
-        return told | {"training": settings.as_dict()}
+        reported = {"run": str(self.run), "episodes": self.episodes, "seed": self.seed, "parameters": self.parameters}
+        return reported | {"training": settings.as_dict()}
 
 
 @dataclass(frozen=True, kw_only=True)

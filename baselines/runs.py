@@ -28,7 +28,16 @@ from stable_baselines3.common.vec_env import VecEnv
 import fair_envs
 from fair_envs.baselines.ppo.ppo import lanes_of, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
-from fair_envs.support.files import appearing, check_new, damaged, read_json, replace_file, said, write_json, writing
+from fair_envs.support.files import (
+    appearing,
+    check_new,
+    damaged,
+    first_line,
+    read_json,
+    replace_file,
+    write_json,
+    writing,
+)
 from fair_envs.support.imports import paths_in, refuse_stored_paths, source_hash
 from fair_envs.support.stopping import undisturbed
 
@@ -144,7 +153,7 @@ def read_weights(path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = th.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # the content is untrusted
-        reason = said(error).split(". ")[0]
+        reason = first_line(error).split(". ")[0]
         raise ValueError(
             f"{path} must contain only tensors and plain data, and nothing that runs code when it is loaded; "
             f"it is refused ({reason})"
@@ -319,7 +328,7 @@ class Run:
         try:
             return kind(**given)
         except (TypeError, ValueError) as error:
-            raise damaged(self.folder / "config.json", said(error)) from error
+            raise damaged(self.folder / "config.json", first_line(error)) from error
 
     def check(self, config: Mapping[str, Any]) -> None:
         """Raise ValueError if the run was started with other settings."""
@@ -366,7 +375,7 @@ class Run:
         except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             path = self.folder / "checkpoint.pt"
             raise damaged(
-                path, f"it does not fit the run's settings ({type(error).__name__}: {said(error)})"
+                path, f"it does not fit the run's settings ({type(error).__name__}: {first_line(error)})"
             ) from error
 
     def write(self, state: bytes) -> None:

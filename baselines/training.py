@@ -275,11 +275,11 @@ def train_as(
     if out is None:
         if resume:
             raise ValueError("out must name the run to resume, got None")
-        with own_chance(config.threads):
+        with isolated_random_state(config.threads):
             model = make(config)
             return _learn(model, config, [], **settings)
     begun = Run.begun(Path(out), config.as_dict(), lambda: make(config), resume=resume, restore=restore)
-    with stoppable(), own_chance(config.threads), begun as (run, model):
+    with stoppable(), isolated_random_state(config.threads), begun as (run, model):
         keeping = (keeper or Keeper)(run)
         with run.log(model, iterations=len(run.rows)):
             try:
@@ -339,14 +339,14 @@ def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) 
     """Return the model of a run's last checkpoint and its settings, for a settings class and a model factory."""
     kept = Run.open(Path(run))
     config = kept.settings(kind)
-    with own_chance(config.threads):
+    with isolated_random_state(config.threads):
         model = make(config)
         kept.take_up(lambda state: restore_learner(model, state))
     return model, config
 
 
 @contextmanager
-def own_chance(threads: int) -> Iterator[None]:
+def isolated_random_state(threads: int) -> Iterator[None]:
     """Set torch's number of threads, and restore it and the global random number generators at the end."""
     kept = th.get_num_threads(), th.get_rng_state(), np.random.get_state(), random.getstate()
     th.set_num_threads(threads)

@@ -51,7 +51,7 @@ class Villages(gym.Env[NDArray[np.float32], int]):
         self.sick = self.sick - healed
         self.sick = (self.sick + INFECTION * (1 - self.sick)).astype(np.float32)
         self.day += 1
-        told = record(
+        reported = record(
             SPEC,
             individual=[0, 1],
             features=self.sick[:, np.newaxis],
@@ -60,7 +60,7 @@ class Villages(gym.Env[NDArray[np.float32], int]):
             action=visited.astype(int),
             outcome=healed,
         )
-        return self.sick.copy(), float(healed.sum()) - TRAVEL * action, False, self.day == 50, told
+        return self.sick.copy(), float(healed.sum()) - TRAVEL * action, False, self.day == 50, reported
 
 
 class VisitGap(Measure):

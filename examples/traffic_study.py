@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fair_envs.evaluation.systems import Episodes, fortunes, gaps
+from fair_envs.evaluation.systems import Episodes, gaps, outcomes
 from fair_envs.experiments.executors import opened, run_cells
 from fair_envs.experiments.systems import joined, system_cells
 from fair_envs.experiments.tables import markdown
@@ -109,7 +109,7 @@ def row_of(city: City, first: Episodes) -> dict[str, Estimate]:
 
 def side_of(steps: Episodes, side: str) -> Any:
     """Return the mean steps of those who drive themselves, or of the others, in each episode."""
-    (values,) = [-one.values for one in fortunes(steps) if one.notion == side and one.attribute == "human_driven"]
+    (values,) = [-one.values for one in outcomes(steps) if one.notion == side and one.attribute == "human_driven"]
     return np.asarray(values)
 
 
@@ -157,18 +157,20 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--section", action="append", choices=SECTIONS)
     parser.add_argument("--out", type=Path, required=True)
-    told = parser.parse_args()
-    told.out.mkdir(parents=True, exist_ok=True)
-    for section, rows in study(episodes=told.episodes, jobs=told.jobs, sections=told.section or list(SECTIONS)):
+    reported = parser.parse_args()
+    reported.out.mkdir(parents=True, exist_ok=True)
+    for section, rows in study(
+        episodes=reported.episodes, jobs=reported.jobs, sections=reported.section or list(SECTIONS)
+    ):
         header = ["city", *next(iter(rows.values()))]
         text = markdown(header, [[name, *row.values()] for name, row in rows.items()])
-        (told.out / f"{section}.md").write_text(text + "\n")
-        with (told.out / f"{section}.csv").open("w", newline="") as file:
+        (reported.out / f"{section}.md").write_text(text + "\n")
+        with (reported.out / f"{section}.csv").open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["city", "number", *Estimate.__dataclass_fields__])
             for name, row in rows.items():
                 writer.writerows([name, number, *vars(one).values()] for number, one in row.items())
-        draw(rows, told.out / f"{section}.png")
+        draw(rows, reported.out / f"{section}.png")
         print(f"{section}\n{text}\n")
 
 

@@ -45,12 +45,12 @@ def agents(folder: Path) -> Iterator[Parts]:
 def teams(folder: Path) -> Iterator[Parts]:
     """Yield tests of teams, designed and learnt, and with roles dealt anew."""
     from fair_envs.baselines.team.training import TeamTraining
-    from fair_envs.reproduction.grupen2022.jobs import DesignedTeamCell, TeamCell
+    from fair_envs.reproduction.grupen2022.jobs import ScriptedTeamCell, TeamCell
 
     small = {"horizon": 60}
     for name in ("greedy", "planner"):
         yield arrays_of(
-            DesignedTeamCell(name=name, seed=0, speeds=(1.2, 0.8), episodes=3, parameters=small), folder / name
+            ScriptedTeamCell(name=name, seed=0, speeds=(1.2, 0.8), episodes=3, parameters=small), folder / name
         )
     training = TeamTraining(
         env_id="FairPursuit-v0",
@@ -70,18 +70,18 @@ def teams(folder: Path) -> Iterator[Parts]:
 def processes(folder: Path) -> Iterator[Parts]:
     """Yield tests of designed and learnt policies on the processes with long-term effects."""
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining
-    from fair_envs.reproduction.hu2024.jobs import AGENTS, DesignedCell, LearnedCell
+    from fair_envs.reproduction.hu2024.jobs import AGENTS, LearnedCell, ScriptedCell
     from fair_envs.reproduction.hu2024.processes import ENV_IDS
 
-    for world, designed in AGENTS.items():
-        for name in designed:
-            cell = DesignedCell(world=world, name=name, seed=1, episodes=3, steps=60)
+    for world, scripted in AGENTS.items():
+        for name in scripted:
+            cell = ScriptedCell(world=world, name=name, seed=1, episodes=3, steps=60)
             yield arrays_of(cell, folder / f"{world} {name}")
         training = LongTermTraining(
             env_id=ENV_IDS[world], algorithm="f-ppo", steps=256, lanes=2, n_steps=64, batch_size=64, **SMALL_NET
         )
         yield arrays_of(
-            LearnedCell(world=world, training=training, episodes=3, steps=60, likeliest=True), folder / world
+            LearnedCell(world=world, training=training, episodes=3, steps=60, most_probable=True), folder / world
         )
 
 
@@ -108,12 +108,12 @@ def long_term(folder: Path) -> Iterator[Parts]:
 
 def decisions(folder: Path) -> Iterator[Parts]:
     """Yield tests of simple, single-objective and conditioned policies on decisions."""
-    from fair_envs.reproduction.cimpean2025.jobs import DesignedCell, SingleCell, TradeOffCell
+    from fair_envs.reproduction.cimpean2025.jobs import ScriptedCell, SingleCell, TradeOffCell
     from fair_envs.reproduction.cimpean2025.published import Setting
 
     for world in ("hiring", "fraud"):
         short = {"parameters": {"horizon": 30}}
-        yield arrays_of(DesignedCell(world=world, episodes=3, **short), folder / f"{world} designed")
+        yield arrays_of(ScriptedCell(world=world, episodes=3, **short), folder / f"{world} designed")
         yield arrays_of(
             SingleCell(world=world, algorithm="ppo", seed=0, steps=2048, episodes=3, **short), folder / f"{world} ppo"
         )
@@ -129,7 +129,7 @@ def twins(folder: Path) -> Iterator[Parts]:
     skewed = from_probabilities(lambda seen: softmax(seen.astype(float)[..., :1] * np.arange(8) / 7))
     for append_group in (False, True):
         played = Twins(rules, lanes=3, append_group=append_group)
-        for flip in ("each", "all", "carriers", "all_none", [1]):
+        for flip in ("each", "all", "protected", "all_none", [1]):
             found = played.run(skewed, episodes=5, seed=3, flip=flip, record_actions=True)
             yield {
                 "factual": found.factual.values,
@@ -139,7 +139,7 @@ def twins(folder: Path) -> Iterator[Parts]:
     traffic = fair_envs.make_rules("FairTraffic-v0", cars=6, horizon=40)
     from fair_envs.envs.traffic.policies import ShortestTime
 
-    found = Twins(traffic, lanes=2).run(ShortestTime(traffic), episodes=3, flip="carriers")
+    found = Twins(traffic, lanes=2).run(ShortestTime(traffic), episodes=3, flip="protected")
     yield {"values": found.factual.values, "counterfactual": found.counterfactual.values}
     for env_id, attribute in (("FairHiring-v0", "gender"), ("FairLending-v0", None), ("FairFraud-v0", "continent")):
         people = fair_envs.make_rules(env_id, horizon=40)

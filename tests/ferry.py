@@ -6,9 +6,9 @@ import gymnasium as gym
 import numpy as np
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import uniform
 from fair_envs.core.feedback import Kind, fields, reveal
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import uniform
 from fair_envs.faces.parallel import AgentsEnv, module_of
 from fair_envs.faces.single import SingleEnv
 from fair_envs.faces.vector import BatchEnv

@@ -42,7 +42,7 @@ def test_the_code_that_counts_is_all_but_what_shows_results(monkeypatch: pytest.
     names = {path.rpartition("fair_envs/")[2] for path in read}
     counted = {
         "baselines/ppo/fair_modes.py",
-        "core/chance.py",
+        "core/randomness.py",
         "core/lanes.py",
         "envs/harvest/rules.py",
         "evaluation/rollout.py",

@@ -450,9 +450,9 @@ def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path
     worlds = counterfactual(model, rules, episodes=4, seed=7)
     games = worlds.none.values.mean() - worlds.everybody.values.mean()
     assert found["counterfactual_fairness_difference[games]",].value == pytest.approx(games)
-    carriers = worlds.factual.members("sensitive")
+    protected = worlds.factual.members("sensitive")
     for name, world in (("own", worlds.own), ("same", worlds.same)):
-        gap = (world.values - worlds.factual.values)[carriers].mean()
+        gap = (world.values - worlds.factual.values)[protected].mean()
         assert found[f"counterfactual_fairness_difference[{name}]",].value == pytest.approx(gap)
 
 
@@ -581,7 +581,7 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ((*CITY, "--attribute", "fast", "--attribute", "fast"), "attribute must name 'fast' once, got it 2 times"),
         ((*CITY, "--attribute", "red"), "attribute must be one of human_driven, fast, safety, got 'red'"),
         ((*CITY, "--form", "both"), "form must be one of sum, difference, total, ratio, mean_ratio, got 'both'"),
-        ((*CITY, "--flip", "all"), "flip must be one of carriers, each, got 'all'"),
+        ((*CITY, "--flip", "all"), "flip must be one of protected, each, got 'all'"),
         (
             ("FairPursuit-v0", "--flip", "each"),
             "flip must be left out for pursuit, whose agents have no attribute that can be removed, got each",

@@ -47,7 +47,7 @@ import numpy as np
 import numba
 from numba import njit
 
-from fair_envs.core.chance import integer
+from fair_envs.core.randomness import integer
 from fair_envs.core import Lanes, Rules, rule
 from fair_envs.core.interactions import FairSpec
 
@@ -198,7 +198,7 @@ def test_a_second_process_loads_what_the_first_compiled(world: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("fair_envs/core/chance.py", "0x9E3779B9", "0x9E3779BB"),
+        ("fair_envs/core/randomness.py", "0x9E3779B9", "0x9E3779BB"),
         ("walk.py", "1 + action[0]", "2 + action[0]"),
         ("constants.py", "STRIDE = 3", "STRIDE = 4"),
         ("elsewhere/deep.py", "return 4", "return 6"),
@@ -667,7 +667,7 @@ def test_every_module_with_compiled_code_is_part_of_the_name_of_a_cache() -> Non
     assert {path.relative_to(package).parts[0] for path in compiled} <= {*compilation.HASHED, "wrappers"}
 
 
-@pytest.mark.parametrize("name", ["core/chance.py", "envs/harvest/rules.py", "metrics/group.py"])
+@pytest.mark.parametrize("name", ["core/randomness.py", "envs/harvest/rules.py", "metrics/group.py"])
 def test_an_edit_anywhere_in_compiled_code_changes_the_name_of_the_cache(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

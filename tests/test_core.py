@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, chance, check_seeds, draws, variant_of
+from fair_envs.core import CLOCK, Lanes, Rules, Step, Worlds, check_seeds, draws, randomness, variant_of
 from fair_envs.core.compilation import COMPILED
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.support.aliases import Ints
@@ -179,7 +179,7 @@ def test_a_restart_sets_the_clock_and_zeroes_the_rest() -> None:
     assert lanes.records["time"].tolist() == [0, 0]
     assert lanes.records["over"].tolist() == [0, 0]
     assert lanes.records["total"].sum() == lanes.records["last_reward"].sum() == 0
-    keys = [int(chance.episode_key(np.uint64(seed), np.uint64(1))) for seed in (7, 8)]
+    keys = [int(randomness.episode_key(np.uint64(seed), np.uint64(1))) for seed in (7, 8)]
     assert lanes.records["key"].tolist() == keys
     assert start.reward.sum() == 0 and not start.terminated.any() and not start.truncated.any()
     assert start.facts["decided"].tolist() == [0, 0]
@@ -499,14 +499,14 @@ def test_a_policys_draws_belong_to_key_time_and_agent() -> None:
     assert first.shape == (3, 2)
     assert len(np.unique(first)) == 6
     assert_same(draws(lanes), first)
-    assert first[1, 1] == chance.uniform(lanes.records["key"][1], 0, chance.POLICY, 1)
+    assert first[1, 1] == randomness.uniform(lanes.records["key"][1], 0, randomness.POLICY, 1)
     twin = batch(3)
     twin.records["sensitive"] ^= 1
     lanes.advance(actions(3, 0))
     twin.advance(actions(3, 5))
     assert_same(draws(twin), draws(lanes))
     assert (draws(lanes) != first).all()
-    assert (draws(lanes, site=chance.KEYS) != draws(lanes)).all()
+    assert (draws(lanes, site=randomness.KEYS) != draws(lanes)).all()
 
 
 # ------------------------------------------------------------------------------------------------- the rules

@@ -91,7 +91,7 @@ def test_the_tutorials_environment_has_twins_and_can_hide_who_lives_far_away(che
 import gymnasium, numpy, fair_envs
 from fair_envs.wrappers import HideSensitive, Twins, from_probabilities
 draw = from_probabilities(lambda seen: numpy.broadcast_to([0.0, 1.0], (*seen.shape[:2], 2)))
-played = Twins(fair_envs.make_rules("FairWell-v0", capacity=200)).run(draw, episodes=1, flip="carriers")
+played = Twins(fair_envs.make_rules("FairWell-v0", capacity=200)).run(draw, episodes=1, flip="protected")
 print(played.factual.values[0].tolist(), played.counterfactual.values[0].tolist())
 print(HideSensitive(gymnasium.make("FairWell-v0")).reset(seed=0)[0].tolist())
 """

@@ -367,7 +367,7 @@ def test_arrays_of_facts_tell_where_episodes_end(keep: bool) -> None:
         for time in range(17):
             actions = np.array([time % 2, 1, time % 3 == 0], int)
             done = table.step(actions)[2]
-            one.add_facts(table.interactions, over=done.reshape(3, -1)[:, 0])
+            one.add_facts(table.interactions, done=done.reshape(3, -1)[:, 0])
             other.add(batch.step(actions)[4])
             ended += done.sum()
             assert np.array_equal(one.sizes, other.sizes)
@@ -503,7 +503,7 @@ def test_facts_of_another_size_are_refused_and_change_nothing() -> None:
         history.add_facts(facts[:2], np.zeros((2, 2)))
     for over in ([True], [0, 1]):
         with pytest.raises(ValueError, match="over must be 2 of True and False, got"):
-            history.add_facts(facts[:2], over=over)
+            history.add_facts(facts[:2], done=over)
     with pytest.raises(ValueError, match="lane must be between 0 and 1, got 7"):
         history.add_feedback([0], [1], lane=7)
 

@@ -18,9 +18,9 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "core.compilation": ("support",),
     "core.weights": ("support",),
     "core.interactions": ("support",),
-    "core.chance": ("core.compilation",),
+    "core.randomness": ("core.compilation",),
     "core.feedback": ("core.compilation",),
-    "core": ("core.chance", "core.feedback", "core.interactions", "core.weights"),
+    "core": ("core.randomness", "core.feedback", "core.interactions", "core.weights"),
     "faces": ("core",),
     "evaluation": ("faces",),
     "envs": ("evaluation",),
@@ -135,7 +135,7 @@ def test_imports_point_down(module: str) -> None:
         ("fair_envs.metrics.returns", "import fair_envs.envs.harvest"),
         ("fair_envs.metrics.returns", "from fair_envs.core import Lanes"),
         ("fair_envs.core", "from . import faces"),
-        ("fair_envs.core.chance", "def draw():\n    from fair_envs.core import Lanes"),
+        ("fair_envs.core.randomness", "def draw():\n    from fair_envs.core import Lanes"),
         ("fair_envs.wrappers.penalty", "from fair_envs.baselines.ppo.ppo import PPO"),
         ("fair_envs.wrappers.twin", "from fair_envs.envs.harvest import rules"),
         ("fair_envs.baselines.ppo.ppo", "from fair_envs import cli"),
@@ -153,7 +153,7 @@ def test_an_arrow_that_points_up_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("fair_envs.envs.harvest.rules", "from fair_envs.core.chance import uniform\nimport numpy"),
+        ("fair_envs.envs.harvest.rules", "from fair_envs.core.randomness import uniform\nimport numpy"),
         ("fair_envs.envs.harvest.rules", "from .params import Params"),
         (
             "fair_envs.metrics.returns",

@@ -16,11 +16,11 @@ from fair_envs.evaluation.systems import (
     Episodes,
     can_flip,
     check_measure,
-    fortunes,
     measure,
     named,
     negative_totals,
     notes,
+    outcomes,
     play_parallel,
     play_system,
     report,
@@ -52,7 +52,7 @@ def found(episodes: Episodes, **options: Any) -> dict[tuple[str, str, str], floa
     return {one[:3]: one.gap.value for one in measure(episodes, **options)}
 
 
-@pytest.mark.parametrize("flip", ["carriers", "each"])
+@pytest.mark.parametrize("flip", ["protected", "each"])
 def test_a_system_of_this_package_is_measured_by_the_definitions(flip: Any) -> None:
     rules = harvest()
     played = play_system(rules, random_moves, episodes=7, seed=3, lanes=3, flip=flip)
@@ -79,14 +79,14 @@ def test_how_many_play_at_once_and_whether_twins_do_makes_no_difference() -> Non
 
 
 def test_one_agents_attribute_alone_is_another_than_all_of_theirs() -> None:
-    together, alone = (play_system(harvest(), random_moves, episodes=3, flip=flip) for flip in ("carriers", "each"))
+    together, alone = (play_system(harvest(), random_moves, episodes=3, flip=flip) for flip in ("protected", "each"))
     np.testing.assert_array_equal(together.returns.values, alone.returns.values)
     (one,), (other,) = together.without.values(), alone.without.values()
     assert (one.values != other.values).any()
 
 
 def test_another_way_to_flip_is_refused() -> None:
-    with pytest.raises(ValueError, match="flip must be one of carriers, each, got 'all'"):
+    with pytest.raises(ValueError, match="flip must be one of protected, each, got 'all'"):
         play_system(harvest(), random_moves, episodes=1, flip="all")  # type: ignore[arg-type]
 
 
@@ -137,7 +137,7 @@ def test_who_sends_out_guards_decides_for_and_against_nobody_but_has_a_return() 
     played = play_system(rules, RandomPolicy(rules), episodes=2)
     assert found(played) == {} and played.decided == {} and not played.of_agents
     assert np.isfinite(total_return(played).value)
-    assert [one.name for one in fortunes(played)] == ["total_return"]
+    assert [one.name for one in outcomes(played)] == ["total_return"]
     assert told(played)[1][0].startswith("No decision is for or against a person")
 
 

@@ -214,7 +214,7 @@ def decision_gap(
         view = View(batch, transforms)
         for step in rollout(LanesWorld(batch, shown=view), asked):
             asked.compare(step, view)
-        found.append({**asked.told(), "episode": asked.lane + first})
+        found.append({**asked.reported(), "episode": asked.lane + first})
     joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
     order = np.argsort(joined["episode"], kind="stable")
     columns = {name: column[order] for name, column in joined.items()}
@@ -250,11 +250,11 @@ class _Asked(Policy):
             apart = np.abs(asked - self._own)[:, 0].sum(axis=-1) / 2
             change = np.where(apart > gap, (asked - self._own)[:, 0, favourable], change)
             gap = np.maximum(gap, apart)
-        told = {"gap": gap, "change": change, "value": own, "individual": step.facts["individual"][:, 0]}
-        for name, column in {**told, "lane": np.arange(len(own))}.items():
+        reported = {"gap": gap, "change": change, "value": own, "individual": step.facts["individual"][:, 0]}
+        for name, column in {**reported, "lane": np.arange(len(own))}.items():
             self._columns.setdefault(name, []).append(column[step.active])
 
-    def told(self) -> dict[str, NDArray[Any]]:
+    def reported(self) -> dict[str, NDArray[Any]]:
         """Return what was found, without the lanes."""
         joined = {name: np.concatenate(parts) for name, parts in self._columns.items()}
         self.lane: Ints = joined.pop("lane")

@@ -75,9 +75,9 @@ def hold(first: Flags, decided: Flags, wanted: int, time: Ints, who: Ints, what:
                     fact.late_count += 1
                 elif what[b, place, m] >= 0:
                     fact.late_dropped += 1
-                learnt = fact.action[m] >= 0 if wanted == MISSING else fact.action[m] == wanted
+                learned = fact.action[m] >= 0 if wanted == MISSING else fact.action[m] == wanted
                 who[b, place, m] = fact.individual[m]
-                what[b, place, m] = fact.feedback[m] if learnt else MISSING
+                what[b, place, m] = fact.feedback[m] if learned else MISSING
             time[b] += 1
         fact.feedback[:] = MISSING
 

@@ -90,8 +90,8 @@ class DisparityTracker:
         cell = group if stratum is None else stratum * groups + group
         sums, sizes = cell_sums(reward, np.maximum(cell, 0), cells=strata * groups)
         self.sizes = sizes.reshape(self.returns.shape)
-        going = np.ones((lanes, 1, 1), bool) if decided is None else decided[:, np.newaxis, np.newaxis]
-        present = (self.sizes > 0) & going
+        active = np.ones((lanes, 1, 1), bool) if decided is None else decided[:, np.newaxis, np.newaxis]
+        present = (self.sizes > 0) & active
         self.returns += np.where(present, sums.reshape(self.returns.shape) / np.maximum(self.sizes, 1), 0)
         self._seen |= present
         cost: Floats = self.gap() - before

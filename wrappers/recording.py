@@ -43,10 +43,10 @@ class Recorder(Transform):
             total[batch.first] = 0
         self._return[batch.decided] += batch.reward[batch.decided]
         self._length[batch.decided] += 1
-        added = self._blank(len(batch.over))
-        if batch.over.any():
-            for name, column in self._told(batch).items():
-                added[name][batch.over] = column
+        added = self._blank(len(batch.done))
+        if batch.done.any():
+            for name, column in self._reported(batch).items():
+                added[name][batch.done] = column
         return batch._replace(added=added)
 
     def _blank(self, lanes: int) -> dict[str, NDArray[Any]]:
@@ -63,22 +63,24 @@ class Recorder(Transform):
             added[f"fair_episode_{notion}_defined"] = np.zeros(shape, np.int8)
         return added
 
-    def _told(self, batch: Batch) -> Mapping[str, Any]:
+    def _reported(self, batch: Batch) -> Mapping[str, Any]:
         """Return the columns of the lanes that are over."""
-        over = batch.over
+        done = batch.done
         stratum, count = strata(self._spec, batch.facts)
-        codes = batch.facts["sensitive"][over]
+        codes = batch.facts["sensitive"][done]
         attributes = {name: codes[..., i] for i, name in enumerate(self._spec.sensitive)}
-        returns = Returns(self._return[over], attributes={**attributes, "stratum": stratum[over]})
-        told: dict[str, Any] = {
+        returns = Returns(self._return[done], attributes={**attributes, "stratum": stratum[done]})
+        reported: dict[str, Any] = {
             "fair_episode_over": 1,
-            "fair_episode_length": self._length[over],
-            "fair_episode_return": self._return[over],
+            "fair_episode_length": self._length[done],
+            "fair_episode_return": self._return[done],
         }
-        told |= _measured("dp", {form: demographic_parity(returns, sensitive=self._group, form=form) for form in FORMS})
+        reported |= _measured(
+            "dp", {form: demographic_parity(returns, sensitive=self._group, form=form) for form in FORMS}
+        )
         if self._spec.legitimate:
-            told |= _measured("csp", {form: self._conditional(returns, form, count) for form in FORMS})
-        return told
+            reported |= _measured("csp", {form: self._conditional(returns, form, count) for form in FORMS})
+        return reported
 
     def _conditional(self, returns: Returns, form: Form, count: int) -> Floats:
         """Return conditional parity in each stratum, shape (episodes, strata); NaN where nobody is."""
@@ -120,7 +122,7 @@ class RecordFairness(Wrapper):
 def _measured(notion: str, values: Mapping[str, Floats]) -> Columns:
     """Return the columns of a notion: 0 where it is undefined, beside the mask that says so."""
     defined = ~np.isnan(next(iter(values.values())))
-    told: dict[str, NDArray[Any]] = {
+    reported: dict[str, NDArray[Any]] = {
         f"fair_episode_{notion}_{form}": np.where(defined, column, 0) for form, column in values.items()
     }
-    return {**told, f"fair_episode_{notion}_defined": defined.astype(np.int8)}
+    return {**reported, f"fair_episode_{notion}_defined": defined.astype(np.int8)}

@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     facts: Records  # (B,) see `fair_envs.core.interactions.facts_dtype`; they speak of the lanes that were decided on
     decided: Flags  # (B,)
     first: Flags  # (B,)
-    over: Flags  # (B,) the decision ended the episode
+    done: Flags  # (B,) the decision ended the episode
     vector: Floats32 | None = None  # (B, objectives), instead of the reward
     action_probs: Floats32 | None = None  # (B, M, A) what the policy reported of these decisions; None: nothing
     added: Columns = MappingProxyType({})  # columns of info, (B, ...): of a transform, or of the facts that it changed
@@ -43,7 +43,7 @@ class Setting:
 
     lanes: Lanes | Worlds
     observation_space: Box  # of one agent
-    told: FairSpec | None = None  # the static facts as the layers below change them, if they do
+    reported: FairSpec | None = None  # the static facts as the layers below change them, if they do
     objectives: int = 0  # entries of the vector reward that the layers below make; 0: the reward is a number
     focal: int | None = None  # the agent whose reward is the face's; None: the mean of all agents is
 
@@ -55,7 +55,7 @@ class Setting:
     @property
     def spec(self) -> FairSpec:
         """The static facts."""
-        return self.told or self.rules.spec
+        return self.reported or self.rules.spec
 
     @property
     def shape(self) -> tuple[int, int]:

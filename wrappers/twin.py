@@ -32,7 +32,7 @@ from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.wrappers.sensitive import Flip
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices, need_agents
 
-Flipped = Literal["each", "all", "carriers", "all_none"]
+Flipped = Literal["each", "all", "protected", "all_none"]
 
 
 # Policies -------------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Twins(Plays):
             flip: Who is flipped in the counterfactual world.
                 ``"each"``: each agent alone, in a world of its own (agents + 1 worlds a pair): the definition.
                 ``"all"``: every agent at once.
-                ``"carriers"``: at once all agents that carry the attribute.
+                ``"protected"``: at once all agents that carry the attribute.
                 ``"all_none"``: in the factual world all agents carry it, in the counterfactual one none.
                 A list of agents, by index or by PettingZoo's name: these, at once.
             counterfactual_policy: Plays the counterfactual worlds: each world its own policy. By default ``policy``
@@ -297,11 +297,11 @@ class Twins(Plays):
             return who
         if flip == "each":
             return np.repeat(np.eye(self.agents, dtype=bool)[:, np.newaxis], len(carries), axis=1)
-        if flip == "carriers":
+        if flip == "protected":
             return carries[np.newaxis]
         if flip in ("all", "all_none"):
             return np.ones((1, *carries.shape), bool)
-        raise ValueError(f"flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents, got {flip!r}")
+        raise ValueError(f"flip must be 'each', 'all', 'protected', 'all_none' or a list of agents, got {flip!r}")
 
 
 def batches(seeds: NDArray[np.uint64], lanes: int) -> list[NDArray[np.uint64]]:
@@ -324,31 +324,31 @@ class View:
         """Return the first observations."""
         everyone = np.ones(self._lanes.count, bool)
         self._observation = step.observation
-        return self._through(step, decided=~everyone, first=everyone, over=~everyone)
+        return self._through(step, decided=~everyone, first=everyone, done=~everyone)
 
     def step(self, step: Step, decided: Flags) -> NDArray[Any]:
         """Return the observations after a step of the masked lanes; the others' are the last ones."""
         self._observation = self._observation.copy()
         self._observation[decided] = step.observation[decided]
-        return self._through(step, decided=decided, first=~np.ones_like(decided), over=step.terminated | step.truncated)
+        return self._through(step, decided=decided, first=~np.ones_like(decided), done=step.terminated | step.truncated)
 
     def restart(self, step: Step, mask: Flags) -> NDArray[Any]:
         """Return the observations after new episodes began in the masked lanes."""
         self._observation = self._observation.copy()
         self._observation[mask] = step.observation[mask]
         nobody = np.zeros_like(mask)
-        return self._through(step, decided=nobody, first=mask, over=nobody)
+        return self._through(step, decided=nobody, first=mask, done=nobody)
 
     def look(self, step: Step) -> NDArray[Any]:
         """Return what would be seen of other lanes now; what the transforms remember stays."""
         observation, nobody = self._observation, np.zeros(self._lanes.count, bool)
         self._observation = step.observation
-        looked = self._through(step, decided=nobody, first=nobody, over=nobody)
+        looked = self._through(step, decided=nobody, first=nobody, done=nobody)
         self._observation = observation
         return looked
 
-    def _through(self, step: Step, *, decided: Flags, first: Flags, over: Flags) -> NDArray[Any]:
-        batch = Batch(self._observation, step.reward, step.facts, decided=decided, first=first, over=over)
+    def _through(self, step: Step, *, decided: Flags, first: Flags, done: Flags) -> NDArray[Any]:
+        batch = Batch(self._observation, step.reward, step.facts, decided=decided, first=first, done=done)
         for transform in self._transforms:
             batch = transform(batch)
         return batch.observation

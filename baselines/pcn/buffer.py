@@ -143,13 +143,13 @@ class Buffer:
         """Return the second half of the array, which FAReL uses as the best; in a heap it need not be."""
         return self.episodes[len(self) // 2 :]
 
-    def batches(self, count: int, size: int, chance: np.random.Generator) -> Batches:
+    def batches(self, count: int, size: int, rng: np.random.Generator) -> Batches:
         """Draw samples for several updates: an episode, uniformly, then one of its steps."""
         episodes = self.episodes
         lengths = np.array([len(episode) for episode in episodes])
         ends = np.cumsum(lengths)
-        drawn = chance.integers(len(episodes), size=(count, size))
-        place = ends[drawn] - 1 - (chance.random((count, size)) * lengths[drawn]).astype(np.int64)
+        drawn = rng.integers(len(episodes), size=(count, size))
+        place = ends[drawn] - 1 - (rng.random((count, size)) * lengths[drawn]).astype(np.int64)
         left = np.concatenate([np.arange(n, 0, -1) for n in lengths])[:, np.newaxis]
         asked = np.concatenate([episode.returns_to_go for episode in episodes])[:, self.objectives]
         columns = (
@@ -163,8 +163,8 @@ class Buffer:
         """Restore the content that `packed` returned."""
         self.played = state["played"]
         columns = [column.numpy() for column in state["columns"]]
-        told = zip(state["priorities"], state["numbers"], _split(columns, state["lengths"]), strict=True)
-        self.entries = [Entry(priority, number, episode) for priority, number, episode in told]
+        reported = zip(state["priorities"], state["numbers"], _split(columns, state["lengths"]), strict=True)
+        self.entries = [Entry(priority, number, episode) for priority, number, episode in reported]
 
 
 def packed(entries: Sequence[Entry], *, played: int) -> dict[str, Any]:

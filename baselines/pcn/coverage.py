@@ -150,8 +150,8 @@ def cover(
     for command in asked:
         own = copy.deepcopy(start)
         agent = Commanded(model, [command], lanes=own.num_envs)
-        chance = np.random.default_rng(seed)
-        played.append(collect(own, agent, episodes=episodes, chance=chance, seed=seed, deterministic=deterministic))
+        rng = np.random.default_rng(seed)
+        played.append(collect(own, agent, episodes=episodes, rng=rng, seed=seed, deterministic=deterministic))
         each()
     return CoverageSet(
         names=tuple(map(str, names or range(model.objectives))),
@@ -174,9 +174,9 @@ def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
     writer.writeheader()
     writer.writerows(rows)
     (folder / "coverage.csv").write_text(stream.getvalue(), "utf-8")
-    told: dict[str, Any] = {"objectives": found.names, "requested": [found.names[k] for k in found.requested]}
-    told |= {"measures": found.measures(reference=reference), "points": rows}
-    (folder / "coverage.json").write_text(json.dumps(_finite(told), indent=1) + "\n", "utf-8")
+    reported: dict[str, Any] = {"objectives": found.names, "requested": [found.names[k] for k in found.requested]}
+    reported |= {"measures": found.measures(reference=reference), "points": rows}
+    (folder / "coverage.json").write_text(json.dumps(_finite(reported), indent=1) + "\n", "utf-8")
     for name, draw in (("pareto", pareto_plot), ("radar", radar_plot)):
         draw(found).savefig(folder / f"{name}.png", dpi=150, bbox_inches="tight")
 

@@ -259,7 +259,7 @@ class PCN:
         for name in LISTED:
             _check_width(name, getattr(self.settings, name) or self.requested, len(self.requested))
         self.max_return = np.array(self.settings.max_return or [_bound(high) for high in rewards.high[self.requested]])
-        self.chance = np.random.default_rng(np.random.SeedSequence(self.seed))
+        self.rng = np.random.default_rng(np.random.SeedSequence(self.seed))
         self.num_timesteps = self.iterations = 0
         space = env.single_observation_space
         assert isinstance(space, gym.spaces.Box)  # actions_of has checked it
@@ -340,7 +340,7 @@ class PCN:
         seed = TRAINING_SEEDS + EPISODES_EACH * self.seed + self.buffer.played
         for memory in memories(self.env):
             memory.restore(memory.snapshot())  # as in a resumed training: recompute sums, without accumulated rounding
-        return collect(self.env, agent, episodes=count, chance=self.chance, seed=seed)
+        return collect(self.env, agent, episodes=count, rng=self.rng, seed=seed)
 
     def _take(self, episodes: Sequence[Episode]) -> None:
         self.buffer.add(episodes)
@@ -349,10 +349,10 @@ class PCN:
     def _update(self) -> None:
         """Take gradient steps that make the actions that led to the returns more probable."""
         settings = self.settings
-        batches = self.buffer.batches(settings.updates, settings.batch_size, self.chance)
+        batches = self.buffer.batches(settings.updates, settings.batch_size, self.rng)
         commands = batches.commands * self._scale
         if settings.noise:
-            drawn = self.chance.standard_normal(tuple(commands.shape), np.float32)
+            drawn = self.rng.standard_normal(tuple(commands.shape), np.float32)
             commands += settings.noise * th.from_numpy(drawn)
         observations, losses = self._prepared(batches.observations), []
         with th.no_grad():
@@ -387,9 +387,9 @@ class PCN:
         spread = wanted.std(axis=0)
         commands = []
         for _ in range(self.settings.episodes if self.settings.command == "episode" else 1):
-            k, objective = self.chance.integers(len(best)), self.chance.integers(len(self.requested))
+            k, objective = self.rng.integers(len(best)), self.rng.integers(len(self.requested))
             desired = wanted[k].copy()
-            desired[objective] += self.chance.uniform(0, spread[objective])
+            desired[objective] += self.rng.uniform(0, spread[objective])
             commands.append(Command(desired, float(len(ranked[best[k]]) - PATIENCE)))
         return commands
 
@@ -410,7 +410,7 @@ class PCN:
         desired_horizon: ArrayLike,
         *,
         deterministic: bool = True,
-        chance: np.random.Generator | None = None,
+        rng: np.random.Generator | None = None,
     ) -> Ints:
         """Return actions, shape (n,), or () for one observation.
 
@@ -419,7 +419,7 @@ class PCN:
             desired_return: Desired returns in the requested objectives, shape (n, objectives) or (objectives,).
             desired_horizon: Desired numbers of steps, shape (n,) or a number.
             deterministic: Whether the most probable action is taken instead of a sampled one.
-            chance: Generator for sampling actions; None: a new generator.
+            rng: Generator for sampling actions; None: a new generator.
 
         Raises:
             ValueError: A desired return does not have one entry per objective, or other shapes do not match.
@@ -427,8 +427,8 @@ class PCN:
         probabilities = self.action_probabilities(observation, desired_return, desired_horizon)
         if deterministic:
             return np.asarray(probabilities.argmax(axis=-1))
-        chance = chance or np.random.default_rng()
-        return choose(probabilities, np.asarray(chance.random(probabilities.shape[:-1])))
+        rng = rng or np.random.default_rng()
+        return choose(probabilities, np.asarray(rng.random(probabilities.shape[:-1])))
 
     def action_probabilities(
         self, observation: ArrayLike, desired_return: ArrayLike, desired_horizon: ArrayLike
@@ -494,7 +494,7 @@ class PCN:
             entries=list(self.buffer.entries),
             played=self.buffer.played,
             counters=(self.num_timesteps, self.iterations),
-            chance=json.dumps(self.chance.bit_generator.state),
+            rng=json.dumps(self.rng.bit_generator.state),
         )
 
     def save(self, path: str | Path) -> None:
@@ -520,7 +520,7 @@ class PCN:
         self._optimizer.load_state_dict(state["optimizer"])
         self.buffer.restore(state["buffer"])
         self.num_timesteps, self.iterations = state["counters"]
-        self.chance.bit_generator.state = json.loads(state["chance"])
+        self.rng.bit_generator.state = json.loads(state["chance"])
 
 
 class Snapshot(NamedTuple):
@@ -534,14 +534,16 @@ class Snapshot(NamedTuple):
     entries: list[Entry]
     played: int
     counters: tuple[int, int]
-    chance: str
+    rng: str
 
     def state(self) -> dict[str, Any]:
         """Return tensors and plain data, so that loading it runs no code."""
-        told = self._asdict()
-        told["buffer"] = packed(told.pop("entries"), played=told.pop("played"))
-        told["memories"] = [{name: th.from_numpy(column) for name, column in kept.items()} for kept in told["memories"]]
-        return told
+        reported = self._asdict()
+        reported["buffer"] = packed(reported.pop("entries"), played=reported.pop("played"))
+        reported["memories"] = [
+            {name: th.from_numpy(column) for name, column in kept.items()} for kept in reported["memories"]
+        ]
+        return reported
 
 
 def memories(env: Any) -> list[Any]:

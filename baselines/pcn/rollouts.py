@@ -95,7 +95,7 @@ def collect(
     policy: Stochastic,
     *,
     episodes: int,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
     seed: int | None = None,
     deterministic: bool = False,
 ) -> list[Episode]:
@@ -109,12 +109,12 @@ def collect(
         env: Environment of B lanes.
         policy: The policy.
         episodes: Number of episodes.
-        chance: Generator for sampling actions.
+        rng: Generator for sampling actions.
         seed: Seed of the environment's reset; lane b gets ``seed + b``. None: the environment continues its random
             streams.
         deterministic: Whether the most probable action is taken instead of a sampled one.
     """
-    world = VectorWorld(env, seed=seed, random=chance)
+    world = VectorWorld(env, seed=seed, random=rng)
     return _episodes(list(rollout(world, MostLikely(policy) if deterministic else policy, episodes=episodes)), episodes)
 
 

@@ -16,7 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
-from fair_envs.baselines.training import Progress, own_chance, plain_parameters
+from fair_envs.baselines.training import Progress, isolated_random_state, plain_parameters
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.registration import find, make_sb3
 from fair_envs.support.aliases import Floats
@@ -137,14 +137,14 @@ def make_single(config: SingleTraining) -> BaseAlgorithm:
 
 def train_single(config: SingleTraining, *, progress: bool = False) -> BaseAlgorithm:
     """Train and return the model; equal settings give equal networks on one machine."""
-    with own_chance(config.threads):
+    with isolated_random_state(config.threads):
         model = make_single(config)
         with progress_bar(config.algorithm, total=config.steps, unit="steps", shown=progress) as advance:
             model.learn(config.steps, callback=Progress(advance, left=config.steps))
     return model
 
 
-class Learnt(DecisionMaker):
+class LearnedPolicy(DecisionMaker):
     """The policy of a Stable-Baselines3 model: DQN's best action, or an actor's probabilities.
 
     Args:

@@ -59,9 +59,9 @@ class PCNTraining(PCNSettings):
     window: NonNegativeInt = setting(500, "Number of latest decisions used by the notions; 0 uses all of them.")
     keep_history: bool = setting(False, "Whether decisions of earlier episodes stay in the history.")  # F
     # The coverage set
-    test_actions: Literal["drawn", "likeliest"] = setting(
-        "drawn", "Whether actions are sampled or the most likely ones are taken in tests."
-    )  # F: likeliest
+    test_actions: Literal["sampled", "deterministic"] = setting(
+        "sampled", "Whether actions are sampled or the most likely ones are taken in tests."
+    )  # F: deterministic
     test_episodes: Annotated[int, Range(2)] = setting(
         coverage.EPISODES, "Test episodes for each point of the coverage set."
     )
@@ -154,7 +154,7 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return (
         dataclasses.asdict(settings)
         | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
-        | {"test_actions": "likeliest"}
+        | {"test_actions": "deterministic"}
     )
 
 
@@ -245,7 +245,7 @@ def test(
             commands=commands,
             episodes=episodes or config.test_episodes,
             seed=TEST_SEEDS if seed is None else seed,
-            deterministic=config.test_actions == "likeliest",
+            deterministic=config.test_actions == "deterministic",
             each=advance,
         )
 
@@ -253,13 +253,13 @@ def test(
 def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -> dict[str, float]:
     """Return the logged values of an iteration: returns of its episodes and of the best episodes in the buffer."""
     returns = np.array([episode.returns for episode in episodes])
-    told = {f"rollout/{name}": float(column.mean()) for name, column in zip(names, returns.T, strict=True)}
-    told["rollout/length"] = float(np.mean([len(episode) for episode in episodes]))
+    reported = {f"rollout/{name}": float(column.mean()) for name, column in zip(names, returns.T, strict=True)}
+    reported["rollout/length"] = float(np.mean([len(episode) for episode in episodes]))
     wanted = np.array([command.desired_return for command in model.commands()])
-    told["buffer/hypervolume"] = hypervolume(wanted, reference=model.reference[model.requested])
-    told["buffer/cardinality"] = cardinality(wanted)
-    told["train/loss"] = float(np.mean(model.losses)) if model.losses else float("nan")
-    return {"time/total_timesteps": model.num_timesteps, "time/iterations": model.iterations, **told}
+    reported["buffer/hypervolume"] = hypervolume(wanted, reference=model.reference[model.requested])
+    reported["buffer/cardinality"] = cardinality(wanted)
+    reported["train/loss"] = float(np.mean(model.losses)) if model.losses else float("nan")
+    return {"time/total_timesteps": model.num_timesteps, "time/iterations": model.iterations, **reported}
 
 
 def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:

@@ -158,7 +158,7 @@ def common_costs(disparity: Disparity, *, gamma: float) -> tuple[Floats, Floats]
     return disparity.cost.sum(-1), (1 - gamma) * np.abs(disparity.value_gap).sum(-1)
 
 
-def own_share(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
+def individual_cost(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
     """Return how much each agent's own number changed the absolute gap, times its group's size; shape (T, B, N).
 
     The result is 0 where the other group is empty.
@@ -196,9 +196,9 @@ def cost_advantages(
         gae_lambda: Weight of longer returns (GAE's lambda).
     """
     advantages = np.empty_like(cost)
-    following, next_value, going = np.zeros_like(last_value), last_value, ~ended[:, np.newaxis]
+    following, next_value, active = np.zeros_like(last_value), last_value, ~ended[:, np.newaxis]
     for t in reversed(range(len(cost))):
-        delta = cost[t] + gamma * next_value * going - value[t]
-        following = advantages[t] = delta + gamma * gae_lambda * going * following
-        next_value, going = value[t], ~first[t, :, np.newaxis]
+        delta = cost[t] + gamma * next_value * active - value[t]
+        following = advantages[t] = delta + gamma * gae_lambda * active * following
+        next_value, active = value[t], ~first[t, :, np.newaxis]
     return advantages

@@ -215,7 +215,7 @@ def counterfactual(
     player = Player(model, rules, deterministic=deterministic)
     twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
     run = partial(twins.run, player, episodes=episodes, seed=seed)
-    games, own, same = run(flip="all_none"), run(flip="carriers"), run(flip="carriers", keep_group=True)
+    games, own, same = run(flip="all_none"), run(flip="protected"), run(flip="protected", keep_group=True)
     return Counterfactual(
         none=_renamed(games.counterfactual, rules.spec),
         everybody=_renamed(games.factual, rules.spec),

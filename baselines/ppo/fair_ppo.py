@@ -13,7 +13,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, measure, own_share
+from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, individual_cost, measure
 from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, Memory, Mode, Penalised
 from fair_envs.baselines.ppo.ppo import Evaluation, Minibatch, source_of
 from fair_envs.faces.sb3 import AgentsVecEnv
@@ -178,8 +178,8 @@ class FairPPO(Penalised):
         reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
         value = self.to_worlds(self.rollout_buffer.values)
         own = (
-            own_share(disparity.after, reward, disparity),
-            (1 - self.gamma) * own_share(disparity.value_gap, value, disparity),
+            individual_cost(disparity.after, reward, disparity),
+            (1 - self.gamma) * individual_cost(disparity.value_gap, value, disparity),
         )
         whole = [disparity.size * cost[..., np.newaxis] for cost in common_costs(disparity, gamma=self.gamma)]
         parts = [own, (whole[0] - own[0], whole[1] - own[1])][: self.parts]

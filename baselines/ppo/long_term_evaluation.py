@@ -14,7 +14,7 @@ from fair_envs.baselines.ppo.long_term_training import LongTermTraining
 from fair_envs.baselines.ppo.massaging import Massager, PolicyOutput, ShieldActions, drawn, policy_output, speaker_of
 from fair_envs.baselines.ppo.regularised import Regularised
 from fair_envs.baselines.tasks import study_of
-from fair_envs.baselines.training import own_chance
+from fair_envs.baselines.training import isolated_random_state
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, Transition, World, rollout
 from fair_envs.metrics.intervals import Estimate, mean_interval
@@ -44,14 +44,14 @@ class LongTermEpisodes:
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the means, with 95 % intervals, over the episodes for which they are defined."""
-        told = {
+        reported = {
             "reward": self.rewards,
             "short-term": self.short,
             "long-term": self.long,
             "long-term at the end": self.last_long,
             "massaged": self.massaged,
         }
-        return {name: mean_interval(values, undefined="omit") for name, values in told.items()}
+        return {name: mean_interval(values, undefined="omit") for name, values in reported.items()}
 
 
 class LongTermPlayer(Policy):
@@ -76,11 +76,11 @@ class LongTermPlayer(Policy):
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return actions, shape (B, 1, ...)."""
-        said = policy_output(self._speak(observation[:, 0]))
-        return np.stack([self._of_lane(said, lane, number) for lane, number in enumerate(uniforms[:, 0])])
+        output = policy_output(self._speak(observation[:, 0]))
+        return np.stack([self._of_lane(output, lane, number) for lane, number in enumerate(uniforms[:, 0])])
 
-    def _of_lane(self, said: PolicyOutput, lane: int, uniform: float) -> NDArray[Any]:
-        own = PolicyOutput(*(part if part is None else part[lane : lane + 1] for part in said))
+    def _of_lane(self, output: PolicyOutput, lane: int, uniform: float) -> NDArray[Any]:
+        own = PolicyOutput(*(part if part is None else part[lane : lane + 1] for part in output))
         return drawn(own, self._space, np.random.default_rng(int(uniform * 2**53)))
 
 
@@ -170,7 +170,7 @@ def play_long_term(
     """
     makers = [maker for maker in (model.short, model.long) if maker is not None]
     followed = shielded(model, env, massager=massager) if shield else FollowMeasures(env, makers)
-    with own_chance(th.get_num_threads()):
+    with isolated_random_state(th.get_num_threads()):
         th.manual_seed(seed)
         return _played(model, followed, deterministic=deterministic)
 

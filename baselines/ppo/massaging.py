@@ -142,17 +142,17 @@ def policy_output(said: PolicyOutput | Distribution) -> PolicyOutput:
     raise ValueError(f"policy must choose actions that are {expected}, got {type(said).__name__}")
 
 
-def drawn(said: PolicyOutput, space: gym.Space[Any], chance: np.random.Generator) -> NDArray[Any]:
+def drawn(said: PolicyOutput, space: gym.Space[Any], rng: np.random.Generator) -> NDArray[Any]:
     """Return actions sampled from a policy's output, shape (B, ...), within their space."""
     if said.probabilities is not None:
-        return choose(said.probabilities, chance.random(said.probabilities.shape[:-1]))
+        return choose(said.probabilities, rng.random(said.probabilities.shape[:-1]))
     if said.mean is None or said.std is None or not isinstance(space, gym.spaces.Box):
         raise ValueError(f"policy must give probabilities, or mean and std of actions in a Box, got {space}")
-    numbers = said.mean + said.std * chance.standard_normal(said.mean.shape)
+    numbers = said.mean + said.std * rng.standard_normal(said.mean.shape)
     return np.clip(numbers, space.low, space.high).astype(space.dtype)
 
 
-def likeliest(said: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
+def most_probable(said: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
     """Return the most probable actions, shape (B, ...), within their space; the first one in case of ties."""
     if said.probabilities is not None:
         return np.asarray(said.probabilities.argmax(axis=-1), np.int64)

@@ -184,9 +184,9 @@ class PPO(sb3.PPO):
         self._records: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(self.n_epochs):
             self._records["approx_kl"].clear()
-            going = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
+            active = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
             self._n_updates += 1
-            if not going:
+            if not active:
                 break
         self._log_training()
 

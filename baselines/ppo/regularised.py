@@ -217,7 +217,7 @@ class Regularised(PPO):
                 self._following = ShieldActions(
                     env,
                     self.massager,
-                    self._said,
+                    self._output,
                     short=short,
                     threshold=self.massaging_schedule,
                     others=makers[1:],
@@ -225,7 +225,7 @@ class Regularised(PPO):
                 )
         return self._following
 
-    def _said(self, observation: NDArray[Any]) -> Any:
+    def _output(self, observation: NDArray[Any]) -> Any:
         """Return the distribution of the last sampled actions, given their observations."""
         policy: Any = self.policy
         if type(policy).forward is ActorCriticPolicy.forward:  # it has just been called and stores its distribution

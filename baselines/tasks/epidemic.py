@@ -81,7 +81,7 @@ class EpidemicMassager:
         given_up = unsure & (best != own)
         if not np.count_nonzero(given_up):
             return np.array(action)
-        return np.where(given_up, self._likeliest(best, able, chances), action)
+        return np.where(given_up, self._most_probable(best, able, chances), action)
 
     def _checked(self, probabilities: Floats | None, lanes: int) -> Floats:
         expected = (lanes, self.people + 1)
@@ -114,7 +114,7 @@ class EpidemicMassager:
             return best
         return np.where(gaps.min(axis=0) < gaps[own, np.arange(len(own))], best, own)
 
-    def _likeliest(self, group: Ints, able: Flags, chances: Floats) -> Ints:
+    def _most_probable(self, group: Ints, able: Flags, chances: Floats) -> Ints:
         """Return the most probable member of a community that can be vaccinated, or no one, shape (B,)."""
         members = self._community[:-1] == group[:, np.newaxis]
         chosen = np.where(members & able, chances[:, :-1], -1.0).argmax(axis=1)

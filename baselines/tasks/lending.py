@@ -61,8 +61,8 @@ class LendingMassager:
         """Return the altered actions, a new array of shape (B,); ``short`` needs the `if_taken` of `OpportunityGap`."""
         if policy.probabilities is None:
             raise ValueError("policy must give probabilities of discrete actions, got none")
-        chance = policy.probabilities[np.arange(len(action)), action]
-        unsure = (threshold <= chance) & (chance <= 1 - threshold)
+        probability = policy.probabilities[np.arange(len(action)), action]
+        unsure = (threshold <= probability) & (probability <= 1 - threshold)
         if not np.count_nonzero(unsure):
             return np.array(action)
         group, score = self._applicant(observation)
@@ -104,7 +104,7 @@ class ScoreDistance(Measure):
 
     def measured(self, info: Mapping[str, NDArray[Any]]) -> Floats:
         """Process a step and return the distance after it."""
-        group, action, features, outcome = self._told(info)
+        group, action, features, outcome = self._reported(info)
         if group.ndim > 1:
             raise ValueError(f"fair_group must have one applicant per lane, got shape {group.shape}")
         lane = np.flatnonzero(action == ACCEPT)

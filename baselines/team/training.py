@@ -371,13 +371,13 @@ class TeamRows(BaseCallback):
         agents = self._captors.shape[1]
         now = source(self.training_env).interactions["outcome"] > 0
         self._captors |= now
-        over = np.flatnonzero(self.locals["dones"][::agents])
-        if len(over):
-            cut = [self.locals["infos"][agents * lane]["TimeLimit.truncated"] for lane in over]
-            self._episodes += len(over)
-            self._captured += int((now[over].any(axis=1) & ~np.array(cut)).sum())
-            self._captures += self._captors[over].sum(axis=0)
-            self._captors[over] = False
+        done = np.flatnonzero(self.locals["dones"][::agents])
+        if len(done):
+            cut = [self.locals["infos"][agents * lane]["TimeLimit.truncated"] for lane in done]
+            self._episodes += len(done)
+            self._captured += int((now[done].any(axis=1) & ~np.array(cut)).sum())
+            self._captures += self._captors[done].sum(axis=0)
+            self._captors[done] = False
         return True
 
     def _on_rollout_end(self) -> None:

@@ -53,9 +53,9 @@ def played_on(lanes: Lanes, drawn: NDArray[Any]) -> Load:
     def run(times: int) -> None:
         for k in range(times):
             played = lanes.advance(drawn[k % len(drawn)])
-            over = played.terminated | played.truncated
-            if np.count_nonzero(over):  # takes a third of the time of any()
-                lanes.restart(mask=over)
+            done = played.terminated | played.truncated
+            if np.count_nonzero(done):  # takes a third of the time of any()
+                lanes.restart(mask=done)
 
     return Load(run, lanes.count)
 
@@ -277,15 +277,15 @@ class WholeArrays:
         self.position = (self.position + params.time_step * heading) % params.side
         ways = self._ways(self.position[:, :pursuers], self.position[:, pursuers:])
         caught = (ways**2).sum(-1) < self._radius**2
-        over = caught.any(axis=1)
-        reward = np.where(over, params.capture_reward, -params.step_penalty).repeat(pursuers).reshape(caught.shape)
+        done = caught.any(axis=1)
+        reward = np.where(done, params.capture_reward, -params.step_penalty).repeat(pursuers).reshape(caught.shape)
         seen = [ways] + [
             self._ways(self.position[:, :pursuers], np.roll(self.position[:, :pursuers], -k, axis=1))
             for k in range(1, pursuers)
         ]
         observation = (np.concatenate(seen, axis=-1) * (2 / params.side)).astype(np.float32)
-        if over.any():
-            self.position[over] = self._anywhere(int(over.sum()))
+        if done.any():
+            self.position[done] = self._anywhere(int(done.sum()))
         return observation, reward, caught
 
     def _ways(self, here: NDArray[Any], there: NDArray[Any]) -> NDArray[Any]:
@@ -365,6 +365,6 @@ def search(*, trials: int, seed: int) -> None:
 
     ranges = {"signal_period": "4:40", "offset_east_west": "0:15", "human_dawdling": "0:0.5", "human_lanes": "|all"}
     settings: dict[str, Any] = {"ranges": ranges, "policy": "random-turns", "trials": trials, "episodes": EPISODES}
-    settings |= {"precision": 0.0, "hopeless": False, "finalists": 1, "held_out": 2}
+    settings |= {"precision": 0.0, "prune": False, "finalists": 1, "held_out": 2}
     with TemporaryDirectory() as folder:
         design(Search(env_id="FairTraffic-v0", seed=seed, **settings), out=Path(folder) / "out")

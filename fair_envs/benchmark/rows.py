@@ -745,10 +745,10 @@ def run_row(row: Row, effort: Effort, *, each: OnProgress = lambda: None) -> Res
             command, env=child_environment(**threads), stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process:
             for line in process.stdout or ():
-                told = json.loads(line)
-                missing = told.get("missing")
+                reported = json.loads(line)
+                missing = reported.get("missing")
                 if missing is None:
-                    samples.append(Sample(**told))
+                    samples.append(Sample(**reported))
                     each()
         if process.returncode != 0:
             errors.seek(0)
@@ -781,18 +781,18 @@ def table(results: Sequence[Result]) -> Table:
 
 def notes(results: Sequence[Result]) -> list[str]:
     """Return the notes below the table: rows that were not measured, and whether the machine was busy."""
-    told = []
+    reported = []
     for result in results:
         if result.missing:
             measured = f"{len(result.samples)} repeats only" if result.samples else "not measured"
-            told.append(f"{result.row.name}: {measured}; {result.missing}")
+            reported.append(f"{result.row.name}: {measured}; {result.missing}")
     others = max(filter(np.isfinite, (result.median("others") for result in results)), default=0.0)
     if others > IDLE:
-        told.append(
+        reported.append(
             f"Other processes used up to {others:.1f} of {cores()} cores during the measurement: wall-clock times are "
             "longer than on an idle machine."
         )
-    return told
+    return reported
 
 
 def figure(number: float) -> str:

@@ -55,7 +55,7 @@ PrecisionOption = Annotated[
     float | None,
     typer.Option(help="Target standard error, in standard deviations of the original configuration. [0.15]"),
 ]
-HopelessOption = Annotated[
+PruneOption = Annotated[
     bool | None, typer.Option(help="Prune configurations that are clearly worse than another one. [True]")
 ]
 FinalistsOption = Annotated[
@@ -71,7 +71,7 @@ HeldOutOption = Annotated[
 ]
 FlipOption = Annotated[
     str | None,
-    typer.Option(metavar="carriers|each", help="Which agents lose the attribute, as in `evaluate`. [carriers]"),
+    typer.Option(metavar="protected|each", help="Which agents lose the attribute, as in `evaluate`. [protected]"),
 ]
 SeedOption = Annotated[int | None, typer.Option(help="Random seed; equal seeds give equal results. [0]")]
 ConfigOption = Annotated[Path | None, typer.Option(metavar="FILE.toml", help="A settings file; options override it.")]
@@ -101,7 +101,7 @@ def design(
     episodes: EpisodesOption = None,
     least_episodes: LeastEpisodesOption = None,
     precision: PrecisionOption = None,
-    hopeless: HopelessOption = None,
+    prune: PruneOption = None,
     finalists: FinalistsOption = None,
     price: PriceOption = None,
     held_out: HeldOutOption = None,
@@ -135,7 +135,7 @@ def design(
     texts = {"policy": policy, "sampler": sampler, "objectives": objective, "flip": flip}
     counts = {"trials": trials, "batch": batch, "episodes": episodes, "least_episodes": least_episodes, "seed": seed}
     counts |= {"finalists": finalists, "held_out": held_out}
-    given = {**texts, **counts, "precision": precision, "hopeless": hopeless, "price": price}
+    given = {**texts, **counts, "precision": precision, "prune": prune, "price": price}
     given = {one: value for one, value in given.items() if value is not None}
     if resume:
         others = {"ID": env_id, "param": param, "range": range_, "config": config}
@@ -143,9 +143,15 @@ def design(
     else:
         search = search_of(env_id, param, range_, config, given)
         folder = new_path(out, stem=f"design-{search.env_id}")
-    told = {"--storage": storage and "URL", "--name": name, "--trials": trials, "--price": price, "--choose": choose}
-    told |= {"--engine": engine, "--jobs": jobs}
-    words = [str(word) for pair in told.items() if pair[1] is not None for word in pair]
+    reported = {
+        "--storage": storage and "URL",
+        "--name": name,
+        "--trials": trials,
+        "--price": price,
+        "--choose": choose,
+    }
+    reported |= {"--engine": engine, "--jobs": jobs}
+    words = [str(word) for pair in reported.items() if pair[1] is not None for word in pair]
     again = shlex.join(["design", "--out", str(folder), "--resume", *words])
     again = f"{trusting_program(search.as_dict(), but=NEVER_IMPORTED)} {again}"
     place: dict[str, Any] = {"storage": storage, "name": name, "engine": engine or PROCESSES, "jobs": jobs}
@@ -174,14 +180,14 @@ def search_of(
     from fair_envs.experiments.players import policy_tried
     from fair_envs.search.settings import Search, read_toml
 
-    told = read_toml(config) if config is not None else {}
-    chosen = env_id or told.get("env_id")
+    reported = read_toml(config) if config is not None else {}
+    chosen = env_id or reported.get("env_id")
     if chosen is None:
         raise ValueError("ID must be given, as in: fair-envs design FairTraffic-v0 --range signal_period=4:40")
-    told |= {"env_id": chosen, **given}
-    told["parameters"] = environment_parameters(chosen, param, base=told.get("parameters"))
-    told["ranges"] = {**told.get("ranges", {}), **assigned(ranges or (), what="range")}
-    search = Search(**told)
+    reported |= {"env_id": chosen, **given}
+    reported["parameters"] = environment_parameters(chosen, param, base=reported.get("parameters"))
+    reported["ranges"] = {**reported.get("ranges", {}), **assigned(ranges or (), what="range")}
+    search = Search(**reported)
     policy_tried(search.policy, search.rules())
     return search
 

@@ -43,9 +43,9 @@ def evaluate(
     flip: Annotated[
         str | None,
         typer.Option(
-            metavar="carriers|each",
-            help="Environments only: which agents lose the attribute in the counterfactual world. carriers: all agents "
-            "that have it, at once. each: one agent at a time, as in the definition, one world per agent. [carriers]",
+            metavar="protected|each",
+            help="Environments only: which agents lose the attribute in the counterfactual world. protected: all "
+            "agents that have it, at once. each: one agent at a time, as in the definition, one world per agent. [protected]",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
@@ -67,10 +67,10 @@ def evaluate(
     """
     from fair_envs.registration import TABLE
 
-    told: dict[str, Any] = {"policy": policy, "attribute": attribute, "form": form, "flip": flip}
+    reported: dict[str, Any] = {"policy": policy, "attribute": attribute, "form": form, "flip": flip}
     if what in TABLE:
         options: dict[str, Any] = {"episodes": episodes, "seed": seed, "out": out, "progress": progress}
-        evaluate_system(what, param, **told, engine=engine or PROCESSES, jobs=jobs or 1, **options)
+        evaluate_system(what, param, **reported, engine=engine or PROCESSES, jobs=jobs or 1, **options)
         return
     run = Path(what)
     if not (run / "config.json").is_file():
@@ -78,7 +78,7 @@ def evaluate(
             f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
             f"got {what!r}{meant(what, TABLE)}"
         )
-    refuse({**told, "engine": engine, "jobs": jobs}, of="a run")
+    refuse({**reported, "engine": engine, "jobs": jobs}, of="a run")
     folder = new_path(out, stem="evaluation", folder=run)
     report = evaluate_run(run, param, episodes=episodes, seed=seed, progress=progress)
     show_report(
@@ -125,7 +125,7 @@ def evaluate_system(
     parameters = environment_parameters(env_id, param)
     rules, policies = make_rules(env_id, **parameters), policy or ["random"]
     check_system(rules, policies, attributes=attribute, form=form, flip=flip)
-    form, flip = form or "difference", flip or "carriers"
+    form, flip = form or "difference", flip or "protected"
     given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
     found = play_systems(env_id, parameters, policies, **given, engine=engine, jobs=jobs, progress=progress)
     about = {"environment": env_id, "parameters": parameters, "seed": seed}
@@ -143,7 +143,7 @@ def check_system(
         refuse({"form": form, "flip": flip}, of="a decision-maker")
     elif not systems.can_flip(rules):
         refuse({"flip": flip}, of=f"{rules.name}, whose agents have no attribute that can be removed")
-    systems.check_measure(rules.spec, attributes=attributes, form=form or "difference", flip=flip or "carriers")
+    systems.check_measure(rules.spec, attributes=attributes, form=form or "difference", flip=flip or "protected")
     systems.check_once("policy", policies)
     for name in policies:
         policy_tried(name, rules)

@@ -127,8 +127,8 @@ def refuse(options: Mapping[str, Any], *, of: str) -> None:
     """Raise ValueError for an option that does not apply."""
     for name, given in options.items():
         if given:
-            told = ", ".join(given) if isinstance(given, list) else given
-            raise ValueError(f"{name} must be left out for {of}, got {told}")
+            reported = ", ".join(given) if isinstance(given, list) else given
+            raise ValueError(f"{name} must be left out for {of}, got {reported}")
 
 
 @contextmanager

@@ -114,8 +114,8 @@ def setting_options(named: Sequence[Any]) -> dict[str, Any]:
     for method in named:
         if method.presets:
             first, *_ = method.presets
-            told = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
-            help_ = f"Default settings; other options override them. {told}. [{first}]"
+            reported = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
+            help_ = f"Default settings; other options override them. {reported}. [{first}]"
             metavar = "|".join(method.presets)
             options["preset"] = Annotated[str | None, typer.Option(metavar=metavar, help=help_)]
     return options

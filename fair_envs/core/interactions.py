@@ -188,13 +188,13 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
         >>> int(info["fair_decided"]), int(info["fair_sensitive"][0]), float(info["fair_outcome"])
         (1, 1, 0.0)
     """
-    told = columns(spec, blank_facts(spec), None)
-    told = {name: np.array(column) for name, column in told.items()}
-    told[PREFIX + "decided"][0] = bool(facts)
+    reported = columns(spec, blank_facts(spec), None)
+    reported = {name: np.array(column) for name, column in reported.items()}
+    reported[PREFIX + "decided"][0] = bool(facts)
     for name, value in facts.items():
-        column = told.get(PREFIX + name)
+        column = reported.get(PREFIX + name)
         if column is None or name == "decided":
-            known = ", ".join(own.removeprefix(PREFIX) for own in told)
+            known = ", ".join(own.removeprefix(PREFIX) for own in reported)
             raise TypeError(f"{name} must be one of {known}; it is unknown{meant(name, known.split(', '))}")
         given = np.asarray(value)
         if given.shape != column.shape[1:]:
@@ -206,7 +206,7 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
         column[0] = given
     if facts and spec.features and "features" not in facts:
         raise ValueError(f"features must be given, the spec has {', '.join(spec.features)}; got none")
-    return {name: column[0] for name, column in told.items()}
+    return {name: column[0] for name, column in reported.items()}
 
 
 _NAMES = {
@@ -261,9 +261,9 @@ def personal_rows(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -
         decided,
     ) = _ALL(facts.reshape(()))  # its columns have no axis for lanes
     late_count, late_dropped, decided = late_count[()], late_dropped[()], decided[()]
-    told = []
+    reported = []
     for k in range(spec.individuals):  # written out: a loop over the names takes twice as long
-        told.append(
+        reported.append(
             {
                 "fair_individual": individual[k],
                 "fair_features": features[k],
@@ -281,4 +281,4 @@ def personal_rows(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -
                 "fair_decided": decided,
             }
         )
-    return told
+    return reported

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core import chance
+from fair_envs.core import randomness
 from fair_envs.core.compilation import (
     COMPILED,
     Kernel,
@@ -384,7 +384,7 @@ def _worker(index: int, process: int) -> ThreadPoolExecutor:
 def kernels(rules: Any) -> Mapping[str, Kernel]:
     """Return the compiled loops over lanes for these rules; no other code loops over the batch."""
     start, step, observe, describe = rules.start, rules.step, rules.observe, rules.describe
-    episode_key = chance.episode_key
+    episode_key = randomness.episode_key
 
     def begin(code: Any, lanes: Records, mask: Flags) -> None:
         params = code[0]
@@ -434,12 +434,12 @@ def kernels(rules: Any) -> Mapping[str, Kernel]:
     return kernels_of(rules, begin, show, advance)
 
 
-def draws(lanes: Lanes, *, site: int = chance.POLICY) -> Floats:
+def draws(lanes: Lanes, *, site: int = randomness.POLICY) -> Floats:
     """Return one uniform number for each lane and agent at the current step, shape (B, agents).
 
     They only depend on the episode's key, the time and the agent. Policies that sample with them use common random
     numbers in factual and counterfactual worlds.
     """
     out = np.empty((lanes.count, lanes.agents))
-    chance.fill_uniform(lanes.records["key"], lanes.records["time"], site, out)
+    randomness.fill_uniform(lanes.records["key"], lanes.records["time"], site, out)
     return out

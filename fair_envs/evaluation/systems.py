@@ -45,7 +45,7 @@ from fair_envs.support.aliases import Floats, OnProgress
 from fair_envs.wrappers.decisions import play_decisions
 from fair_envs.wrappers.twin import Plays, Twins, batches
 
-Flip = Literal["carriers", "each"]
+Flip = Literal["protected", "each"]
 FLIPS: tuple[Flip, ...] = get_args(Flip)
 
 PARITIES = ("demographic_parity", "counterfactual_fairness", "conditional_parity")
@@ -148,7 +148,7 @@ def play_system(
     lanes: int = 64,
     append_group: bool | None = None,
     counterfactual: bool = True,
-    flip: Flip = "carriers",
+    flip: Flip = "protected",
     threads: int = 1,
     each: OnProgress = lambda: None,
 ) -> Episodes:
@@ -167,7 +167,7 @@ def play_system(
         append_group: Whether observations end with the agent's group; None: the policy decides.
         counterfactual: Whether to also play counterfactual episodes, if the agents have an attribute that can be
             flipped.
-        flip: Which agents lose the attribute. ``"carriers"``: all agents that have it, at once, in one additional
+        flip: Which agents lose the attribute. ``"protected"``: all agents that have it, at once, in one additional
             world. ``"each"``: one agent at a time, as in the definition, in one additional world per agent.
         threads: Number of threads that share the lanes.
         each: Called after each batch of ``lanes`` episodes.
@@ -444,7 +444,7 @@ def _chosen(episodes: Episodes, attributes: Sequence[str] | None) -> Sequence[st
     return episodes.sensitive if attributes is None else attributes
 
 
-def fortunes(episodes: Episodes) -> list[Series]:
+def outcomes(episodes: Episodes) -> list[Series]:
     """Return series over episodes of the total return, each group's mean return, and welfare over agents."""
     found = [Series(TOTAL, "", "", episodes.returns.values.sum(axis=1))]
     if not episodes.of_agents:
@@ -457,7 +457,7 @@ def fortunes(episodes: Episodes) -> list[Series]:
 
 
 def check_measure(
-    spec: FairSpec, *, attributes: Sequence[str] | None, form: str = "difference", flip: str = "carriers"
+    spec: FairSpec, *, attributes: Sequence[str] | None, form: str = "difference", flip: str = "protected"
 ) -> None:
     """Raise ValueError for options that `play_system` or `measure` would reject later, and for repeated attributes."""
     known = [*spec.sensitive, *spec.legitimate]
@@ -521,7 +521,7 @@ def _totals(episodes: Episodes, name: str) -> Iterator[Floats]:
 
 def total_return(episodes: Episodes, *, level: float = 0.95) -> Estimate:
     """Return the total return of all agents per episode."""
-    return mean_interval(fortunes(episodes)[0].values, level=level)
+    return mean_interval(outcomes(episodes)[0].values, level=level)
 
 
 # Reports --------------------------------------------------------------------------------------------------------------
@@ -536,7 +536,7 @@ MEANINGS: Mapping[Form, str] = {
 """The sign and unit of a parity, by form."""
 
 FLIPPED: Mapping[Flip, str] = {
-    "carriers": "Counterfactual fairness: all agents with the attribute lose it at once, so the gap includes the "
+    "protected": "Counterfactual fairness: all agents with the attribute lose it at once, so the gap includes the "
     "effect of the other agents' changes; --flip each changes one agent at a time.",
     "each": "Counterfactual fairness: one agent at a time loses the attribute, each in a separate world.",
 }
@@ -547,7 +547,7 @@ def notes(
     measured: Mapping[str, Sequence[Measured]],
     *,
     form: Form = "difference",
-    flip: Flip = "carriers",
+    flip: Flip = "protected",
     attributes: Sequence[str] | None = None,
 ) -> Iterator[str]:
     """Yield the notes below a table, one line each; arguments are by policy, and as they were given to `measure`."""
@@ -573,8 +573,8 @@ def notes(
         yield "An interval needs two episodes."
     short = [name for name, episodes in found.items() if negative_totals(episodes, attributes=attributes)]
     if "ratio" in form and short:
-        told = "groups have a total return below 0 in some episodes"
-        yield f"A ratio means little here, use --form difference: {told} of {', '.join(short)}."
+        reported = "groups have a total return below 0 in some episodes"
+        yield f"A ratio means little here, use --form difference: {reported} of {', '.join(short)}."
     yield "Intervals are over test episodes."
 
 
@@ -583,7 +583,7 @@ def report(
     *,
     attributes: Sequence[str] | None = None,
     form: Form = "difference",
-    flip: Flip = "carriers",
+    flip: Flip = "protected",
     about: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return a report of every notion for every attribute and policy, and of the total return of all agents.
@@ -621,13 +621,13 @@ __all__ = [
     "can_tell",
     "check_measure",
     "check_once",
-    "fortunes",
     "gaps",
     "groups_of",
     "measure",
     "named",
     "negative_totals",
     "notes",
+    "outcomes",
     "play_parallel",
     "play_system",
     "report",

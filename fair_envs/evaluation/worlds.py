@@ -227,15 +227,15 @@ class VectorWorld(World):
             self._hold(~active)
         before, playing = self.observation, active & ~self._restarting
         observation, reward, terminated, truncated, info = self.env.step(action[:, 0])
-        over = terminated | truncated
-        self._restarting = over & self._late
+        done = terminated | truncated
+        self._restarting = done & self._late
         self.observation = observation[:, np.newaxis]
         return Transition(
             observation=before,
             action=action,
             reward=np.asarray(reward, np.float64)[:, np.newaxis],
             active=playing,
-            ended=playing & over,
+            ended=playing & done,
             episode=episode,
             tell=lambda: info,
         )

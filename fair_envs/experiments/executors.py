@@ -142,7 +142,7 @@ class Processes(Engine):
                 if error is None:
                     yield Done(cell, future.result())
                 elif not isinstance(error, BrokenProcessPool):  # the cell itself cannot be pickled
-                    yield Done(cell, told(error))
+                    yield Done(cell, reported(error))
 
     def _begin(self, waiting: list[Job], running: dict[Future[str | None], Job], folder: Path) -> None:
         """Submit as many cells as there are workers, since a pool runs every cell that it was given."""
@@ -205,9 +205,9 @@ class OnRay(Engine):
         except self._ray.exceptions.WorkerCrashedError:
             return Done(cell, DIED)
         except self._ray.exceptions.RayTaskError as error:  # the cell cannot be unpickled there
-            return Done(cell, told(error.cause))
+            return Done(cell, reported(error.cause))
         except self._ray.exceptions.RayError as error:
-            return Done(cell, told(error))
+            return Done(cell, reported(error))
         if isinstance(files, str):
             return Done(cell, files)
         with appearing(folder / cell.key) as part:
@@ -217,7 +217,7 @@ class OnRay(Engine):
         return Done(cell, None)
 
 
-def told(error: BaseException) -> str:
+def reported(error: BaseException) -> str:
     """Return an error's type and message."""
     return f"{type(error).__name__}: {error}"
 
@@ -229,7 +229,7 @@ def attempt(cell: Job, folder: Path) -> str | None:
     except InterruptedCellError:
         os._exit(1)  # otherwise the worker would start another cell
     except (Exception, SystemExit) as error:
-        return told(error)
+        return reported(error)
     return None
 
 
@@ -336,7 +336,7 @@ def files_or_error(cell: Job, key: str, allowed: Permissions) -> dict[str, bytes
     try:
         return files_of(cell, key)
     except (Exception, SystemExit) as error:
-        return told(error)
+        return reported(error)
 
 
 def files_of(cell: Job, key: str) -> dict[str, bytes]:

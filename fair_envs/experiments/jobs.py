@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.support.files import appearing, damaged, read_json, said
+from fair_envs.support.files import appearing, damaged, first_line, read_json
 
 if TYPE_CHECKING:
     from fair_envs.metrics.returns import Returns
@@ -110,7 +110,9 @@ def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDAr
     except FileNotFoundError:
         raise
     except Exception as error:  # damaged archives raise many kinds of errors
-        raise damaged(folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {said(error)})") from error
+        raise damaged(
+            folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {first_line(error)})"
+        ) from error
 
 
 def merge(sources: Sequence[Path], folder: Path) -> int:

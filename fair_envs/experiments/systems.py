@@ -38,7 +38,7 @@ class SystemCell(Job):
     seed: int
     episodes: int
     counterfactual: bool = True
-    flip: Flip = "carriers"
+    flip: Flip = "protected"
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the episodes' arrays."""
@@ -84,7 +84,7 @@ def system_cells(
     seed: int,
     each: int = 64,
     counterfactual: bool = True,
-    flip: Flip = "carriers",
+    flip: Flip = "protected",
 ) -> list[SystemCell]:
     """Return cells that together play a system's episodes.
 

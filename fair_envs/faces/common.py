@@ -30,13 +30,13 @@ class OfLanes:
     interactions: NDArray[np.void]
     action_probs: Floats32 | None = None
     closed: bool = False
-    told_spec: FairSpec | None = None  # the spec of a wrapper that changes the record
+    reported_spec: FairSpec | None = None  # the spec of a wrapper that changes the record
     histories: tuple[Any, ...] = ()  # of wrappers that keep one, innermost first
 
     @property
     def fair_spec(self) -> FairSpec:
         """The static description of the environment."""
-        spec: FairSpec = self.told_spec or self.lanes.rules.spec
+        spec: FairSpec = self.reported_spec or self.lanes.rules.spec
         return spec
 
     @property

@@ -192,8 +192,8 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
         self.interactions, self.action_probs = step.facts, self._reported.take()
-        told = self.fair_spec, step.facts, self.action_probs
-        return self._living(personal_rows(*told) if self.lanes.rules.multi_agent else rows(columns(*told)))
+        reported = self.fair_spec, step.facts, self.action_probs
+        return self._living(personal_rows(*reported) if self.lanes.rules.multi_agent else rows(columns(*reported)))
 
     def _left(self) -> Collection[str]:
         """Return the agents that have left before the others."""

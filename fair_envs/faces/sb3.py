@@ -137,18 +137,18 @@ class LanesVecEnv(OfLanes, VecEnv):
         played = self.lanes.advance(self._actions)
         self._actions, self.action_probs = None, self._reported.take()
         self.interactions, self.agent_reward = played.facts, played.reward
-        over = played.terminated | played.truncated
+        done = played.terminated | played.truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         shown = self._shown(played)
-        if over.any():
-            shown = self._restart(played, over, shown, infos)
+        if done.any():
+            shown = self._restart(played, done, shown, infos)
         self.active = self.lanes.active()
-        return shown, self._reward(played), self._of_rows(over), infos
+        return shown, self._reward(played), self._of_rows(done), infos
 
-    def _restart(self, played: Step, over: Flags, shown: NDArray[Any], infos: list[dict[str, Any]]) -> NDArray[Any]:
+    def _restart(self, played: Step, done: Flags, shown: NDArray[Any], infos: list[dict[str, Any]]) -> NDArray[Any]:
         """Restart the lanes that are done; return the rows' observations, and add the ends of episodes to the infos."""
-        first = self._shown(self.lanes.restart(mask=over))
-        ended = self._of_rows(over)
+        first = self._shown(self.lanes.restart(mask=done))
+        ended = self._of_rows(done)
         truncated = self._of_rows(played.truncated)
         for row in np.flatnonzero(ended):
             infos[row]["terminal_observation"] = shown[row].copy()

@@ -227,11 +227,11 @@ class RandomPartners:
 
     def _of_several(self, number: float) -> NDArray[Any]:
         """Return one agent's action of several numbers, from its single uniform number."""
-        chance = np.random.default_rng(int(number * 2**53))
+        rng = np.random.default_rng(int(number * 2**53))
         if isinstance(self._space, gym.spaces.MultiDiscrete):
-            return self._space.start + chance.integers(self._space.nvec)
+            return self._space.start + rng.integers(self._space.nvec)
         if isinstance(self._space, gym.spaces.Box) and self._space.is_bounded():
-            return chance.uniform(self._space.low, self._space.high).astype(self._space.dtype)
+            return rng.uniform(self._space.low, self._space.high).astype(self._space.dtype)
         raise ValueError(
             f"others='random' needs discrete or bounded actions, got {self._space}; pass a function instead"
         )

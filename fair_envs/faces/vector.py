@@ -154,44 +154,44 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             return self._step_and_restart(given, held)
         return self._step_or_restart(given, held)
 
-    def _advance(self, actions: NDArray[Any], going: Flags, held: Flags) -> Step:
+    def _advance(self, actions: NDArray[Any], stepping: Flags, held: Flags) -> Step:
         """Step the active lanes; the held ones keep their observations."""
-        played: Step = self.lanes.advance(actions, mask=None if going.all() else going)
+        played: Step = self.lanes.advance(actions, mask=None if stepping.all() else stepping)
         if held.any():
             played.observation[held] = self.lanes.observe()[held]
         return played
 
     def _step_or_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
         """Restart the lanes that were done (mode NextStep), step the others."""
-        going, restarting = ~(self._over | held), self._over & ~held
-        played = self._advance(actions, going, held)
+        stepping, restarting = ~(self._over | held), self._over & ~held
+        played = self._advance(actions, stepping, held)
         if restarting.any():
             self.lanes.restart(mask=restarting, out=played)
         self._over = played.terminated | played.truncated | (self._over & held)
         probs = self._reported.take()
         if probs is not None:
-            probs[~going] = 0  # a restart is not a decision
+            probs[~stepping] = 0  # a restart is not a decision
         info = _masked(self._kept(played, probs), np.ones(self.num_envs, bool))
         return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
     def _step_and_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
         """Step all lanes and restart those that end (mode SameStep); final_obs and final_info are of the ended ones."""
         played = self._advance(actions, ~held, held)
-        over = played.terminated | played.truncated
+        done = played.terminated | played.truncated
         everyone = np.ones(self.num_envs, bool)
-        if not over.any():
+        if not done.any():
             info = self._info(played, everyone)
             return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
         final = self._kept(played, self._reported.take())
-        start = self.lanes.restart(mask=over)
-        shown = np.where(over.reshape(-1, *(1,) * (played.observation.ndim - 1)), start.observation, played.observation)
+        start = self.lanes.restart(mask=done)
+        shown = np.where(done.reshape(-1, *(1,) * (played.observation.ndim - 1)), start.observation, played.observation)
         first = self._columns(start._replace(reward=np.zeros_like(start.reward)), None)
-        info = {name: _where(over, first[name], column) for name, column in final.items()}
+        info = {name: _where(done, first[name], column) for name, column in final.items()}
         info = _masked(info, everyone)
-        info["final_obs"] = _objects(self._shown(played.observation), over)
-        info["_final_obs"] = over.copy()
-        info["final_info"] = _masked({name: _zeroed(column, ~over) for name, column in final.items()}, over)
-        info["_final_info"] = over.copy()
+        info["final_obs"] = _objects(self._shown(played.observation), done)
+        info["_final_obs"] = done.copy()
+        info["final_info"] = _masked({name: _zeroed(column, ~done) for name, column in final.items()}, done)
+        info["_final_info"] = done.copy()
         return self._shown(shown), self._reward(played), played.terminated, played.truncated, info
 
     def render(self) -> tuple[Any, ...] | None:

@@ -204,11 +204,11 @@ class Given(Distance):
         people, one = np.asarray(rows, np.float64), np.asarray(row, np.float64)
         if not len(people):
             return np.zeros(0)
-        told = self.function(people, one) if self.vectorised else [self.function(person, one) for person in people]
-        told = np.asarray(told, np.float64)
-        if told.shape != people.shape[:1] or not (told >= 0).all():
-            raise ValueError(f"distance must return numbers of at least 0, one for each person, got {told!r}")
-        return told
+        reported = self.function(people, one) if self.vectorised else [self.function(person, one) for person in people]
+        reported = np.asarray(reported, np.float64)
+        if reported.shape != people.shape[:1] or not (reported >= 0).all():
+            raise ValueError(f"distance must return numbers of at least 0, one for each person, got {reported!r}")
+        return reported
 
 
 def as_distance(given: Any) -> Distance:

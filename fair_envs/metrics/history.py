@@ -187,7 +187,7 @@ class History:
         self._sizes = np.array(self._shape, np.int64)
         self._layout, self._facts_dtype = _layout(spec), one_layout(facts_dtype(spec))
         self._no_probs = np.zeros((self.lanes, spec.individuals, spec.actions), np.float32)
-        self._told = _told(spec)
+        self._reported = _reported(spec)
         self._state = np.zeros(self.lanes, _state_dtype(math.prod(self._shape)))
         self._rows = np.zeros((self.lanes, memory.capacity or 64), _row_dtype(spec))
         self._followers: dict[Hashable, Follower] = {}
@@ -259,23 +259,23 @@ class History:
         sizes = self._shape or (1,)
         codes = np.stack(np.unravel_index(rows["profile"], sizes), axis=-1)[:, : len(self._shape)]
         attributes = len(self.spec.sensitive)
-        told = {name: rows[name].copy() for name in ("individual", "episode", "features", "action", "action_probs")}
-        told |= {"sensitive": codes[:, :attributes], "legitimate": codes[:, attributes:]}
-        told |= {name: rows[name].copy() for name in ("feedback", "outcome")}
-        return told | {"weight": self.memory.weighting.factor ** (state["step"] - rows["step"])}
+        reported = {name: rows[name].copy() for name in ("individual", "episode", "features", "action", "action_probs")}
+        reported |= {"sensitive": codes[:, :attributes], "legitimate": codes[:, attributes:]}
+        reported |= {name: rows[name].copy() for name in ("feedback", "outcome")}
+        return reported | {"weight": self.memory.weighting.factor ** (state["step"] - rows["step"])}
 
     def frame(self, lane: int = 0) -> Any:
         """Return a lane's decisions as a pandas DataFrame: values of attributes by name, features, probabilities."""
         import pandas
 
-        told = self.columns(lane)
-        table: dict[str, Any] = {name: told[name] for name in ("individual", "episode")}
+        reported = self.columns(lane)
+        table: dict[str, Any] = {name: reported[name] for name in ("individual", "episode")}
         for kind, attributes in (("sensitive", self.spec.sensitive), ("legitimate", self.spec.legitimate)):
             for k, (name, values) in enumerate(attributes.items()):
-                table[f"{kind}[{name}]"] = np.array(values)[told[kind][:, k]]
-        table |= {f"feature[{name}]": told["features"][:, k] for k, name in enumerate(self.spec.features)}
-        table |= {f"probability[{a}]": told["action_probs"][:, a] for a in range(self.spec.actions)}
-        return pandas.DataFrame(table | {name: told[name] for name in ("action", "feedback", "outcome", "weight")})
+                table[f"{kind}[{name}]"] = np.array(values)[reported[kind][:, k]]
+        table |= {f"feature[{name}]": reported["features"][:, k] for k, name in enumerate(self.spec.features)}
+        table |= {f"probability[{a}]": reported["action_probs"][:, a] for a in range(self.spec.actions)}
+        return pandas.DataFrame(table | {name: reported[name] for name in ("action", "feedback", "outcome", "weight")})
 
     def ring(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return what is known of each lane and its decisions, shapes (B,) and (B, capacity), for compiled notions.
@@ -305,9 +305,9 @@ class History:
         if info and all(isinstance(own, Mapping) for own in info.values()):
             info = self._of_agents(info)
         columns = self._columns(info)
-        told = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
+        reported = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
         decided = columns["decided"].astype(bool)
-        parts = [(columns, told & decided)]
+        parts = [(columns, reported & decided)]
         if "_final_info" in info:  # these lanes decided, and begin anew in the same step
             parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
         parts = [part for part in parts if np.count_nonzero(part[1])]
@@ -315,7 +315,7 @@ class History:
             self._check(*part)
         for part in parts:
             self._remember(*part)
-        self.begin(told & ~decided)
+        self.begin(reported & ~decided)
 
     def add_batch(self, facts: Facts, action_probs: Floats32 | None, *, decided: Flags, first: Flags) -> None:
         """Take in the facts of a batch, for a caller who knows their layout and which lanes decided.
@@ -337,7 +337,7 @@ class History:
         self.begin(first)
 
     def add_facts(
-        self, facts: NDArray[np.void], action_probs: ArrayLike | None = None, *, over: ArrayLike | None = None
+        self, facts: NDArray[np.void], action_probs: ArrayLike | None = None, *, done: ArrayLike | None = None
     ) -> None:
         """Take in the facts of a batch, shape (B,), such as ``vec_env.interactions``.
 
@@ -348,7 +348,7 @@ class History:
         Args:
             facts: See `fair_envs.core.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
             action_probs: What the policy reported, shape (B, M, A), or None.
-            over: Lanes that begin an episode after these decisions, shape (B,) of True and False; none by default.
+            done: Lanes that begin an episode after these decisions, shape (B,) of True and False; none by default.
 
         Raises:
             ValueError: Another shape, or what is told lies outside the spec; nothing has changed then.
@@ -358,9 +358,9 @@ class History:
         probs = self._no_probs if action_probs is None else np.asarray(action_probs, np.float32)
         if probs.shape != self._no_probs.shape:
             raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
-        ended = np.zeros(self.lanes, bool) if over is None else np.asarray(over)
+        ended = np.zeros(self.lanes, bool) if done is None else np.asarray(done)
         if ended.shape != (self.lanes,) or ended.dtype != bool:
-            raise ValueError(f"over must be {self.lanes} of True and False, got {over!r}")
+            raise ValueError(f"over must be {self.lanes} of True and False, got {done!r}")
         decided = facts["decided"].astype(bool)
         self.add_batch(facts, probs, decided=decided, first=~decided | ended)
 
@@ -452,7 +452,7 @@ class History:
     def _columns(self, info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the columns of ``info`` with the axes of lanes and of individuals."""
         columns: dict[str, NDArray[Any]] = {}
-        for name, key, kind, shape, personal in self._told:
+        for name, key, kind, shape, personal in self._reported:
             if key not in info:
                 raise ValueError(f"info must have the key {key!r}, got {sorted(map(str, info))}")
             value = np.asarray(info[key])
@@ -483,9 +483,9 @@ class History:
 
     def _check(self, columns: Columns, mask: Flags) -> None:
         """Raise ValueError for codes, decisions, features, probabilities or late feedback that do not fit."""
-        told = (columns[name] for name in CHECKED)
+        reported = (columns[name] for name in CHECKED)
         limits = self._sizes, self.spec.actions, self._labels
-        place, lane, person, k = check(mask, *limits, self.scores, *told)
+        place, lane, person, k = check(mask, *limits, self.scores, *reported)
         if place >= 0:
             raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
         if np.count_nonzero(columns["late_count"]):
@@ -512,8 +512,10 @@ class History:
         if self.memory.capacity is None:
             self._grow(columns["action"].shape[1])
         window = self.memory.capacity is not None
-        told = (columns[name] for name in (*CHECKED, "individual", "outcome"))
-        remember(readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *told)
+        reported = (columns[name] for name in (*CHECKED, "individual", "outcome"))
+        remember(
+            readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *reported
+        )
 
     def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
@@ -553,7 +555,7 @@ FACTS = (*CHECKED[:-1], "individual", "outcome", *LATE)
 FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with late feedback
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """A column of ``info``."""
 
     name: str
@@ -563,14 +565,14 @@ class Told(NamedTuple):
     personal: bool  # whether the axis of individuals is left out, because there is one
 
 
-def _told(spec: FairSpec) -> list[Told]:
+def _reported(spec: FairSpec) -> list[Reported]:
     """Return the columns of ``info`` that are read."""
     people = () if spec.one_person else (spec.individuals,)
     columns = {name: (kind, (*people, *width)) for name, (kind, width) in _layout(spec).items()}
     columns |= {"decided": (np.int8, ()), "late_count": (np.int64, ())}
     columns |= dict.fromkeys(("late_individual", "late_feedback"), (np.int64, (spec.late_rows,)))
     return [
-        Told(name, PREFIX + name, np.dtype(kind), shape, spec.one_person and PREFIX + name in PERSONAL)
+        Reported(name, PREFIX + name, np.dtype(kind), shape, spec.one_person and PREFIX + name in PERSONAL)
         for name, (kind, shape) in columns.items()
     ]
 

@@ -127,34 +127,34 @@ class Measure:
     def forget(self, mask: Flags) -> None:
         """Clear the data of the masked lanes, shape (B,)."""
 
-    def _told(self, info: Columns) -> Sequence[NDArray[Any]]:
+    def _reported(self, info: Columns) -> Sequence[NDArray[Any]]:
         """Return the columns of ``info`` that are read, with an axis of lanes."""
         try:
-            told = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
+            reported = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
         except (AttributeError, KeyError):
-            told = []
-        if len(told) < len(self._names):
-            told = self._looked_over(info)
-        return [np.asarray(column)[np.newaxis] for column in told] if self._single else told
+            reported = []
+        if len(reported) < len(self._names):
+            reported = self._looked_over(info)
+        return [np.asarray(column)[np.newaxis] for column in reported] if self._single else reported
 
     def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
         """Return the columns unchanged if their shapes are consistent, and remember these shapes."""
         missing = [name for name in self._names if name not in info]
         if missing:
             raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
-        told = [np.asarray(info[name]) for name in self._names]
-        single = self.lanes == 1 and told[0].shape[:1] != (1,)  # of an environment without lanes
-        people = (1,) * single + told[0].shape  # the first column has one number for each person
-        for name, column in zip(self._names, told, strict=True):
+        reported = [np.asarray(info[name]) for name in self._names]
+        single = self.lanes == 1 and reported[0].shape[:1] != (1,)  # of an environment without lanes
+        people = (1,) * single + reported[0].shape  # the first column has one number for each person
+        for name, column in zip(self._names, reported, strict=True):
             shape = (1,) * single + column.shape
             if name == FEATURES and not shape[-1:] > (self._last_feature,):
                 raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape}")
             own = shape[:-1] if name == FEATURES else shape
             if own != people or people[0] != self.lanes or len(people) > 2:
                 raise ValueError(f"{name} must have {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
-        self._shapes = [(name, column.shape) for name, column in zip(self._names, told, strict=True)]
+        self._shapes = [(name, column.shape) for name, column in zip(self._names, reported, strict=True)]
         self._single = single
-        return told
+        return reported
 
 
 class FunctionMeasure(Measure):
@@ -250,15 +250,15 @@ class OpportunityGap(Measure):
 
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the gap after it."""
-        group, action, told = self._told(info)
+        group, action, reported = self._reported(info)
         if self._qualified is not None:
-            told = _shares("qualified", _said("qualified", self._qualified(info), action.shape))
+            reported = _shares("qualified", _output("qualified", self._qualified(info), action.shape))
         value: Floats = np.empty(self.lanes)
-        odd = take_people(self._state, group, action, told, value)
+        odd = take_people(self._state, group, action, reported, value)
         if odd >= 0:
             settings, table = self._state[3:]
             _check_groups(odd, group, action, self.counts.shape[1])
-            raise _no_level(odd, told, action, int(settings[3]), settings[4], table.shape[1])
+            raise _no_level(odd, reported, action, int(settings[3]), settings[4], table.shape[1])
         return value
 
     def if_taken(self, group: ArrayLike, action: ArrayLike, qualified: ArrayLike) -> Floats:
@@ -343,9 +343,9 @@ class WindowDistance(Measure):
 
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the distance after it."""
-        group, action, features = self._told(info)
+        group, action, features = self._reported(info)
         if self._level_of is not None:
-            features = _whole("level_of", _said("level_of", self._level_of(info), action.shape), action)[
+            features = _whole("level_of", _output("level_of", self._level_of(info), action.shape), action)[
                 ..., np.newaxis
             ]
         value: Floats = np.empty(self.lanes)
@@ -387,7 +387,7 @@ class _Totals(Measure):
 
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the distance after it."""
-        (amounts,) = self._told(info)
+        (amounts,) = self._reported(info)
         if amounts.shape != self.totals.shape:
             raise ValueError(f"{self._names[0]} must have shape {self.totals.shape}, got {amounts.shape}")
         value: Floats = np.empty(self.lanes)
@@ -497,11 +497,11 @@ class VaccinationGap(Measure):
 
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the gap after it."""
-        told = self._told(info)
+        reported = self._reported(info)
         value: Floats = np.empty(self.lanes)
-        odd = take_vaccines(self.counts, self._effective, *told, value)
+        odd = take_vaccines(self.counts, self._effective, *reported, value)
         if odd >= 0:
-            _check_groups(odd, told[0], told[1], self.counts.shape[1])
+            _check_groups(odd, reported[0], reported[1], self.counts.shape[1])
         return value
 
     def if_taken(self, group: ArrayLike) -> Floats:
@@ -562,7 +562,7 @@ class StateDistance(Measure):
 
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the distance after it."""
-        group, action, features, outcome = self._told(info)
+        group, action, features, outcome = self._reported(info)
         counts, before = self.counts.copy(), self.value.copy()
         value: Floats = before.copy()
         odd = take_states(
@@ -591,7 +591,7 @@ def people_in(column: Ints) -> Any:
 
 
 @rule
-def told_of(column: NDArray[Any], b: int, m: int) -> float:
+def reported_of(column: NDArray[Any], b: int, m: int) -> float:
     """Return a column's number for a person."""
     if column.ndim == 1:
         return column[b]
@@ -615,7 +615,7 @@ def odd_group(group: Ints, action: Ints, groups: int) -> int:
     """Return the first lane in which a person with a decision has an invalid group, or -1."""
     for b in range(group.shape[0]):
         for m in range(people_in(group)):
-            if told_of(action, b, m) >= 0 and not 0 <= told_of(group, b, m) < groups:
+            if reported_of(action, b, m) >= 0 and not 0 <= reported_of(group, b, m) < groups:
                 return b
     return -1
 
@@ -640,7 +640,7 @@ def odd_level(features: NDArray[Any], action: Ints, column: int, scale: float, l
     """Return the first lane in which the level of a person with a decision is out of range, or -1."""
     for b in range(action.shape[0]):
         for m in range(people_in(action)):
-            if told_of(action, b, m) < 0:
+            if reported_of(action, b, m) < 0:
                 continue
             level = feature_of(features, b, m, column) * scale
             if not -0.5 < level < levels - 0.5:  # also true for NaN
@@ -655,27 +655,27 @@ def shift(counts: Floats, entry: Floats, sign: float) -> None:
 
 
 @kernel
-def take_people(state: Any, group: Ints, action: Ints, told: NDArray[Any], value: Floats) -> int:
+def take_people(state: Any, group: Ints, action: Ints, reported: NDArray[Any], value: Floats) -> int:
     """Count the decisions of a step by group; write each lane's equal opportunity gap."""
     counts, ring, seen, settings, table = state
     minimum, zero, source, column, scale = settings[0], settings[1] > 0, settings[2], int(settings[3]), settings[4]
     window = ring.shape[1]
     odd = odd_group(group, action, counts.shape[1])
     if odd < 0 and source == BY_LEVEL:
-        odd = odd_level(told, action, column, scale, table.shape[1])
+        odd = odd_level(reported, action, column, scale, table.shape[1])
     if odd >= 0:
         return odd
     for b in range(value.shape[0]):
         for m in range(people_in(group)):
-            decision, g = told_of(action, b, m), int(told_of(group, b, m))
+            decision, g = reported_of(action, b, m), int(reported_of(group, b, m))
             if decision < 0:
                 continue
             if source == FEEDBACK:
-                weight = 1.0 if told_of(told, b, m) == 1 else 0.0
+                weight = 1.0 if reported_of(reported, b, m) == 1 else 0.0
             elif source == BY_LEVEL:
-                weight = table[g, level_of(told, b, m, column, scale)]
+                weight = table[g, level_of(reported, b, m, column, scale)]
             else:
-                weight = np.rint(told_of(told, b, m) / GRAIN) * GRAIN
+                weight = np.rint(reported_of(reported, b, m) / GRAIN) * GRAIN
             if window > 0:
                 entry = ring[b, seen[b] % window]
                 if seen[b] >= window:
@@ -721,9 +721,9 @@ def take_levels(state: Any, group: Ints, action: Ints, features: NDArray[Any], v
         return odd
     for b in range(value.shape[0]):
         for m in range(people_in(group)):
-            if told_of(action, b, m) < 0:
+            if reported_of(action, b, m) < 0:
                 continue
-            g, level = int(told_of(group, b, m)), level_of(features, b, m, column, scale)
+            g, level = int(reported_of(group, b, m)), level_of(features, b, m, column, scale)
             if window > 0:
                 entry = ring[b, seen[b] % window]
                 if seen[b] >= window:
@@ -789,13 +789,13 @@ def take_vaccines(
         return odd
     for b in range(value.shape[0]):
         for m in range(people_in(group)):
-            decision = told_of(action, b, m)
+            decision = reported_of(action, b, m)
             if decision < 0:
                 continue
-            g = int(told_of(group, b, m))
-            if decision == 1 and (not effective or told_of(feedback, b, m) == 1):
+            g = int(reported_of(group, b, m))
+            if decision == 1 and (not effective or reported_of(feedback, b, m) == 1):
                 counts[b, g, 0] += 1
-            if told_of(outcome, b, m) == -1:
+            if reported_of(outcome, b, m) == -1:
                 counts[b, g, 1] += 1
         value[b] = coverage(counts[b])
     return -1
@@ -850,16 +850,16 @@ def take_states(
     """Count the states of a step by group; write the distance between the groups' states before and after it."""
     groups, states = counts.shape[1], counts.shape[2]
     for b in range(value.shape[0]):
-        if told_of(action, b, 0) < 0:  # a reset
+        if reported_of(action, b, 0) < 0:  # a reset
             continue
         seen[:] = 0
         counts[b] = 0
         for m in range(people_in(group)):
-            g, state = int(told_of(group, b, m)), state_before(features, b, m, states)
+            g, state = int(reported_of(group, b, m)), state_before(features, b, m, states)
             if not 0 <= g < groups or state < 0:
                 return b
             seen[g, state] += 1
-            counts[b, g, state_after(state, told_of(action, b, m), told_of(outcome, b, m))] += 1
+            counts[b, g, state_after(state, reported_of(action, b, m), reported_of(outcome, b, m))] += 1
         before[b] = furthest(kind, seen, positions)
         value[b] = furthest(kind, counts[b], positions)
     return -1
@@ -908,9 +908,9 @@ def _entries(name: str, given: ArrayLike, lanes: int) -> Ints:
     return entries.astype(np.int64)
 
 
-def _said(function: str, said: ArrayLike, shape: tuple[int, ...]) -> Floats:
+def _output(function: str, output: ArrayLike, shape: tuple[int, ...]) -> Floats:
     """Return a function's values for each person, or raise ValueError if their shape is wrong."""
-    numbers = np.asarray(said, np.float64)
+    numbers = np.asarray(output, np.float64)
     if numbers.size != math.prod(shape):
         raise ValueError(f"{function} must return shape {shape}, got {numbers.shape}")
     return numbers.reshape(shape)

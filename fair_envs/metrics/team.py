@@ -199,13 +199,13 @@ def identity_p_value(captures: ArrayLike, *, permutations: int = 1000, seed: See
     """
     codes = _captures(captures)
     times: int = checked("permutations", permutations, PositiveInt)
-    chance = _generator(seed)
+    rng = _generator(seed)
     if not len(codes):
         return NAN
     relabelled = []
     for batch in _batches(times, codes.size):
         copies = np.broadcast_to(codes, (batch, *codes.shape))
-        relabelled.append(_identity(chance.permuted(copies, axis=2), levels=2))
+        relabelled.append(_identity(rng.permuted(copies, axis=2), levels=2))
     # Rounding may make a relabelling with the same counts slightly lower.
     as_large = np.concatenate(relabelled) >= _identity(codes, levels=2) - 1e-12
     return (1 + int(as_large.sum())) / (1 + times)
@@ -233,8 +233,8 @@ def team_fairness_per_seed(
         permutations: Number of times that the episodes of each seed are relabelled.
         seed: Seed of the relabelling, or a random generator.
     """
-    chance = _generator(seed)
-    return tuple(team_fairness(each, permutations=permutations, seed=chance) for each in captures)
+    rng = _generator(seed)
+    return tuple(team_fairness(each, permutations=permutations, seed=rng) for each in captures)
 
 
 def team_fairness_of_returns_per_seed(
@@ -254,10 +254,9 @@ def team_fairness_of_returns_per_seed(
         permutations: Number of times that the episodes of each seed are relabelled.
         seed: Seed of the relabelling, or a random generator.
     """
-    chance = _generator(seed)
+    rng = _generator(seed)
     return tuple(
-        team_fairness_of_returns(each, bins=bins, edges=edges, permutations=permutations, seed=chance)
-        for each in returns
+        team_fairness_of_returns(each, bins=bins, edges=edges, permutations=permutations, seed=rng) for each in returns
     )
 
 
@@ -372,7 +371,7 @@ def _arrangements(members: Iterable[int]) -> int:
 
 
 def _assess(codes: Ints, *, levels: int, permutations: int, seed: Seed) -> TeamFairness:
-    times, chance = checked("permutations", permutations, PositiveInt), _generator(seed)
+    times, rng = checked("permutations", permutations, PositiveInt), _generator(seed)
     episodes, agents = codes.shape
     if not episodes:
         return TeamFairness(**dict.fromkeys((*MEASURES, "p_value"), NAN), episodes=0, freedom=0)
@@ -390,7 +389,7 @@ def _assess(codes: Ints, *, levels: int, permutations: int, seed: Seed) -> TeamF
         share=share,
         normalised=deficit / largest if largest else NAN,
         identity=float(_identity(codes, levels=levels)),
-        p_value=_p_value(tally, times, chance),
+        p_value=_p_value(tally, times, rng),
         episodes=episodes,
         freedom=freedom,
     )
@@ -420,25 +419,25 @@ def _surprise(counts: Ints) -> Floats:
     return np.asarray(counts * np.log2(np.maximum(counts, 1)), dtype=np.float64)
 
 
-def _p_value(tally: _Tally, times: int, chance: np.random.Generator) -> float:
+def _p_value(tally: _Tally, times: int, rng: np.random.Generator) -> float:
     """Return (1 + relabellings with at least this sum of c log2 c) / (1 + relabellings); the rest of D is constant."""
     kinds = zip(tally.sizes.tolist(), tally.arrangements, strict=True)
-    relabelled = np.sum([_relabelled(size, ways, times, chance) for size, ways in kinds], axis=0)
+    relabelled = np.sum([_relabelled(size, ways, times, rng) for size, ways in kinds], axis=0)
     occurred = float(_surprise(tally.counts).sum())
     # Rounding may make a relabelling with the same counts slightly lower.
     as_large = relabelled >= occurred - 1e-9 * max(1.0, occurred)
     return (1 + int(as_large.sum())) / (1 + times)
 
 
-def _relabelled(size: int, ways: int, times: int, chance: np.random.Generator) -> Floats:
+def _relabelled(size: int, ways: int, times: int, rng: np.random.Generator) -> Floats:
     """Return the sum of c log2 c for each relabelling of the episodes of one kind, shape (times,)."""
     width = min(size, ways)
     parts = []
     for batch in _batches(times, width):
         if ways <= size:
-            parts.append(_surprise(chance.multinomial(size, np.full(ways, 1 / ways), size=batch)).sum(axis=1))
+            parts.append(_surprise(rng.multinomial(size, np.full(ways, 1 / ways), size=batch)).sum(axis=1))
         else:  # most arrangements do not occur: draw an arrangement's number for each episode instead
-            parts.append(_surprise_of_equal(chance.integers(min(ways, _MANY), size=(batch, size))))
+            parts.append(_surprise_of_equal(rng.integers(min(ways, _MANY), size=(batch, size))))
     return np.concatenate(parts)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import fair_envs
 from fair_envs.baselines.ppo.evaluation import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
-from fair_envs.baselines.training import LearningCurve, Training, make_model, own_chance, train
+from fair_envs.baselines.training import LearningCurve, Training, isolated_random_state, make_model, train
 from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
 from fair_envs.support.aliases import Floats, Ints
@@ -99,7 +99,7 @@ def read_policy(cell: Cell, folder: Path) -> Any:
         ValueError: The weights are damaged.
     """
     weights = read_weights(folder / WEIGHTS)
-    with own_chance(cell.training.threads):
+    with isolated_random_state(cell.training.threads):
         model = make_model(cell.training)
     model.policy.load_state_dict(weights)
     return model

@@ -88,12 +88,12 @@ def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequen
         faint = 0.7 * len(shown.values) / max(1, len(shown.values) + len(shown.others))
         for row in np.maximum(shown.others, low):
             axis.plot(around, np.append(row, row[0]), color=GREY, linewidth=1.75, alpha=faint)
-        told: set[str] = set()
+        reported: set[str] = set()
         for k, (row, colour) in enumerate(zip(np.maximum(shown.values, low), shown.colours, strict=True)):
             name = shown.names[k] if shown.names else ""
-            label = name if name not in told else ""
+            label = name if name not in reported else ""
             axis.plot(around, np.append(row, row[0]), color=colour, linewidth=2, label=label or None)
-            told.add(name)
+            reported.add(name)
         if shown.names:
             axis.legend(loc="upper left", bbox_to_anchor=(-0.25, 1.1), fontsize="small")
         axis.set_xticks(angles, axes)

@@ -31,7 +31,7 @@ DATABASE = "trials.db"
 CELLS = "cells"
 EACH = 64  # episodes of a cell, played at once
 LONGER = 4  # each finalist gets this many times a trial's maximal number of episodes
-CHANCE = 0.01  # probability of stopping a configuration that is not worse
+WRONGLY_STOPPED = 0.01  # probability of stopping a configuration that is not worse
 FEW = 4  # number of trials that is too small for importances
 PLACE = "place.json"
 
@@ -243,14 +243,14 @@ class _Run:
         """Play configurations until each has enough episodes, and store the results."""
         rivals = distinct(self._search, front(self._search, [self.original, *known]))
         running = [_Running(trial=trial) for trial in trials]
-        going = [one for one in running if self._exists(one)]
+        active = [one for one in running if self._exists(one)]
         begun, until = 0, self._search.least_episodes
-        while going:
-            parts = self._played([one.trial.parameters for one in going], begun, until)
-            for one, part in zip(going, parts, strict=True):
+        while active:
+            parts = self._played([one.trial.parameters for one in active], begun, until)
+            for one, part in zip(active, parts, strict=True):
                 one.series = {name: np.append(one.series.get(name, ()), values) for name, values in part.items()}
-            self._trials.stamp([one.trial.number for one in going])
-            going = [one for one in going if self._goes_on(one, rivals)]
+            self._trials.stamp([one.trial.number for one in active])
+            active = [one for one in active if self._goes_on(one, rivals)]
             begun, until = until, min(2 * until, self._search.episodes)
         for one in running:
             self._trials.tell(one.trial.number, one.series, stopped=one.stopped)
@@ -267,8 +267,10 @@ class _Run:
     def _goes_on(self, one: _Running, rivals: Sequence[Trial]) -> bool:
         """Return whether a configuration gets more episodes."""
         search, count = self._search, one.episodes
-        chance = CHANCE / (max(1, len(rivals)) * search.rounds)  # of an error in one comparison; in all, at most CHANCE
-        beating = (rival for rival in rivals if search.hopeless and self._beats(rival, one, chance=chance))
+        alpha = WRONGLY_STOPPED / (
+            max(1, len(rivals)) * search.rounds
+        )  # of an error in one comparison; in all, at most CHANCE
+        beating = (rival for rival in rivals if search.prune and self._beats(rival, one, alpha=alpha))
         better = next(beating, None)
         if better is not None:
             who = "the original" if better.number < 0 else f"trial {better.number}"
@@ -279,11 +281,11 @@ class _Run:
             one.stopped = f"precise enough after {count} episodes"
         return not one.stopped and count < search.episodes
 
-    def _beats(self, rival: Trial, one: _Running, *, chance: float) -> bool:
+    def _beats(self, rival: Trial, one: _Running, *, alpha: float) -> bool:
         """Return whether a configuration is surely worse than a rival in every objective."""
         count = min(one.episodes, len(rival.series[self._search.goals[0].name]))
         return all(
-            goal.surely_worse(one.series[goal.name][:count], rival.series[goal.name][:count], chance=chance)
+            goal.significantly_worse(one.series[goal.name][:count], rival.series[goal.name][:count], alpha=alpha)
             for goal in self._search.goals
         )
 
@@ -346,9 +348,9 @@ class _Run:
         run_cells([cell for cells in each for cell in cells], self._folder, engine=self._engine, progress=False)
         found = []
         for cells in each:
-            told = numbers(joined(cells, self._folder))
+            reported = numbers(joined(cells, self._folder))
             names = dict.fromkeys((*search.objectives, TOTAL))
-            found.append({name: _of(told, name, until - begun) for name in names})
+            found.append({name: _of(reported, name, until - begun) for name in names})
         return found
 
     def _cells(self, own: Mapping[str, Any], episodes: int, **options: Any) -> list[SystemCell]:
@@ -401,8 +403,8 @@ def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, floa
     for k, goal in enumerate(search.goals):
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=search.seed)
         with suppress(RuntimeError):  # zero variance
-            told = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_value_of(k))
-            found[goal.name] = {name: float(share) for name, share in told.items()}
+            reported = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_value_of(k))
+            found[goal.name] = {name: float(share) for name, share in reported.items()}
     return found
 
 
@@ -411,6 +413,6 @@ def _value_of(objective: int) -> Callable[[optuna.trial.FrozenTrial], float]:
     return lambda trial: float(trial.values[objective])
 
 
-def _of(told: Mapping[str, Floats], name: str, episodes: int) -> Floats:
+def _of(reported: Mapping[str, Floats], name: str, episodes: int) -> Floats:
     """Return a number's values; NaN if a group or stratum never occurs."""
-    return told[name] if name in told else np.full(episodes, np.nan)
+    return reported[name] if name in reported else np.full(episodes, np.nan)

@@ -18,8 +18,8 @@ from fair_envs.evaluation.systems import (
     Episodes,
     can_flip,
     can_tell,
-    fortunes,
     gaps,
+    outcomes,
 )
 from fair_envs.metrics.intervals import Estimate, mean_interval, paired_difference
 from fair_envs.metrics.notions import canonical_name
@@ -90,15 +90,15 @@ class Objective:
             return paired_difference(one, other, level=level)
         return paired_difference(self.losses(one), self.losses(other), level=level)
 
-    def surely_worse(self, values: Floats, others: Floats, *, chance: float = 0.01) -> bool:
-        """Return whether it is worse than in other episodes with the same seeds, with error probability `chance`."""
+    def significantly_worse(self, values: Floats, others: Floats, *, alpha: float = 0.01) -> bool:
+        """Return whether it is worse than in other episodes with the same seeds, at significance level ``alpha``."""
         paired = self.losses(values) - self.losses(others)
-        return bool(mean_interval(paired, undefined="omit", level=1 - 2 * chance).low > 0)
+        return bool(mean_interval(paired, undefined="omit", level=1 - 2 * alpha).low > 0)
 
 
 def numbers(episodes: Episodes) -> dict[str, Floats]:
     """Return every number that can be an objective, by its name; shape (episodes,) each."""
-    return {one.name: one.values for one in (*gaps(episodes), *fortunes(episodes))}
+    return {one.name: one.values for one in (*gaps(episodes), *outcomes(episodes))}
 
 
 def objective_named(text: str, rules: Rules) -> Objective:

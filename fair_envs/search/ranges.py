@@ -189,8 +189,8 @@ def _between(name: str, given: dict[Any, Any], kind: Any) -> Between:
     if bare not in (int, float):
         raise ValueError(f"range of {name} must list options, got {given}: it is not a number")
     if not {"low", "high"} <= set(given) <= {"low", "high", "step", "log"}:
-        told = ", ".join(map(str, given)) or "nothing"
-        raise ValueError(f"range of {name} must have low and high, and optionally step or log, got {told}")
+        reported = ", ".join(map(str, given)) or "nothing"
+        raise ValueError(f"range of {name} must have low and high, and optionally step or log, got {reported}")
     low, high = _ends(name, given, kind)
     step, log = given.get("step"), checked(f"log of {name}", given.get("log", False), bool)
     if log and (step is not None or low <= 0):

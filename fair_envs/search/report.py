@@ -107,11 +107,11 @@ def save(found: Found, rows: Sequence[Compared], folder: Path) -> None:
 def _save(found: Found, rows: Sequence[Compared], folder: Path) -> None:
     (folder / CONFIGURATION).write_text(json.dumps(found.configuration, indent=2) + "\n")
     _write_trials(found, folder / "trials.csv")
-    told = {
+    reported = {
         row.name: {name: getattr(row, name).as_dict() for name in ("original", "chosen", "difference")} for row in rows
     }
     about = {"fair_envs": fair_envs.__version__, "search": found.search.as_dict(), "trial": found.chosen.number}
-    record = {**about, "comparison": told, "importances": found.importances}
+    record = {**about, "comparison": reported, "importances": found.importances}
     (folder / "comparison.json").write_text(json.dumps(record, indent=2) + "\n")
     draw_front(found, folder / "front.png")
     if found.importances:
@@ -160,8 +160,8 @@ def price(rows: Sequence[Compared]) -> str:
     share = total.difference.value / abs(total.original.value) if total.original.value else float("nan")
     sides = [row for row in rows if row.name.startswith("return_with")]
     each = "; ".join(f"{row.name} by {show(row.difference)}" for row in sides)
-    told = f"Its price: the total return changes by {show(total.difference)} ({100 * share:+.1f} %)"
-    return f"{told}; {each}." if each else f"{told}."
+    reported = f"Its price: the total return changes by {show(total.difference)} ({100 * share:+.1f} %)"
+    return f"{reported}; {each}." if each else f"{reported}."
 
 
 def _finalists(found: Found) -> str:
@@ -183,13 +183,13 @@ def _write_trials(found: Found, path: Path) -> None:
         writer.writerow(["trial", *search.dimensions, *goals, "episodes", "stopped"])
         for trial in [found.original, *found.trials]:
             own = _values(found, trial)
-            told: list[Any] = []
+            reported: list[Any] = []
             for goal in search.goals:
                 values = trial.series.get(goal.name)
-                told += ["", ""] if values is None else [goal.value(values), goal.error(values)]
+                reported += ["", ""] if values is None else [goal.value(values), goal.error(values)]
             count = len(next(iter(trial.series.values()), ()))
             name = "original" if trial.number < 0 else trial.number
-            writer.writerow([name, *(label(own[one]) for one in search.dimensions), *told, count, trial.stopped])
+            writer.writerow([name, *(label(own[one]) for one in search.dimensions), *reported, count, trial.stopped])
 
 
 # Pictures -------------------------------------------------------------------------------------------------------------

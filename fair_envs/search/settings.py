@@ -33,7 +33,7 @@ CHECKED = (
     "episodes",
     "least_episodes",
     "precision",
-    "hopeless",
+    "prune",
     "finalists",
     "held_out",
     "flip",
@@ -62,11 +62,11 @@ class Search:
     episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 64  # maximum for a configuration
     least_episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 16  # minimum for a configuration
     precision: NonNegative = 0.15  # sufficient standard errors, in standard deviations of the original configuration
-    hopeless: bool = True  # whether to stop configurations that are surely worse than another one
+    prune: bool = True  # whether to stop configurations that are surely worse than another one
     finalists: PositiveInt = 5  # best ones in the first objective, played four times as long at the end
     price: UnitInterval | None = None  # largest share of the original's total return that may be lost; None: any
     held_out: Annotated[int, Range(2, SEARCH_EACH)] = 256  # episodes of the comparison with the original configuration
-    flip: Flip = "carriers"  # who loses the attribute in counterfactual worlds, see `systems.play_system`
+    flip: Flip = "protected"  # who loses the attribute in counterfactual worlds, see `systems.play_system`
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
 
     def __post_init__(self) -> None:
@@ -162,12 +162,12 @@ class Search:
         Raises:
             ValueError: The folder has no search, or the policy has changed since.
         """
-        told = cls.kept(folder)
-        before, by = told.pop("contents"), told.pop("sources")
+        reported = cls.kept(folder)
+        before, by = reported.pop("contents"), reported.pop("sources")
         if by != sources():
             raise ValueError(f"out must be the folder of a search by this version of fair-envs, got {folder}")
-        refuse_stored_paths(told, file=folder / KEPT, but=NEVER_IMPORTED)
-        search = cls(**told)
+        refuse_stored_paths(reported, file=folder / KEPT, but=NEVER_IMPORTED)
+        search = cls(**reported)
         if contents(search.policy) != before:
             raise ValueError(f"policy must be what it was when the search began, {search.policy!r} has changed")
         return search
@@ -218,10 +218,10 @@ def read_record(path: Path, *, names: Sequence[str]) -> dict[str, Any]:
     Raises:
         ValueError: The file is damaged, or has other names.
     """
-    told = read_json(path, dict)
-    if others := set(told) ^ set(names):
+    reported = read_json(path, dict)
+    if others := set(reported) ^ set(names):
         raise damaged(path, f"it must hold {', '.join(names)}; {', '.join(sorted(others))} is missing or unknown")
-    return told
+    return reported
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -235,27 +235,27 @@ def read_toml(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        told: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        reported: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"config must be a TOML file, got {path}: {error}") from error
     known = [each.name for each in fields(Search)]
-    for name in told:
+    for name in reported:
         if name not in known:
             raise ValueError(f"config must set {', '.join(known)}, got {name}")
-    _check_kinds(told, where="config: ")
-    refuse_stored_paths(told, file=path, but=NEVER_IMPORTED)
-    return told
+    _check_kinds(reported, where="config: ")
+    refuse_stored_paths(reported, file=path, but=NEVER_IMPORTED)
+    return reported
 
 
-def _check_kinds(told: Mapping[str, Any], *, where: str = "") -> None:
+def _check_kinds(reported: Mapping[str, Any], *, where: str = "") -> None:
     """Raise ValueError if a setting that must be a text, a table or a list of texts is not."""
     for name in ("env_id", "policy"):
-        if name in told:
-            checked(f"{where}{name}", told[name], str)
+        if name in reported:
+            checked(f"{where}{name}", reported[name], str)
     for name in ("parameters", "ranges"):
-        if not isinstance(told.get(name, {}), Mapping):
-            raise ValueError(f"{where}{name} must be a table, got {told[name]!r}")
-    objectives = told.get("objectives", ())
+        if not isinstance(reported.get(name, {}), Mapping):
+            raise ValueError(f"{where}{name} must be a table, got {reported[name]!r}")
+    objectives = reported.get("objectives", ())
     if isinstance(objectives, str) or not isinstance(objectives, Sequence):
         raise ValueError(f"{where}objectives must be a list of texts, got {objectives!r}")
     checked(f"{where}objectives", objectives, Sequence[str])

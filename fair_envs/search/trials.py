@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from fair_envs.search.settings import Search, check_same
 from fair_envs.support.aliases import Floats
-from fair_envs.support.files import said
+from fair_envs.support.files import first_line
 
 SETTINGS, ORIGINAL = "fair-envs search", "original"  # user attributes of the study
 SERIES, STOPPED, CLAIM = "series", "stopped", "claim"  # and of its trials
@@ -76,7 +76,9 @@ class Trials:
                 )
             self._study.set_user_attr(SETTINGS, search.as_dict())
         except (SQLAlchemyError, ImportError, StorageInternalError) as error:
-            raise ValueError(f"storage must be the URL of a database, got {self._url!r}: {_said(error, url)}") from None
+            raise ValueError(
+                f"storage must be the URL of a database, got {self._url!r}: {_output(error, url)}"
+            ) from None
 
     # ------------------------------------------------------------------------------------------------ what is done
 
@@ -161,7 +163,7 @@ class Trials:
         except Exception as error:
             raise ValueError(
                 f"storage must hold a search as fair-envs writes it, got {self._url}, which is damaged "
-                f"({type(error).__name__}: {_said(error, self._url)}); restore it from a copy, or begin again elsewhere"
+                f"({type(error).__name__}: {_output(error, self._url)}); restore a copy, or begin again elsewhere"
             ) from error
 
     def _all(self) -> list[FrozenTrial]:
@@ -319,13 +321,13 @@ def shown(url: str) -> str:
         return url
 
 
-def _said(error: BaseException, url: str) -> str:
+def _output(error: BaseException, url: str) -> str:
     """Return an error's message without the database's password."""
     try:
         password = make_url(url).password
     except (SQLAlchemyError, ValueError):
         password = None
-    return said(error).replace(str(password), "***") if password else said(error)
+    return first_line(error).replace(str(password), "***") if password else first_line(error)
 
 
 def _lists(series: Mapping[str, Floats]) -> dict[str, list[float]]:

@@ -44,7 +44,7 @@ def read_json(path: Path, kind: type[T]) -> T:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise damaged(path, f"it is not JSON ({said(error)})") from error
+        raise damaged(path, f"it is not JSON ({first_line(error)})") from error
     if not isinstance(found, kind):
         raise damaged(path, f"it must hold a {kind.__name__}, got a {type(found).__name__}")
     return found
@@ -55,7 +55,7 @@ def damaged(path: Path, how: str) -> ValueError:
     return ValueError(f"{path} is damaged: {how}; restore it from a copy, or begin again in a new folder")
 
 
-def said(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return str(error).partition("\n")[0] or type(error).__name__
 

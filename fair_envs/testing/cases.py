@@ -47,10 +47,10 @@ class Case:
     @property
     def command(self) -> str:
         """The command that plays only this case."""
-        told = asdict(self)
-        env_id = told.pop("env_id")
+        reported = asdict(self)
+        env_id = reported.pop("env_id")
         usual = {field.name: field.default for field in fields(self)}
-        text = json.dumps({name: value for name, value in told.items() if value != usual[name] and value != {}})
+        text = json.dumps({name: value for name, value in reported.items() if value != usual[name] and value != {}})
         return f"python -m fair_envs.testing.fuzz {shlex.quote(env_id)} --case {shlex.quote(text)}"
 
     @classmethod
@@ -62,11 +62,11 @@ class Case:
         """
         names = [field.name for field in fields(cls) if field.name != "env_id"]
         try:
-            told = json.loads(text)
+            reported = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"case must be an object in JSON, got {text!r}") from error
-        if not isinstance(told, dict) or "interface" not in told or not set(told) <= set(names):
+        if not isinstance(reported, dict) or "interface" not in reported or not set(reported) <= set(names):
             raise ValueError(f"case must be an object with interface and any of {', '.join(names)}, got {text!r}")
-        if told["interface"] not in INTERFACES:
-            raise ValueError(f"interface must be one of {', '.join(INTERFACES)}, got {told['interface']!r}")
-        return cls(env_id=env_id, **told)
+        if reported["interface"] not in INTERFACES:
+            raise ValueError(f"interface must be one of {', '.join(INTERFACES)}, got {reported['interface']!r}")
+        return cls(env_id=env_id, **reported)

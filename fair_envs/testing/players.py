@@ -283,8 +283,8 @@ class Batch(Player):
         restarted = self.over
         self.over = terminated | truncated
         shown = self._lanes(observations)
-        told = Event(~restarted, shown, info, reward.copy(), None, terminated.copy(), truncated.copy())
-        return returned, [told, Event(restarted, shown, info)]
+        reported = Event(~restarted, shown, info, reward.copy(), None, terminated.copy(), truncated.copy())
+        return returned, [reported, Event(restarted, shown, info)]
 
     def _step(self, actions: NDArray[Any]) -> Any:
         returned = self.env.step(actions.reshape(self.env.action_space.shape))
@@ -306,14 +306,14 @@ class SameStep(Batch):
         """Play one step; lanes that end begin a new episode in the same step."""
         observations, reward, terminated, truncated, info = returned = self._step(actions)
         over, first = terminated | truncated, self._lanes(observations)
-        last, told = first, info
+        last, reported = first, info
         if over.any():
             last = [info["final_obs"][b] if over[b] else first[b] for b in range(self.lanes)]
             last = np.stack(last) if isinstance(first, np.ndarray) else last
             final = info["final_info"]
-            told = {name: where(over, final[name], column) for name, column in info.items() if name in final}
+            reported = {name: where(over, final[name], column) for name, column in info.items() if name in final}
         ends = terminated.copy(), truncated.copy()
-        return returned, [Event(self.everyone, last, told, reward.copy(), None, *ends), Event(over, first, info)]
+        return returned, [Event(self.everyone, last, reported, reward.copy(), None, *ends), Event(over, first, info)]
 
 
 class Disabled(Batch):
@@ -351,10 +351,10 @@ class Parallel(Player):
 
     def remember(self, history: History, returned: Any) -> bool:
         """Add the agents' infos to a history, which needs the infos of all agents."""
-        told = len(returned[-1]) == self.world.agents
-        if told:
+        reported = len(returned[-1]) == self.world.agents
+        if reported:
             history.add(returned[-1])
-        return told
+        return reported
 
     def _of_living(self, actions: NDArray[Any]) -> dict[str, Any]:
         named = zip(self.env.possible_agents, actions[0], strict=True)
@@ -422,14 +422,14 @@ class Turns(Parallel):
         given, names = self._of_living(actions), list(env.agents)
         for _ in names:
             env.step(given[env.agent_selection])
-        told = [{name: getattr(env, kind)[name] for name in names} for kind in ("rewards", "terminations")]
-        told += [{name: getattr(env, kind)[name] for name in names} for kind in ("truncations", "infos")]
+        reported = [{name: getattr(env, kind)[name] for name in names} for kind in ("rewards", "terminations")]
+        reported += [{name: getattr(env, kind)[name] for name in names} for kind in ("truncations", "infos")]
         observations = {name: env.observe(name) for name in names}
         while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
             env.step(None)
         self.over[:] = not env.agents
-        rewards, terminations, truncations, infos = told
-        return (observations, *told), [self._event(observations, infos, rewards, terminations, truncations)]
+        rewards, terminations, truncations, infos = reported
+        return (observations, *reported), [self._event(observations, infos, rewards, terminations, truncations)]
 
 
 # ------------------------------------------------------------------------------------------- Stable-Baselines3
@@ -477,14 +477,14 @@ class Rows(Player):
         earned: dict[str, Any] = {"agent_reward": reward.reshape(self.lanes, -1).copy()}
         if self.rows == "lanes":
             earned = {"reward": reward.copy()}
-        told = Event(self.everyone, self._lanes(last), self._info(), **earned)
-        told = told._replace(terminated=self._done & ~cut, truncated=cut)
+        reported = Event(self.everyone, self._lanes(last), self._info(), **earned)
+        reported = reported._replace(terminated=self._done & ~cut, truncated=cut)
         returned = observation, reward, done, infos, env.interactions, env.agent_reward, env.active
-        return returned, [told, Event(self._done, self._lanes(observation), None)]
+        return returned, [reported, Event(self._done, self._lanes(observation), None)]
 
     def remember(self, history: History, returned: Any) -> bool:
         """Add the records of the last step to a history."""
-        history.add_facts(self.env.interactions, self.env.action_probs, over=self._done)
+        history.add_facts(self.env.interactions, self.env.action_probs, done=self._done)
         return True
 
     def _lanes(self, observation: NDArray[Any]) -> NDArray[Any]:

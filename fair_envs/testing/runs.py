@@ -253,9 +253,9 @@ class Record:
             if reward is not None:
                 check_finite(name, reward)
         if event.info is not None:
-            told = self._told(event)
-            check_schema(told, self._schema(event), lanes=lanes.shape, others=self._others)
-            rows = {name: column[lanes] for name, column in told.items() if name.startswith("fair_")}
+            reported = self._reported(event)
+            check_schema(reported, self._schema(event), lanes=lanes.shape, others=self._others)
+            rows = {name: column[lanes] for name, column in reported.items() if name.startswith("fair_")}
             check_facts(self._world.spec, rows, decided=event.terminated is not None)
 
     def remember(self, returned: Any, events: list[Event]) -> None:
@@ -263,11 +263,11 @@ class Record:
         if self._history is None:
             return
         try:
-            told = self._player.remember(self._history, returned)
+            reported = self._player.remember(self._history, returned)
         except ValueError as error:
             raise AssertionError(f"the record must be one that History takes; {error}") from error
         event = events[0]
-        if not told or event.info is None or event.terminated is None:
+        if not reported or event.info is None or event.terminated is None:
             return
         decided = (np.asarray(event.info["fair_action"]) >= 0).reshape(len(event.lanes), -1).sum(1)
         self._counted += np.where(event.lanes, decided, 0)
@@ -276,7 +276,7 @@ class Record:
             expected, held = np.minimum(self._counted, size).tolist(), self._history.sizes.tolist()
             assert held == expected, f"History must hold {expected} decisions of the lanes, got {held}"
 
-    def _told(self, event: Event) -> dict[str, Any]:
+    def _reported(self, event: Event) -> dict[str, Any]:
         """Return the columns of the record, without Gymnasium's masks and the ends of episodes."""
         assert event.info is not None
         final = ("final_obs", "final_info")

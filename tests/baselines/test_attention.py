@@ -24,10 +24,10 @@ from fair_envs.envs.attention.policies import (
     RoundRobin,
     Uniform,
     added_greedily,
+    censored_poisson_rates,
     discovered_shares,
     expected_discoveries,
     fair_allocation,
-    likeliest_rates,
 )
 from fair_envs.envs.attention.rules import decode
 from fair_envs.evaluation import DecisionMaker
@@ -149,7 +149,7 @@ def test_the_likeliest_rate_takes_into_account_that_units_are_few() -> None:
     chance = np.random.default_rng(0)
     sent = chance.integers(0, 4, (60, 3))
     seen = np.minimum(sent, chance.poisson([0.5, 2.0, 6.0], (60, 3)))
-    found = likeliest_rates(seen, sent)
+    found = censored_poisson_rates(seen, sent)
     for k in range(3):
 
         def loss(rate: float, k: int = k) -> float:
@@ -164,14 +164,14 @@ def test_the_likeliest_rate_takes_into_account_that_units_are_few() -> None:
 
 
 def test_where_no_unit_was_nothing_is_known_about_the_rate() -> None:
-    found = likeliest_rates(np.array([[0, 0, 2]]), np.array([[0, 1, 2]]))
+    found = censored_poisson_rates(np.array([[0, 0, 2]]), np.array([[0, 1, 2]]))
     assert math.isnan(found[0]) and found[1] == pytest.approx(0, abs=1e-6) and found[2] == pytest.approx(50)
 
 
 def test_matching_learns_fixed_rates() -> None:
     env = town(8, decrease_rate=0.0, increase_rates=0.0)
     agent = playing(Matching(env, window=None, epsilon=0.0), env)
-    played = collect(env, agent, episodes=8, chance=np.random.default_rng(0), seed=0)
+    played = collect(env, agent, episodes=8, rng=np.random.default_rng(0), seed=0)
     assert len(played) == 8 and all(len(episode) == 1000 for episode in played)
     np.testing.assert_allclose(agent.beliefs.mean(axis=0), RATES[0], rtol=0.1)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs.baselines.ppo.costs import Disparity, common_costs, cost_advantages, measure, own_share
+from fair_envs.baselines.ppo.costs import Disparity, common_costs, cost_advantages, individual_cost, measure
 from fair_envs.support.aliases import Floats
 
 GROUP = [0, 0, 1]  # uneven: two agents without the attribute, one with it
@@ -86,7 +86,7 @@ def test_strata_are_compared_one_by_one() -> None:
 def test_with_nobody_to_compare_with_nothing_costs() -> None:
     found = disparity_of([[3, 1, 2]], group=[0, 0, 0], value=[1, 2, 3])
     assert (found.cost.item(), found.value_gap.item()) == (0, 0)
-    assert own_share(found.after, np.array([[[3.0, 1.0, 2.0]]]), found).tolist() == [[[0, 0, 0]]]
+    assert individual_cost(found.after, np.array([[[3.0, 1.0, 2.0]]]), found).tolist() == [[[0, 0, 0]]]
 
 
 def test_the_prospective_cost_is_the_gap_of_values_per_step() -> None:
@@ -103,14 +103,14 @@ def test_group_totals_are_sums_over_steps_and_agents() -> None:
 def test_an_agent_of_the_group_ahead_pays_its_own_reward_and_one_behind_is_paid_it() -> None:
     reward = np.array([[9.0, 9.0, 0.0], [2.0, 4.0, 1.0]])
     found = disparity_of(reward)  # D is 9, then 11
-    share = own_share(found.after, reward[:, np.newaxis], found)
+    share = individual_cost(found.after, reward[:, np.newaxis], found)
     np.testing.assert_allclose(share[1, 0], [2, 4, -1])
 
 
 def test_an_agent_that_closes_the_gap_and_more_pays_for_the_rest() -> None:
     reward = np.array([[0.0, 0.0, 3.0], [0.0, 8.0, 0.0]])  # D is -3, then 1
     found = disparity_of(reward)
-    share = own_share(found.after, reward[:, np.newaxis], found)
+    share = individual_cost(found.after, reward[:, np.newaxis], found)
     np.testing.assert_allclose(share[1, 0], [0, 2 * (1 - 3), 0])  # its group of two: |1| - |1 - 8 / 2|
 
 

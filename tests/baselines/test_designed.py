@@ -8,7 +8,7 @@ import torch as th
 
 from fair_envs import make_rules
 from fair_envs.baselines.pcn.rollouts import Random, collect
-from fair_envs.baselines.pcn.single import Learnt, SingleTraining, farel_dqn, make_single, train_single
+from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, farel_dqn, make_single, train_single
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Never, Threshold
 from fair_envs.metrics.history import SlidingWindow
@@ -29,7 +29,7 @@ def world(**parameters: Any) -> Vector:
 
 
 def played(env: Any, agent: Stochastic, *, episodes: int = 12) -> list[Any]:
-    return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
+    return collect(env, agent, episodes=episodes, rng=np.random.default_rng(0), seed=3)
 
 
 @pytest.mark.parametrize(("kind", "action", "steps"), [(Always, BOARD, 5), (Never, REFUSE, 20)])
@@ -83,11 +83,11 @@ def test_learners_of_the_performance_board_those_with_a_ticket(algorithm: Any) -
         learning_starts=200,
         target_interval=200,
     )
-    agent = Learnt(train_single(own))
+    agent = LearnedPolicy(train_single(own))
     env = world(seats=3, horizon=10)
-    learnt = np.mean([e.returns[0] for e in played(env, agent, episodes=40)])
+    learned = np.mean([e.returns[0] for e in played(env, agent, episodes=40)])
     best = np.mean([e.returns[0] for e in played(env, Correct(env), episodes=40)])
-    assert learnt > 0.8 * best
+    assert learned > 0.8 * best
 
 
 def test_equal_trainings_give_equal_networks() -> None:

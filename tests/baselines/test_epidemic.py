@@ -107,7 +107,7 @@ def test_agents_read_flat_observations_too() -> None:
 )
 def test_agents_play_and_end_up_where_they_are_known_to(kind: Any, last_reward: float) -> None:
     env = Vector(200)
-    episodes = collect(env, kind(env), episodes=400, chance=np.random.default_rng(0), seed=0)
+    episodes = collect(env, kind(env), episodes=400, rng=np.random.default_rng(0), seed=0)
     assert np.mean([episode.rewards[-1, 0] for episode in episodes]) == pytest.approx(last_reward, abs=0.03)
 
 

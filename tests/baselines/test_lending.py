@@ -190,7 +190,7 @@ def lending(lanes: int = 3, **parameters: Any) -> Vector:
 
 
 def played(env: Any, agent: Stochastic, *, episodes: int = 3) -> list[Any]:
-    return collect(env, agent, episodes=episodes, chance=np.random.default_rng(0), seed=3)
+    return collect(env, agent, episodes=episodes, rng=np.random.default_rng(0), seed=3)
 
 
 def group_and_score(observations: NDArray[Any]) -> tuple[Ints, Ints]:

@@ -63,7 +63,7 @@ class Always(DecisionMaker):
 @pytest.mark.parametrize(("lanes", "episodes"), [(1, 3), (2, 5), (4, 3)])
 def test_episodes_are_whole_in_every_autoreset_mode(mode: AutoresetMode, lanes: int, episodes: int) -> None:
     env = Treasure(lanes, mode=mode)
-    played = collect(env, Always(2), episodes=episodes, chance=np.random.default_rng(0), seed=1)
+    played = collect(env, Always(2), episodes=episodes, rng=np.random.default_rng(0), seed=1)
     assert [one.actions.tolist() for one in played] == [[WALK, WALK, DIVE]] * episodes
     assert [one.observations[:, 0].tolist() for one in played] == [[0, 1, 2]] * episodes
     assert [one.returns.tolist() for one in played] == [[4, -3]] * episodes
@@ -72,7 +72,7 @@ def test_episodes_are_whole_in_every_autoreset_mode(mode: AutoresetMode, lanes: 
 
 def test_probabilities_are_reported_before_each_step() -> None:
     env = Treasure(2)
-    collect(env, Random(env), episodes=2, chance=np.random.default_rng(0))
+    collect(env, Random(env), episodes=2, rng=np.random.default_rng(0))
     assert len(env.reported) == len(env.actions)
     assert np.array(env.reported).min() == np.array(env.reported).max() == 0.5
 
@@ -81,7 +81,7 @@ def test_probabilities_are_reported_before_each_step() -> None:
 def test_only_what_belongs_to_an_episode_that_was_asked_for_is_remembered(mode: AutoresetMode) -> None:
     """Lanes whose episodes are shorter would else play on, and their decisions enter the history."""
     env: Any = FairnessObjectives(Vector(num_envs=3, seats=2, autoreset_mode=mode), ["SP"], SlidingWindow(1000))
-    played = collect(env, Random(env), episodes=5, chance=np.random.default_rng(0), seed=0)
+    played = collect(env, Random(env), episodes=5, rng=np.random.default_rng(0), seed=0)
     (history,) = env.unwrapped.histories
     assert len({len(episode) for episode in played}) > 1
     assert history.sizes.tolist() == [sum(map(len, played[lane::3])) for lane in range(3)]
@@ -90,7 +90,7 @@ def test_only_what_belongs_to_an_episode_that_was_asked_for_is_remembered(mode: 
 def test_a_deterministic_agent_reports_what_it_does() -> None:
     env = Treasure(3)
     agent = Commanded(model(env), [Command(np.array([4.0, -3.0]), 3.0)], lanes=3)
-    collect(env, agent, episodes=3, chance=np.random.default_rng(0), deterministic=True)
+    collect(env, agent, episodes=3, rng=np.random.default_rng(0), deterministic=True)
     for reported, actions in zip(env.reported, env.actions, strict=True):
         assert reported.tolist() == np.eye(2)[actions].tolist()
 
@@ -321,7 +321,7 @@ def test_the_whole_front_is_found_and_kept_to(lanes: int) -> None:
     learner = model(Treasure(lanes), updates=20).learn(2000)
     assert front([c.desired_return for c in learner.commands()]).tolist() == FRONT
     agent = Commanded(learner, learner.commands(), lanes=lanes)
-    played = collect(learner.env, agent, episodes=PLACES, chance=np.random.default_rng(0), deterministic=True)
+    played = collect(learner.env, agent, episodes=PLACES, rng=np.random.default_rng(0), deterministic=True)
     assert [one.returns.tolist() for one in played] == FRONT
 
 

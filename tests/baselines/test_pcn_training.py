@@ -170,7 +170,7 @@ def test_presets_know_the_environments_horizon() -> None:
     given = {"env_id": FERRY, "objectives": ("R", "SP"), "parameters": {"horizon": 7}}
     own = PCNTraining(**(preset_values("farel", given) | given))
     assert (own.max_return, own.lanes, own.keep_history, own.window) == ((7, 0), 1, True, 1000)
-    assert (own.coverage, own.test_actions) == ("front", "likeliest")
+    assert (own.coverage, own.test_actions) == ("front", "deterministic")
     assert PCNTraining(**(preset_values("farel-published", given) | given)).coverage == "leaves"
     assert preset_values("recommended", given) == {}
 

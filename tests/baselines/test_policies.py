@@ -77,8 +77,8 @@ def test_a_sampled_action_has_the_log_probability_that_is_told() -> None:
     again = policy.evaluate_actions(obs, actions)
     th.testing.assert_close(again[0], values)
     th.testing.assert_close(again[1], log_prob)
-    likeliest = policy.forward(obs, deterministic=True)[0]
-    assert likeliest.tolist() == policy.action_probabilities(obs).argmax(1).tolist()
+    most_probable = policy.forward(obs, deterministic=True)[0]
+    assert most_probable.tolist() == policy.action_probabilities(obs).argmax(1).tolist()
 
 
 @pytest.mark.parametrize("strange", [0.5, 2.0, -1.0])

@@ -224,9 +224,9 @@ class Pointer:
 def test_a_model_plays_a_row_for_each_pursuer(kind: Any) -> None:
     rules = Pursuit(action=kind, pursuer_speed=1.2)
     model = Pointer(rules)
-    learnt, greedy = (play_team(team, rules, episodes=20, seed=1) for team in (Learned(model), Greedy()))
+    learned, greedy = (play_team(team, rules, episodes=20, seed=1) for team in (Learned(model), Greedy()))
     assert model.rows == 60
-    np.testing.assert_array_equal(learnt.captors, greedy.captors)
+    np.testing.assert_array_equal(learned.captors, greedy.captors)
 
 
 # ------------------------------------------------------------------------------------------- shuffled roles

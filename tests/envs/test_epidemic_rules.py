@@ -177,7 +177,7 @@ def reference(adjacency: NDArray[Any], before: NDArray[Any], uniform: NDArray[An
 
 def test_everybodys_health_follows_from_a_draw_of_their_own() -> None:
     """Another reading of the rules, given the same draws, agrees on every person."""
-    from fair_envs.core.chance import share, words
+    from fair_envs.core.randomness import share, words
 
     batch = world(40, recovery=0.2, infection=0.3)
     adjacency, chance = batch.rules.network.adjacency(), np.random.default_rng(0)  # type: ignore[attr-defined]

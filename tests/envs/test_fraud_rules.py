@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.core import Lanes
-from fair_envs.core.chance import normal_of, words
+from fair_envs.core.randomness import normal_of, words
 from fair_envs.envs.fraud import parallel_env
 from fair_envs.envs.fraud.people import PERSON, hourly_rate
 from fair_envs.envs.fraud.rules import Fraud, find_victim, hours_ahead, largest_population, take_card

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.core import Lanes, chance
+from fair_envs.core import Lanes, randomness
 from fair_envs.envs.harvest.rules import (
     BLUE,
     DOWN,
@@ -222,7 +222,7 @@ def grown(reds: int, blues: int, *, lanes: int, **parameters: Any) -> tuple[NDAr
     arrange(batch, agents, bushes)
     batch.advance(np.zeros((lanes, 40), np.int64))
     assert (batch.records["bushes"] == reds + blues + 1).all()
-    luck = np.array([chance.uniform(key, 0, GROWTH_COLOUR, 0) for key in batch.records["key"]])
+    luck = np.array([randomness.uniform(key, 0, GROWTH_COLOUR, 0) for key in batch.records["key"]])
     colours: NDArray[np.int8] = batch.records["colour"][:, reds + blues]
     return colours, luck
 

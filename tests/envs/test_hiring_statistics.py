@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fair_envs.core import Lanes, chance
+from fair_envs.core import Lanes, randomness
 from fair_envs.envs.hiring.population import GENDER, MAN
 from fair_envs.envs.hiring.rules import Hiring
 from fair_envs.metrics import GroupNotion
@@ -60,7 +60,7 @@ def qualified_men(records: NDArray[np.void]) -> Flags:
 def at_random(records: NDArray[np.void]) -> Flags:
     """Throw a coin."""
     coin = np.empty((len(records), 1))
-    chance.fill_uniform(records["key"], records["time"], chance.POLICY, coin)
+    randomness.fill_uniform(records["key"], records["time"], randomness.POLICY, coin)
     return np.asarray(coin[:, 0] < 0.5)
 
 

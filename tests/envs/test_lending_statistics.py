@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fair_envs.core import Lanes, chance
+from fair_envs.core import Lanes, randomness
 from fair_envs.envs.lending.policies import equal_opportunity, profitable
 from fair_envs.envs.lending.rules import Lending
 from fair_envs.support.aliases import Floats
@@ -72,7 +72,7 @@ def played() -> dict[str, Played]:
         if time >= SETTLED and time % EVERY == 0:
             gaps.append(np.subtract(*opportunities(records)))
         acceptance = np.concatenate([policy(records["chances"][parts[name]]) for name, policy in POLICIES.items()])
-        chance.fill_uniform(records["key"], records["time"], chance.POLICY, coin)
+        randomness.fill_uniform(records["key"], records["time"], randomness.POLICY, coin)
         accepts = coin < acceptance[rows, records["group"], records["score"]][:, np.newaxis]
         lanes.advance(accepts.astype(np.int64))
     return {

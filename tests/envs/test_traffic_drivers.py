@@ -97,7 +97,7 @@ def test_who_knows_the_way_arrives_sooner_and_who_knows_the_traffic_earlier_stil
 
 def test_without_what_being_human_driven_does_twins_are_the_same() -> None:
     rules = Traffic(human_information="all", human_reaction=0, human_dawdling=0.1)
-    pairs = Twins(rules, lanes=32).run(ShortestTime(rules), episodes=32, flip="carriers")
+    pairs = Twins(rules, lanes=32).run(ShortestTime(rules), episodes=32, flip="protected")
     np.testing.assert_array_equal(pairs.factual.values, pairs.counterfactual.values)
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fair_envs.envs.harvest as harvest
-from fair_envs.core import chance
+from fair_envs.core import randomness
 from fair_envs.envs.harvest.rules import STAY, USE
 from fair_envs.faces.single import RandomPartners
 from fair_envs.faces.window import Window
@@ -99,7 +99,7 @@ def test_partners_see_all_observations_and_one_uniform_number_each() -> None:
     key = one.lanes.records["key"][0]
     for time, (observation, uniform) in enumerate(seen):
         assert_same(observation, (first, second)[time])
-        assert uniform.tolist() == [chance.uniform(key, time, chance.POLICY, agent) for agent in range(40)]
+        assert uniform.tolist() == [randomness.uniform(key, time, randomness.POLICY, agent) for agent in range(40)]
 
 
 def test_random_partners_take_every_action_as_often() -> None:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from fair_envs.reproduction.cimpean2025 import report as paper
-from fair_envs.reproduction.cimpean2025.jobs import DESIGNED, PUBLISHED_IF
+from fair_envs.reproduction.cimpean2025.jobs import PUBLISHED_IF, SCRIPTED
 from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World, tables
 from fair_envs.reproduction.cimpean2025.results import Found, Policies
 from fair_envs.reproduction.figures import TradeOffs, trade_off_radar
@@ -63,13 +63,13 @@ def report(
     for setting in paper.cells(SCALE):
         seeds = (rows or {}).get(setting, [other] * 3)
         arms[setting] = [found(own, misread=misread or own) for own in seeds]
-    designed: dict[World, Found] = {
-        world: found([{"R": float(k)} for k in range(len(DESIGNED[world]))]) for world in ("hiring", "fraud")
+    scripted: dict[World, Found] = {
+        world: found([{"R": float(k)} for k in range(len(SCRIPTED[world]))]) for world in ("hiring", "fraud")
     }
-    for world, own in designed.items():
-        designed[world] = replace(own, misread=own.policies)
+    for world, own in scripted.items():
+        scripted[world] = replace(own, misread=own.policies)
     alone = {label: [found([{"R": float(seed)}]) for seed in range(3)] for label in paper.singles(SCALE)}
-    return paper.Report(name="small", scale=SCALE, arms=arms, singles=alone, designed=designed, out=Path())
+    return paper.Report(name="small", scale=SCALE, arms=arms, singles=alone, scripted=scripted, out=Path())
 
 
 def verdict_of(made: paper.Report, words: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.reproduction.cimpean2025.jobs import DESIGNED, DesignedCell, SingleCell, TradeOffCell, chosen
+from fair_envs.reproduction.cimpean2025.jobs import SCRIPTED, ScriptedCell, SingleCell, TradeOffCell, chosen
 from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting
 from fair_envs.reproduction.cimpean2025.results import Policies, over_seeds, rank_correlation, read_found, read_policies
 
@@ -36,8 +36,8 @@ def test_halves_are_the_first_and_the_later_episodes() -> None:
 
 
 def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cast(dict[str, Any], DESIGNED), "fraud", {"never checks": DESIGNED["fraud"]["never checks"]})
-    found = read_found(run_cell(DesignedCell(world="fraud", episodes=12), tmp_path)).policies
+    monkeypatch.setitem(cast(dict[str, Any], SCRIPTED), "fraud", {"never checks": SCRIPTED["fraud"]["never checks"]})
+    found = read_found(run_cell(ScriptedCell(world="fraud", episodes=12), tmp_path)).policies
     assert 720 < found.total("R")[0] < 800  # published: 769, of 834 to 1000 payments
     assert 930 < found.steps[0].mean() <= 1000
 
@@ -68,9 +68,9 @@ def test_undefined_seeds_are_left_out_and_counted() -> None:
 
 
 def test_a_simple_hiring_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) -> None:
-    cell = DesignedCell(world="hiring", episodes=4, parameters={"horizon": 200})
+    cell = ScriptedCell(world="hiring", episodes=4, parameters={"horizon": 200})
     found = read_found(run_cell(cell, tmp_path))
-    of = dict(zip(DESIGNED["hiring"], range(len(found.policies)), strict=True))
+    of = dict(zip(SCRIPTED["hiring"], range(len(found.policies)), strict=True))
     assert found.policies.names == ("R", *MEASURES[1:], "IF eq. 8")
     assert found.policies.sums[of["always hires"]][:, 1].tolist() == [0] * 4
     assert found.policies.steps[of["always hires"]].tolist() == [100] * 4
@@ -83,8 +83,8 @@ def test_a_simple_hiring_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path)
 
 
 def test_a_simple_fraud_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) -> None:
-    found = read_found(run_cell(DesignedCell(world="fraud", episodes=2, parameters={"horizon": 100}), tmp_path))
-    of = dict(zip(DESIGNED["fraud"], range(len(found.policies)), strict=True))
+    found = read_found(run_cell(ScriptedCell(world="fraud", episodes=2, parameters={"horizon": 100}), tmp_path))
+    of = dict(zip(SCRIPTED["fraud"], range(len(found.policies)), strict=True))
     assert found.misread is None
     assert found.policies.rate("SP")[of["checks North America"]] < -0.8  # until the first of them came: undefined, 0
     assert found.policies.rate("OAE")[of["correct decision"]] == 0
@@ -94,10 +94,10 @@ def test_a_simple_fraud_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) 
 def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(algorithm: Any, tmp_path: Path) -> None:
     cell = SingleCell(world="hiring", algorithm=algorithm, seed=0, steps=5000, episodes=4, parameters=TINY)
     found = read_found(run_cell(cell, tmp_path))
-    simple = read_found(run_cell(DesignedCell(world="hiring", episodes=4, parameters=TINY), tmp_path)).policies
+    simple = read_found(run_cell(ScriptedCell(world="hiring", episodes=4, parameters=TINY), tmp_path)).policies
     assert found.policies.names == simple.names
     assert found.policies.sums.shape == (1, 4, len(simple.names))
-    assert found.policies.rate("R")[0] > simple.rate("R")[list(DESIGNED["hiring"]).index("random")]
+    assert found.policies.rate("R")[0] > simple.rate("R")[list(SCRIPTED["hiring"]).index("random")]
 
 
 @pytest.mark.parametrize("objectives", [("R", "SP", "IF"), ("SP",), ("R", "SP")])

@@ -14,7 +14,7 @@ from fair_envs.baselines.team.training import TeamTraining, team_settings
 from fair_envs.envs.pursuit.policies import Greedy
 from fair_envs.experiments.executors import run_cells
 from fair_envs.reproduction.grupen2022 import report as grupen2022
-from fair_envs.reproduction.grupen2022.jobs import DEALT, DesignedTeamCell, TeamCell, read_team
+from fair_envs.reproduction.grupen2022.jobs import DEALT, ScriptedTeamCell, TeamCell, read_team
 from fair_envs.reproduction.grupen2022.report import DEALT_ROLES, METHODS, SCALES, Arm, Report, arms_of, cells
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 
@@ -76,22 +76,22 @@ def test_policies_are_kept_at_every_speed_that_is_tested() -> None:
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what a small training and a designed team gave, and the cells."""
-    learnt = team_settings("FairPursuit-v0", algorithm="fair-er", speeds=(1.2, 0.8), levels=(1.2, 0.8), **FEW)
+    learned = team_settings("FairPursuit-v0", algorithm="fair-er", speeds=(1.2, 0.8), levels=(1.2, 0.8), **FEW)
     tested: dict[str, Any] = {"speeds": (1.2, 0.8), "episodes": 7}
     group = [
-        TeamCell(training=learnt, dealt=True, **tested),
-        DesignedTeamCell(name="greedy", seed=3, parameters=FEW["parameters"], **tested),
+        TeamCell(training=learned, dealt=True, **tested),
+        ScriptedTeamCell(name="greedy", seed=3, parameters=FEW["parameters"], **tested),
     ]
     folders = run_cells(group, tmp_path_factory.mktemp("cells"), jobs=1, progress=False)
     return {"cells": group, "results": [read_team(folders[cell.key]) for cell in group]}
 
 
 def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_with_roles_dealt(few: Any) -> None:
-    learnt, _ = few["results"]
-    assert set(learnt.plays) == {"of the speed", "last", f"{DEALT}of the speed", f"{DEALT}last"}
-    assert all(list(of) == [1.2, 0.8] for of in learnt.plays.values())
-    assert learnt.learning.shape[1] == 6 and learnt.learning[-1, 0] <= 600 and learnt.seconds > 0
-    last = (learnt.plays[kept][0.8] for kept in ("of the speed", "last"))
+    learned, _ = few["results"]
+    assert set(learned.plays) == {"of the speed", "last", f"{DEALT}of the speed", f"{DEALT}last"}
+    assert all(list(of) == [1.2, 0.8] for of in learned.plays.values())
+    assert learned.learning.shape[1] == 6 and learned.learning[-1, 0] <= 600 and learned.seconds > 0
+    last = (learned.plays[kept][0.8] for kept in ("of the speed", "last"))
     assert len({play.captors.tobytes() for play in last}) == 1  # the last level's policy is the last one
 
 
@@ -242,9 +242,9 @@ def test_the_report_has_tables_figures_and_every_team(tmp_path: Path) -> None:
 
 
 def test_arms_are_the_tests_of_each_seed(few: Any) -> None:
-    learnt, greedy = few["results"]
-    arms = arms_of({"mutual": [learnt, learnt], "greedy": [greedy, greedy]})
+    learned, greedy = few["results"]
+    arms = arms_of({"mutual": [learned, learned], "greedy": [greedy, greedy]})
     assert list(arms) == ["mutual", DEALT_ROLES, "greedy"]
-    assert arms["mutual"].kept[0] is learnt.plays["of the speed"] and arms["mutual"].last[1] is learnt.plays["last"]
-    assert arms[DEALT_ROLES].kept[0] is learnt.plays[f"{DEALT}of the speed"]
+    assert arms["mutual"].kept[0] is learned.plays["of the speed"] and arms["mutual"].last[1] is learned.plays["last"]
+    assert arms[DEALT_ROLES].kept[0] is learned.plays[f"{DEALT}of the speed"]
     assert arms["greedy"].kept[0] is greedy.plays["last"] is arms["greedy"].last[0]

@@ -11,7 +11,7 @@ import pytest
 from fair_envs.baselines.ppo.long_term_training import LongTermTraining
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.reproduction.hu2024 import report as hu2024
-from fair_envs.reproduction.hu2024.jobs import AGENTS, DesignedCell, LearnedCell, read_process
+from fair_envs.reproduction.hu2024.jobs import AGENTS, LearnedCell, ScriptedCell, read_process
 from fair_envs.reproduction.hu2024.processes import ENV_IDS, Series, World, series
 from fair_envs.reproduction.hu2024.published import PLOTTED
 from fair_envs.reproduction.hu2024.report import SCALES, SHIELDED, SUMMARIES, WORLDS, Arm, Report, cells, summarised
@@ -88,14 +88,14 @@ def test_cells_run_and_are_read(world: World, tmp_path: Path) -> None:
     )
     shared: dict[str, Any] = {"world": world, "episodes": 3, "steps": 40}  # one layout with the other tests
     name = next(iter(AGENTS[world]))
-    learned = LearnedCell(training=small, likeliest=True, **shared)
-    designed = DesignedCell(name=name, seed=1, **shared)
-    trained, told = (read_process(run_cell(cell, tmp_path)) for cell in (learned, designed))
+    learned = LearnedCell(training=small, most_probable=True, **shared)
+    scripted = ScriptedCell(name=name, seed=1, **shared)
+    trained, told = (read_process(run_cell(cell, tmp_path)) for cell in (learned, scripted))
     assert trained.seconds > 0 and trained.training["steps"].tolist() == [64, 128]
     assert trained.training["altered"].shape == (2,)
     assert not told.shielded and not told.training and told.seconds == 0
     names = set(series(world, told.open))
-    for test in (trained.open, trained.shielded, trained.likeliest):
+    for test in (trained.open, trained.shielded, trained.most_probable):
         assert set(series(world, test)) == names
 
 

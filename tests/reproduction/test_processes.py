@@ -23,7 +23,7 @@ def watched(world: World, agent: str, *, episodes: int, steps: int) -> dict[str,
         steps=steps,
         seed=5,
         parameters={},
-        chance=chance,
+        rng=chance,
     )
 
 
@@ -135,11 +135,11 @@ def test_behind_the_shield_actions_are_massaged_and_its_measure_follows(monkeypa
     env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=20)
     short, chance = OpportunityGap(3, qualified=env.unwrapped.lanes.rules.repayment), np.random.default_rng(0)
     player = Learned(Sure(), env, chance, massager=grant, threshold=0.25, short=short)
-    for step in processes.steps_of(env, player, seed=0, chance=chance):
+    for step in processes.steps_of(env, player, seed=0, rng=chance):
         assert (step.info["fair_action"] == 1).all()
     assert asked == [0.25] * 20 and short.counts[..., 0].sum() == 0 and short.counts[..., 1].sum() > 0
     alone = Learned(Sure(), env, chance, short=short)
-    said = np.concatenate([step.info["fair_action"] for step in processes.steps_of(env, alone, seed=0, chance=chance)])
+    said = np.concatenate([step.info["fair_action"] for step in processes.steps_of(env, alone, seed=0, rng=chance)])
     assert 0 < said.mean() < 1
 
 
@@ -149,6 +149,6 @@ def test_without_a_shield_the_likeliest_actions_may_be_taken(monkeypatch: pytest
     monkeypatch.setattr(processes, "speaker_of", lambda policy: policy)
     env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=9)
     chance = np.random.default_rng(0)
-    player = Learned(Sure(), env, chance, likeliest=True)
-    steps = list(processes.steps_of(env, player, seed=0, chance=chance))
+    player = Learned(Sure(), env, chance, most_probable=True)
+    steps = list(processes.steps_of(env, player, seed=0, rng=chance))
     assert len(steps) == 9 and all((step.info["fair_action"] == 0).all() for step in steps)

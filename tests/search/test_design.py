@@ -244,7 +244,7 @@ SPARSE |= {"episodes": 16, "least_episodes": 4, "precision": 0.0, "parameters": 
     ("changes", "episodes", "said"),
     [
         ({"ranges": {"time_cost": "9|8"}}, 4, "surely worse than the original after 4 episodes"),
-        ({"ranges": {"time_cost": "9|8"}, "hopeless": False}, 16, ""),
+        ({"ranges": {"time_cost": "9|8"}, "prune": False}, 16, ""),
         ({"ranges": {"time_cost": "0.01|0.02"}, "precision": 10.0}, 4, "precise enough after 4 episodes"),
         ({"ranges": {"time_cost": "0.01|0.02"}}, 16, ""),
     ],

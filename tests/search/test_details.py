@@ -78,7 +78,7 @@ def test_rounds_double_on_seeds_that_go_on(tmp_path: Path, monkeypatch: pytest.M
         return played(cells, *args, **options)
 
     monkeypatch.setattr(module, "run_cells", noting)
-    changes: dict[str, Any] = {"episodes": 8, "least_episodes": 2, "precision": 0.0, "hopeless": False, "seed": 3}
+    changes: dict[str, Any] = {"episodes": 8, "least_episodes": 2, "precision": 0.0, "prune": False, "seed": 3}
     search = search_for(**changes, trials=1, batch=1, finalists=1)
     design(search, out=tmp_path / "out")
     first = search.first_seed
@@ -90,7 +90,7 @@ def test_rounds_double_on_seeds_that_go_on(tmp_path: Path, monkeypatch: pytest.M
 def test_each_round_is_told_to_other_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamps: list[int] = []
     monkeypatch.setattr(Trials, "stamp", lambda self, numbers: stamps.extend(numbers))
-    changes: dict[str, Any] = {"episodes": 8, "least_episodes": 2, "precision": 0.0, "hopeless": False}
+    changes: dict[str, Any] = {"episodes": 8, "least_episodes": 2, "precision": 0.0, "prune": False}
     design(search_for(**changes, trials=1, batch=1, finalists=1), out=tmp_path / "out")
     assert len(stamps) == 3
 
@@ -163,10 +163,12 @@ def test_chance_decides_who_is_surely_worse() -> None:
     rival = np.zeros(20)
     values = np.linspace(-1, 2, 20)  # mean 0.5, standard error 0.21: worse with a chance of error of 0.014
     parity = Objective(name=PARITY)
-    assert parity.surely_worse(values, rival, chance=0.02) and not parity.surely_worse(values, rival, chance=0.005)
+    assert parity.significantly_worse(values, rival, alpha=0.02) and not parity.significantly_worse(
+        values, rival, alpha=0.005
+    )
     holes = np.where(np.arange(20) % 5 == 0, np.nan, 1.0 + values / 100)
-    assert parity.surely_worse(holes, rival)
-    assert not parity.surely_worse(np.full(4, np.nan), np.zeros(4))
+    assert parity.significantly_worse(holes, rival)
+    assert not parity.significantly_worse(np.full(4, np.nan), np.zeros(4))
 
 
 def test_tables_and_files_mark_the_chosen_one_and_hold_its_errors(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def test_a_total_is_compared_pair_by_pair() -> None:
 def test_surely_worse_is_worse_beyond_chance_in_pairs() -> None:
     chance = np.random.default_rng(1)
     rival = chance.normal(0.2, 1.0, 64)
-    assert PARITY.surely_worse(rival + 0.5, rival)
-    assert not PARITY.surely_worse(rival, rival)
-    assert not PARITY.surely_worse(rival + chance.normal(0.0, 1.0, 64), rival)
-    assert TOTAL.surely_worse(rival - 0.5, rival) and not TOTAL.surely_worse(rival + 0.5, rival)
+    assert PARITY.significantly_worse(rival + 0.5, rival)
+    assert not PARITY.significantly_worse(rival, rival)
+    assert not PARITY.significantly_worse(rival + chance.normal(0.0, 1.0, 64), rival)
+    assert TOTAL.significantly_worse(rival - 0.5, rival) and not TOTAL.significantly_worse(rival + 0.5, rival)
 
 
 @uncompiled

@@ -112,7 +112,9 @@ def crowd(transform: Transform, *, people: int = 3) -> Transform:
     """Return the transform bound to a ferry that is said to decide on several people at once."""
     rules = Ferry()
     lanes = Lanes(rules, 1)
-    transform.bind(Setting(lanes=lanes, observation_space=rules.observation_space(rules.params), told=crowded(people)))
+    transform.bind(
+        Setting(lanes=lanes, observation_space=rules.observation_space(rules.params), reported=crowded(people))
+    )
     return transform
 
 
@@ -126,7 +128,7 @@ def decided(who: list[int], action: list[int], feedback: list[int]) -> Batch:
     facts = blank_facts(crowded(len(who)))
     facts["individual"], facts["action"], facts["feedback"] = who, action, feedback
     yes, no = np.array([True]), np.array([False])
-    return Batch(np.zeros((1, 1, 3)), np.zeros((1, 1)), facts, decided=yes, first=no, over=no)
+    return Batch(np.zeros((1, 1, 3)), np.zeros((1, 1)), facts, decided=yes, first=no, done=no)
 
 
 def test_overflow_is_counted() -> None:
@@ -197,7 +199,7 @@ def test_it_is_refused_above_what_has_been_told_at_once() -> None:
     for env in (FairnessObjectives(Env(), ["EO"], Full()), penalised, ReportActionProbs(penalised, "uniform")):
         with pytest.raises(ValueError, match="env must keep no history of decisions below LateFeedback, which changes"):
             DelayedFeedback(env, delay=1)
-    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.told_spec is None
+    assert FairnessObjectives(Env(), ["EO"], Full()).unwrapped.reported_spec is None
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")

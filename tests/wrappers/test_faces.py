@@ -152,7 +152,7 @@ class ByHand:
     def event(self, step: Any, *, start: bool) -> Event:
         over = step.terminated | step.truncated
         first = np.array([start])
-        batch = Batch(step.observation, step.reward, step.facts, decided=~first, first=first, over=over)
+        batch = Batch(step.observation, step.reward, step.facts, decided=~first, first=first, done=over)
         added = {}
         for transform in self.transforms:
             batch = transform(batch)
@@ -366,7 +366,7 @@ def test_under_focal_control_the_focal_agents_own_reward_and_observation_are_cha
         raw, _, _, over, info = plain.step(action)
         shown, reward, _, _, changed = env.step(action)
         yes, no = np.array([True]), np.array([False])
-        utility = social(Batch(raw, info["agent_reward"][np.newaxis], {}, decided=yes, first=no, over=no)).reward[0]
+        utility = social(Batch(raw, info["agent_reward"][np.newaxis], {}, decided=yes, first=no, done=no)).reward[0]
         assert np.array_equal(changed["agent_reward"], utility)
         assert reward == utility[2]
     assert over

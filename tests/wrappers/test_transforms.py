@@ -47,7 +47,7 @@ def played(rewards: Sequence[float], *, over: bool = False, **facts: Any) -> Bat
     }
     yes, no = np.array([True]), np.array([False])
     return Batch(
-        np.zeros((1, 4, 10)), np.array([rewards], float), columns, decided=yes, first=no, over=np.array([over])
+        np.zeros((1, 4, 10)), np.array([rewards], float), columns, decided=yes, first=no, done=np.array([over])
     )
 
 
@@ -365,7 +365,7 @@ def test_the_record_tells_the_returns_and_gaps_at_the_end_and_0_before() -> None
     recorder = bound(Recorder())
     before = recorder(played([4, 1, 0, 0])).added
     assert all(not column.any() for column in before.values())
-    after = recorder(played([2, 0, 2, 1], over=True)).added
+    after = recorder(played([2, 0, 2, 1], done=True)).added
     assert after["fair_episode_over"].tolist() == [1]
     assert after["fair_episode_length"].tolist() == [2]
     assert after["fair_episode_return"].tolist() == [[6, 1, 2, 1]]
@@ -380,16 +380,16 @@ def test_the_record_tells_the_returns_and_gaps_at_the_end_and_0_before() -> None
 
 def test_the_record_begins_anew_with_the_next_episode() -> None:
     recorder = bound(Recorder())
-    recorder(played([4, 1, 0, 0], over=True))
+    recorder(played([4, 1, 0, 0], done=True))
     recorder(start())
-    after = recorder(played([1, 0, 0, 0], over=True)).added
+    after = recorder(played([1, 0, 0, 0], done=True)).added
     assert after["fair_episode_return"].tolist() == [[1, 0, 0, 0]]
     assert after["fair_episode_length"].tolist() == [1]
 
 
 def test_an_undefined_gap_is_masked_never_nan() -> None:
     nobody = np.zeros((1, 4, 1), np.int64)
-    after = bound(Recorder())(played([4, 1, 0, 0], over=True, sensitive=nobody)).added
+    after = bound(Recorder())(played([4, 1, 0, 0], done=True, sensitive=nobody)).added
     assert after["fair_episode_dp_defined"].tolist() == [0]
     assert after["fair_episode_csp_defined"].tolist() == [[0, 0]]
     assert all(np.isfinite(column).all() for column in after.values())
@@ -408,12 +408,12 @@ def test_the_episode_that_ends_in_one_lane_is_told_in_that_lane() -> None:
         facts,
         decided=np.array([True, True, False]),
         first=np.array([False, False, True]),
-        over=np.array([False, True, False]),
+        done=np.array([False, True, False]),
     )
     added = recorder(batch).added
     assert added["fair_episode_over"].tolist() == [0, 1, 0]
     assert added["fair_episode_return"][:, 0].tolist() == [0, 2, 0]
     nobody, everybody = np.zeros(3, bool), np.ones(3, bool)
-    after = recorder(batch._replace(decided=everybody, first=nobody, over=everybody)).added
+    after = recorder(batch._replace(decided=everybody, first=nobody, done=everybody)).added
     assert after["fair_episode_return"][:, 0].tolist() == [2, 4, 3]  # 3 was shown twice and decided once
     assert after["fair_episode_length"].tolist() == [2, 2, 1]

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
 from fair_envs.core import Lanes, draws
-from fair_envs.core.chance import integer, uniform
+from fair_envs.core.randomness import integer, uniform
 from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.envs.harvest.rules import BLUE, GROWTH_CELL, GROWTH_COLOUR, RED, Harvest
 from fair_envs.metrics import counterfactual_fairness
@@ -216,7 +216,7 @@ def test_each_agent_is_flipped_alone_in_a_world_of_its_own() -> None:
 
 
 def test_carriers_are_flipped_at_once_and_nobody_else() -> None:
-    played = twins().run(POLICY, episodes=2, seed=SEED, flip="carriers")
+    played = twins().run(POLICY, episodes=2, seed=SEED, flip="protected")
     assert played.flipped.tolist() == [CARRIERS] * 2
     assert not played.counterfactual.attribute("half_speed").any()
 
@@ -232,7 +232,7 @@ def test_all_against_none_are_the_worlds_of_those_fractions() -> None:
     assert np.array_equal(ratio, (none - everybody) / (none + everybody))
 
 
-@pytest.mark.parametrize("flip", ["each", "all", "carriers"])
+@pytest.mark.parametrize("flip", ["each", "all", "protected"])
 def test_counterfactual_fairness_reads_the_twins_as_they_are(flip: Any) -> None:
     played = twins().run(POLICY, episodes=EPISODES, seed=SEED, flip=flip)
     gap = counterfactual_fairness(played.factual, played.counterfactual, sensitive=played.sensitive)
@@ -294,8 +294,10 @@ def test_a_model_of_stable_baselines3_plays_both_worlds(rows: Any) -> None:
     played = pair.run(from_sb3(model), episodes=2, seed=SEED, flip="all", record_actions=True)
     again = pair.run(from_sb3(model), episodes=2, seed=SEED, flip="all", record_actions=True)
     assert np.array_equal(played.factual.values, again.factual.values)
-    likeliest = pair.run(from_sb3(model, deterministic=True), episodes=1, seed=SEED, flip="all", record_actions=True)
-    assert likeliest.factual_actions is not None and played.factual_actions is not None
+    most_probable = pair.run(
+        from_sb3(model, deterministic=True), episodes=1, seed=SEED, flip="all", record_actions=True
+    )
+    assert most_probable.factual_actions is not None and played.factual_actions is not None
     lanes = Lanes(Harvest(**SIZE), 1)
     lanes.seed(SEED)
     start = lanes.restart()
@@ -304,7 +306,7 @@ def test_a_model_of_stable_baselines3_plays_both_worlds(rows: Any) -> None:
         seen = np.column_stack([seen, start.facts["group"][0]]).astype(np.float32)
     wanted = model.predict(seen, deterministic=True)[0].reshape(AGENTS)
     executed = lanes.advance(wanted.reshape(1, AGENTS)).facts["action"][0]
-    assert np.array_equal(likeliest.factual_actions[0, 0], executed)
+    assert np.array_equal(most_probable.factual_actions[0, 0], executed)
 
 
 def test_a_model_trained_on_other_observations_is_refused() -> None:
@@ -439,9 +441,9 @@ class Unmarked(Harvest):
         ({"episodes": 1, "keep_group": True}, "keep_group must be False without append_group=True"),
         (
             {"episodes": 1, "flip": "some"},
-            "flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents, got 'some'",
+            "flip must be 'each', 'all', 'protected', 'all_none' or a list of agents, got 'some'",
         ),
-        ({"episodes": 1, "flip": None}, "flip must be 'each', 'all', 'carriers', 'all_none' or a list of agents"),
+        ({"episodes": 1, "flip": None}, "flip must be 'each', 'all', 'protected', 'all_none' or a list of agents"),
         ({"episodes": 1, "flip": 1}, "agents must be a list of indices or names, got 1"),
         ({"episodes": 1, "flip": [8]}, "agents must be among 0 to 7"),
         ({"episodes": 1, "flip": [1.7]}, "agents must be among 0 to 7 or agent_0 to agent_7, got 1.7"),

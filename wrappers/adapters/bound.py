@@ -94,15 +94,15 @@ class Bound:
         setting = Setting(
             lanes=lanes,
             observation_space=self.space,  # type: ignore[arg-type]
-            told=spec,
+            reported=spec,
             objectives=self.objectives,
             focal=getattr(self.face, "focal_agent", None),
         )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
-        if (told := self.transform.fair_spec(spec)) != spec:
+        if (extra := self.transform.fair_spec(spec)) != spec:
             _check_unknown(self.face, self.transform)
-            vars(self.face)["told_spec"] = told
+            vars(self.face)["told_spec"] = extra
         if self.transform.histories:
             vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
 
@@ -193,13 +193,13 @@ class Bound:
         reward: Floats,
         vector: Floats32 | None,
         *,
-        over: Flags,
+        done: Flags,
         decided: Flags | None = None,
     ) -> tuple[Batch, Batch]:
         """Return a step as it comes from below, and as the layer above sees it; `Batch` describes the arguments."""
         decided = np.ones(self.lanes, bool) if decided is None else decided
         facts, probs = self.face.interactions, self.face.action_probs
-        batch = Batch(observation, reward, facts, decided, ~decided, over, vector, probs)
+        batch = Batch(observation, reward, facts, decided, ~decided, done, vector, probs)
         out = self.transform(batch)
         self.rewards, self.face.interactions = out.reward, out.facts
         return batch, out
@@ -221,7 +221,7 @@ class Bound:
 
     def _undecided(self, observation: NDArray[Any], facts: Records) -> Batch:
         reward, nobody = np.zeros((self.lanes, self.agents)), np.zeros(self.lanes, bool)
-        return Batch(observation, reward, facts, decided=nobody, first=nobody, over=nobody)
+        return Batch(observation, reward, facts, decided=nobody, first=nobody, done=nobody)
 
 
 def is_transform(layer: Any) -> bool:

@@ -44,12 +44,12 @@ class OwnFace:
         lanes: What stands for its lanes.
         interactions: The record of the last step or reset, shape (1,).
         action_probs: With which probabilities its decisions were taken, shape (1, M, A); 0 where it is not known.
-        told_spec: What a wrapper that changes the facts says of them.
+        reported_spec: What a wrapper that changes the facts says of them.
         histories: Of the wrappers that keep one, the innermost first.
         focal_agent: None: there is one decision-maker.
     """
 
-    told_spec: FairSpec | None = None
+    reported_spec: FairSpec | None = None
     histories: tuple[Any, ...] = ()
     focal_agent: None = None
 
@@ -65,13 +65,13 @@ class OwnFace:
     @property
     def fair_spec(self) -> FairSpec:
         """The static facts."""
-        return self.told_spec or self.lanes.rules.spec
+        return self.reported_spec or self.lanes.rules.spec
 
     def report_action_probs(self, action_probs: Any) -> None:
         """Keep with which probabilities the next action is chosen, shape (A,), or (M, A) for M people."""
         self._reported.set(action_probs, shape=self._shapes[PROBS])
 
-    def told(self, info: Mapping[str, Any], *, decided: bool) -> dict[str, Any]:
+    def extra(self, info: Mapping[str, Any], *, decided: bool) -> dict[str, Any]:
         """Keep the record that an ``info`` holds, and return it with the probabilities that were reported.
 
         Args:
@@ -92,14 +92,14 @@ class OwnFace:
         if info[PREFIX + "decided"] != decided:
             when = "step, which decides on somebody" if decided else "reset, which decides on nobody"
             raise ValueError(f"fair_decided must be {decided:d} after a {when}, got {info[PREFIX + 'decided']}")
-        probs, told = self._reported.take(), dict(info)
+        probs, extra = self._reported.take(), dict(info)
         if probs is not None and decided:
-            told[PROBS] = probs.reshape(self._shapes[PROBS])
+            extra[PROBS] = probs.reshape(self._shapes[PROBS])
         self.interactions = np.empty(1, self._layout)
         for name, key in self._fields:
-            self.interactions[name] = told[key]
-        self.action_probs = np.asarray(told[PROBS], np.float32).reshape(self.action_probs.shape)
-        return told
+            self.interactions[name] = extra[key]
+        self.action_probs = np.asarray(extra[PROBS], np.float32).reshape(self.action_probs.shape)
+        return extra
 
 
 def stacked(observation: Any, space: Space[Any]) -> NDArray[Any]:

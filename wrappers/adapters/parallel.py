@@ -66,7 +66,7 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
         rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
         earned, seen = self.bound.earned(rewarded, None), _stack(observations)
         self.bound.saw(seen)
-        batch, out = self.bound.step(seen, *earned, over=np.array([not self.env.agents]))
+        batch, out = self.bound.step(seen, *earned, done=np.array([not self.env.agents]))
         if out.reward is not batch.reward:
             rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))
         if out.vector is not None:
@@ -75,13 +75,13 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
 
     def _infos(self, out: Batch, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return the infos with what the transform added, to each agent its own."""
-        told = {}
+        extra = {}
         for i, (name, info) in enumerate(infos.items()):
-            told[name] = dict(info)
+            extra[name] = dict(info)
             for key, column in out.added.items():
                 value = column[0, i] if key in self.bound.transform.personal else column[0]
-                told[name][key] = value.copy()
-        return told
+                extra[name][key] = value.copy()
+        return extra
 
 
 def _see(out: Batch, observations: dict[str, Any]) -> dict[str, Any]:

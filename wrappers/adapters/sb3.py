@@ -53,11 +53,11 @@ class SB3Adapter(VecEnvWrapper):
         """Play one step of every lane and restart those that end."""
         if self.bound.transform.reports:
             self._face.report_action_probs(self.bound.reported())
-        observation, reward, done, infos = self.venv.step_wait()
+        observation, reward, done_rows, infos = self.venv.step_wait()
         self.bound.saw(self.bound.split(observation))  # type: ignore[arg-type]
-        over = done.reshape(self.bound.lanes, -1)[:, 0]
+        done = done_rows.reshape(self.bound.lanes, -1)[:, 0]
         vector = self._vector_below() if self.bound.objectives else None
-        batch, out = self.bound.step(self._ends(observation, over, infos), self._face.agent_reward, vector, over=over)  # type: ignore[arg-type]
+        batch, out = self.bound.step(self._ends(observation, done, infos), self._face.agent_reward, vector, done=done)  # type: ignore[arg-type]
         if rewards_anew(batch, out):
             check_untouched(reward, self._rows(batch.reward), self.bound.transform)
         if out.reward is not batch.reward:
@@ -65,15 +65,15 @@ class SB3Adapter(VecEnvWrapper):
             self._face.agent_reward = out.reward
         self._tell(out)
         shown = self._join(out)
-        if over.any():
-            self._end(out, shown, done, infos)
-            start = self.bound.start(self.bound.split(observation), over)  # type: ignore[arg-type]
-            shown = pick(done, self._join(start), shown)
-        return shown, reward, done, infos
+        if done.any():
+            self._end(out, shown, done_rows, infos)
+            start = self.bound.start(self.bound.split(observation), done)  # type: ignore[arg-type]
+            shown = pick(done_rows, self._join(start), shown)
+        return shown, reward, done_rows, infos
 
-    def _ends(self, observation: NDArray[Any], over: Flags, infos: list[dict[str, Any]]) -> NDArray[Any]:
+    def _ends(self, observation: NDArray[Any], done: Flags, infos: list[dict[str, Any]]) -> NDArray[Any]:
         """Return the observations that the decisions led to; the last ones of episodes come from the infos."""
-        if over.any():
+        if done.any():
             observation = observation.copy()
             for row, info in enumerate(infos):
                 if "terminal_observation" in info:
@@ -85,10 +85,10 @@ class SB3Adapter(VecEnvWrapper):
         made = (vars(layer)["vector_reward"] for layer in layers(self.venv) if "vector_reward" in vars(layer))
         return next(made)
 
-    def _end(self, out: Batch, shown: NDArray[Any], done: Flags, infos: list[dict[str, Any]]) -> None:
+    def _end(self, out: Batch, shown: NDArray[Any], done_rows: Flags, infos: list[dict[str, Any]]) -> None:
         """Write the ends of episodes to the rows' infos."""
         rows_each = self.num_envs // self.bound.lanes
-        for row in np.flatnonzero(done):
+        for row in np.flatnonzero(done_rows):
             lane, agent = divmod(int(row), rows_each)
             infos[row]["terminal_observation"] = shown[row].copy()
             for name, column in out.added.items():

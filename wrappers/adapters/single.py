@@ -64,7 +64,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        info = info if self._first is None else self._first.told(info, decided=False)
+        info = info if self._first is None else self._first.extra(info, decided=False)
         split = self._split(observation)
         out = self.bound.reset(split)
         return self._shown(out, split, observation), {**info, **_row(out)}
@@ -74,11 +74,11 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         if self.bound.transform.reports:
             self.bound.face.report_action_probs(self.bound.reported()[0])
         observation, reward, terminated, truncated, info = self.env.step(action)
-        info = info if self._first is None else self._first.told(info, decided=True)
+        info = info if self._first is None else self._first.extra(info, decided=True)
         earned = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
         split = self._split(observation)
         self.bound.saw(split)
-        batch, out = self.bound.step(split, *earned, over=np.array([terminated or truncated]))
+        batch, out = self.bound.step(split, *earned, done=np.array([terminated or truncated]))
         if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
             check_untouched(reward, self._number(batch), self.bound.transform)
         if out.reward is not batch.reward:

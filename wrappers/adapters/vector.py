@@ -54,12 +54,12 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
             self.env.unwrapped.report_action_probs(self.bound.reported())  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self.bound.saw(self.bound.split(observation))
-        over = terminated | truncated
+        done = terminated | truncated
         decided = info["fair_decided"] == 1
-        restarted = over & ~decided  # the mode SameStep: these lanes show their next episode already
+        restarted = done & ~decided  # the mode SameStep: these lanes show their next episode already
         earned = self.bound.earned(reward, self._agent_reward(info, restarted))
         batch, out = self.bound.step(
-            self._ends(observation, info, restarted), *earned, over=over, decided=decided | over
+            self._ends(observation, info, restarted), *earned, done=done, decided=decided | done
         )
         if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
             check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
@@ -67,7 +67,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
             reward = out.reward.mean(axis=1)
         if out.vector is not None:
             reward = out.vector
-        shown, info = self._told(out, observation, info, restarted, changed=out.reward is not batch.reward)
+        shown, info = self._with_extra(out, observation, info, restarted, changed=out.reward is not batch.reward)
         return shown, reward, terminated, truncated, info
 
     def _ends(self, observation: Any, info: dict[str, Any], restarted: Flags) -> NDArray[Any]:
@@ -86,20 +86,20 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
             return own
         return pick(restarted, info["final_info"]["agent_reward"], own)
 
-    def _told(
+    def _with_extra(
         self, out: Batch, observation: Any, info: dict[str, Any], restarted: Flags, *, changed: bool
     ) -> tuple[Any, dict[str, Any]]:
         """Return observations and info, in which the ends of restarted lanes are under ``final_*``."""
-        going = np.ones(self.num_envs, bool)
-        told = dict(out.added)
+        active = np.ones(self.num_envs, bool)
+        extra = dict(out.added)
         if changed and "agent_reward" in info:
-            told["agent_reward"] = out.reward
+            extra["agent_reward"] = out.reward
         if not restarted.any():
-            return self._join(out), {**info, **_masked(told, going)}
-        final = {name: only(restarted, column) for name, column in told.items()}
+            return self._join(out), {**info, **_masked(extra, active)}
+        final = {name: only(restarted, column) for name, column in extra.items()}
         start = self.bound.start(self.bound.split(observation), restarted)
         begun = {"agent_reward": np.zeros_like(out.reward), **start.added}
-        info = {**info, **_masked({name: pick(restarted, begun[name], told[name]) for name in told}, going)}
+        info = {**info, **_masked({name: pick(restarted, begun[name], extra[name]) for name in extra}, active)}
         info["final_info"] = {**info["final_info"], **_masked(final, restarted)}
         info["final_obs"] = np.full(self.num_envs, None, dtype=object)
         ends = self._join(out)
@@ -113,7 +113,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
 
 def _masked(columns: Columns, rows: Flags) -> dict[str, NDArray[Any]]:
     """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
-    told = {}
+    extra = {}
     for name, column in columns.items():
-        told[name], told["_" + name] = only(rows, column), rows.copy()
-    return told
+        extra[name], extra["_" + name] = only(rows, column), rows.copy()
+    return extra

@@ -137,7 +137,7 @@ class Told(NamedTuple):
     known: Flags  # (B,): there was a step in this episode
 
 
-class Believer(Allocator):
+class BeliefAllocator(Allocator):
     """Maintains beliefs about the rates, updated with each step's observation.
 
     Args:
@@ -150,7 +150,7 @@ class Believer(Allocator):
 
     def __init__(self, env: Any, *, seed: int = 0) -> None:
         super().__init__(env)
-        self.chance = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
 
     def start(self, world: World) -> None:
         """Allocate the beliefs of the lanes."""
@@ -192,7 +192,7 @@ class Believer(Allocator):
         return self.of_shares(self.beliefs)
 
 
-class NaiveMatching(Believer):
+class NaiveMatching(BeliefAllocator):
     """Sends units in proportion to the discovered incidents at each location, which are gradually forgotten.
 
     Locations with many units have many discoveries, so its beliefs reinforce themselves. Without a prior, it never
@@ -216,11 +216,11 @@ class NaiveMatching(Believer):
 
     def learn(self, told: Told) -> None:
         """Forget some incidents, and add those discovered or reported."""
-        gone = self.chance.binomial(self.beliefs.astype(np.int64), self.decay)
+        gone = self.rng.binomial(self.beliefs.astype(np.int64), self.decay)
         self.beliefs += told.known[:, np.newaxis] * (told.seen + told.reported - gone)
 
 
-class Matching(Believer):
+class Matching(BeliefAllocator):
     """Sends units in proportion to estimated rates, with occasional random exploration.
 
     The estimate is the maximum-likelihood rate, given that a location's units cannot discover more incidents than there
@@ -271,12 +271,12 @@ class Matching(Believer):
         self._seen[place, known], self._sent[place, known] = told.seen[known], told.sent[known]
         due = told.known & (time >= self.burn_in) & (time % self.interval == 0)
         if due.any():
-            found = likeliest_rates(self._seen[:, due], self._sent[:, due])
+            found = censored_poisson_rates(self._seen[:, due], self._sent[:, due])
             self.beliefs[due] = np.where(np.isnan(found), self.beliefs[due], found)
 
     def decided(self) -> Floats:
         """Return the planned probabilities; uniform ones in lanes that explore in this step."""
-        anywhere = self.chance.random((len(self.beliefs), 1, 1)) < self.epsilon
+        anywhere = self.rng.random((len(self.beliefs), 1, 1)) < self.epsilon
         return np.where(anywhere, 1.0 / self.locations, self.planned())
 
     def planned(self) -> Floats:
@@ -318,7 +318,7 @@ class FairGreedy(Matching):
         return self._plan
 
 
-def likeliest_rates(seen: Ints, sent: Ints) -> Floats:
+def censored_poisson_rates(seen: Ints, sent: Ints) -> Floats:
     """Return maximum-likelihood Poisson rates from counts censored at the number of units, shape (...).
 
     If fewer incidents are discovered than units are sent in a step, the count is exact; otherwise it is a lower bound.

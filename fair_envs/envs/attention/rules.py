@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
 from fair_envs.envs.attention.params import (
     ALL,
     AUTHORS,
@@ -64,11 +64,11 @@ def happen(lane: Lane, params: Record, time: int) -> None:
 def draw(lane: Lane, params: Record, time: int, site: int, weight: float, out: Any) -> None:
     """Draw a Poisson number for each location, with its rate times the weight as the mean."""
     for first in range(0, params.locations, WORDS):
-        luck = words(lane.key, time, site, first // WORDS)
+        random = words(lane.key, time, site, first // WORDS)
         for k in range(first, min(first + WORDS, params.locations)):
             mean = weight * lane.rates[k]
             if mean <= MOST_AT_ONCE:
-                out[k] = poisson_at(share(luck[k - first]), mean)
+                out[k] = poisson_at(share(random[k - first]), mean)
             else:
                 out[k] = poisson(lane.key, time, MANY_INCIDENTS, 2 * k + (site == REPORTS), mean)
 
@@ -123,8 +123,8 @@ def discover(lane: Lane, params: Record) -> None:
     for k in range(params.locations):
         lane.false_alarms[k] = 0
         if params.replacement:
-            chance = 1.0 - params.miss_probability ** lane.units[k]
-            lane.found[k] = binomial(lane.key, lane.time, DISCOVERY, k, lane.incidents[k], chance)
+            probability = 1.0 - params.miss_probability ** lane.units[k]
+            lane.found[k] = binomial(lane.key, lane.time, DISCOVERY, k, lane.incidents[k], probability)
         elif params.miss_probability > 0 or params.extra_probability > 0:
             search(lane, params, k)
         else:
@@ -298,9 +298,9 @@ def write_scaled(lane: Lane, params: Record, row: Floats32, again: Floats32) -> 
             tell(row, again, place, scaled(lane.reports[k], units))
             place += locations
         if params.noisy_features:
-            luck = words(lane.key, lane.time, HINTS, k)
-            blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(luck[0])
-            telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(luck[1])
+            random = words(lane.key, lane.time, HINTS, k)
+            blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(random[0])
+            telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(random[1])
             tell(row, again, place, scaled(blind, units))
             tell(row, again, place + locations, scaled(telling, units))
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import normal_of, share, uniform, words
 from fair_envs.core.compilation import kernel, readable
 from fair_envs.core.feedback import reveal_at_once
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import normal_of, share, uniform, words
 from fair_envs.envs.college.params import (
     ALL_NOISY,
     BETA,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import uniform, words
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import uniform, words
 from fair_envs.envs.epidemic.networks import GIRVAN_NEWMAN, NETWORKS, Network, make_network
 from fair_envs.envs.epidemic.params import AUTHORS, GIVEN, PATIENT_ZERO, PROFILES, EpidemicParams
 from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane
@@ -99,9 +99,9 @@ def expose(lane: Lane, params: Any, person: int, sign: int) -> None:
 def progress(lane: Lane, params: Any, site: int, time: int) -> None:
     """Let the disease progress by one step: all changes depend on the health before it."""
     for first in range(0, params.people, WORDS):
-        luck = words(lane.key, time, site, first // WORDS)
+        random = words(lane.key, time, site, first // WORDS)
         for person in range(first, min(first + WORDS, params.people)):
-            lane.change[person] = change_of(lane, params, person, luck[person - first])
+            lane.change[person] = change_of(lane, params, person, random[person - first])
     for person in range(params.people):
         if lane.change[person] == CAUGHT_IT:
             infect(lane, params, person)
@@ -230,9 +230,9 @@ def code_of(params: EpidemicParams, network: Network, given: list[int]) -> Any:
     return Code._make((*encode(params), *own))
 
 
-def limit(chance: float) -> int:
+def limit(probability: float) -> int:
     """Return how many of the 2**32 random words, from 0 on, belong to an event of this probability."""
-    return math.ceil(chance * ALWAYS)
+    return math.ceil(probability * ALWAYS)
 
 
 def is_known(name: str, value: Any) -> bool:

@@ -13,7 +13,7 @@ equal to its satisfaction. The distribution is the same as that of a draw in eve
 import math
 
 from fair_envs.core import rule
-from fair_envs.core.chance import normal_of, share, uniform, words
+from fair_envs.core.randomness import normal_of, share, uniform, words
 from fair_envs.envs.fraud.tables import BLOCK, DAYS_OF_YEAR, ENTRIES, HOURS, MONTHDAYS, MONTHS, WEEKDAYS
 from fair_envs.support.aliases import Floats, Lane, Record
 
@@ -138,13 +138,13 @@ def draw_block(lane: Lane, world: Record, agent: int, block: int) -> None:
 def plan(lane: Lane, world: Record, agent: int, hour: int) -> None:
     """Put an agent on the list of the next hour, from this one on, in which it may pay, if there is such an hour."""
     by_hour, by_day = lane.by_hour[agent], lane.by_day[agent]
-    luck = uniform(lane.key, hour, NEXT_HOUR, lane.person[agent])
+    random = uniform(lane.key, hour, NEXT_HOUR, lane.person[agent])
     local = hour + lane.hours_ahead[agent]
     day, hour_of_day = local // 24, local % 24
     idle = 1.0  # probability that it has not paid until now
     while hour < world.hours:
         idle *= 1.0 - by_day[day] * by_hour[hour_of_day]
-        if idle <= luck:
+        if idle <= random:
             lane.next_agent[agent] = lane.first_agent[hour]
             lane.first_agent[hour] = agent + 1
             return
@@ -180,8 +180,8 @@ def is_willing(lane: Lane, agent: int) -> bool:
         return True
     local = lane.hour + lane.hours_ahead[agent]
     activity = lane.by_day[agent, local // 24] * lane.by_hour[agent, local % 24]
-    luck = uniform(lane.key, lane.hour, WILLING, lane.person[agent])
-    return luck * min(1.0, activity) < activity * satisfaction  # at most once an hour, even with an activity above 1
+    random = uniform(lane.key, lane.hour, WILLING, lane.person[agent])
+    return random * min(1.0, activity) < activity * satisfaction  # at most once an hour, even with an activity above 1
 
 
 @rule
@@ -208,8 +208,8 @@ def let_them_hear_of_fraud(lane: Lane, world: Record) -> None:
     for agent in range(lane.agents):
         if lane.corrupted[agent]:
             lane.corrupted[agent] = 0
-            luck = uniform(lane.key, lane.hour, LEAVING, lane.person[agent])
-            if lane.here[agent] and luck >= world.stays_after_fraud:
+            random = uniform(lane.key, lane.hour, LEAVING, lane.person[agent])
+            if lane.here[agent] and random >= world.stays_after_fraud:
                 leave(lane, agent)
 
 

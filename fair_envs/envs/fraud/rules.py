@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import share, words
 from fair_envs.core.compilation import record_of
 from fair_envs.core.feedback import fields, reveal
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import share, words
 from fair_envs.envs.fraud.params import (
     ALWAYS,
     BY_AMOUNT,
@@ -237,8 +237,8 @@ def outcome_of(lane: Lane, world: Record, action: int) -> int:
         return PAID
     amount = lane.amount_now / world.largest[lane.merchant_now]
     success = world.patience_weight * lane.patience[lane.agent] + (1.0 - world.patience_weight) * amount
-    luck = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
-    return CONFIRMED if share(luck) < success else CANCELLED
+    random = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
+    return CONFIRMED if share(random) < success else CANCELLED
 
 
 @rule

@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import integer, shuffle, uniform
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import integer, shuffle, uniform
 from fair_envs.envs.harvest.melting_pot_params import CUBIC_RIPENING, MeltingPotParams
 from fair_envs.envs.harvest.params import RANDOM_ORDER
 from fair_envs.envs.harvest.rules import NO_TURN, falls_on, is_granted

@@ -7,8 +7,8 @@ import gymnasium as gym
 import numpy as np
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import integer, shuffle, uniform
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import integer, shuffle, uniform
 from fair_envs.envs.harvest.params import (
     BY_AGENTS,
     BY_TIMER,
@@ -113,9 +113,9 @@ def assign_shuffled(lane: Lane, params: Record) -> None:
     """Assign the sensitive attribute to a share of all agents, independently of their preferences."""
     order = np.arange(params.agents)
     shuffle(order, lane.key, 0, ATTRIBUTES)
-    carriers = int(params.agents * params.sensitive_fraction + ROUNDING)
+    protected = int(params.agents * params.sensitive_fraction + ROUNDING)
     lane.sensitive[:] = 0
-    for k in range(carriers):
+    for k in range(protected):
         lane.sensitive[order[k]] = 1
 
 
@@ -418,8 +418,8 @@ def ripen_by_themselves(lane: Lane, params: Record) -> None:
         if lane.unripe_for[bush] < params.ripening_wait:
             continue
         cell = lane.bush_x[bush] + params.width * lane.bush_y[bush]
-        luck = uniform(lane.key, lane.time, RIPENING, cell)
-        if params.ripening == BY_TIMER or luck < chance_of[lane.colour[bush]]:
+        random = uniform(lane.key, lane.time, RIPENING, cell)
+        if params.ripening == BY_TIMER or random < chance_of[lane.colour[bush]]:
             lane.ripe[bush] = 1
 
 

@@ -252,28 +252,28 @@ def language_shares() -> Floats:
         counts = shares_of("languages", [float(row[name]) for name in ("one", "two", "three", "four")])
         weights = shares_of("languages", [float(row[name]) for name in ("dutch", "french", "english", "german")])
         shares[education, [1, 2]] += without / 2
-        for count, chance in enumerate(counts, start=1):
+        for count, probability in enumerate(counts, start=1):
             for drawn in permutations(range(LANGUAGES), count):
-                _add_native(shares[education], drawn, (1 - without) * chance * _chance_of(drawn, weights))
+                _add_native(shares[education], drawn, (1 - without) * probability * _chance_of(drawn, weights))
     return shares
 
 
 def _chance_of(drawn: Sequence[int], weights: Floats) -> float:
     """Return the probability of drawing these languages in this order without replacement."""
-    chance, left = 1.0, 1.0
+    probability, left = 1.0, 1.0
     for language in drawn:
-        chance *= weights[language] / left
+        probability *= weights[language] / left
         left -= weights[language]
-    return float(chance)
+    return float(probability)
 
 
-def _add_native(shares: Floats, drawn: Sequence[int], chance: float) -> None:
+def _add_native(shares: Floats, drawn: Sequence[int], probability: float) -> None:
     """Add the probability to the set; if it has neither Dutch nor French, half to the set with each."""
     known = sum(1 << language for language in drawn)
     if known & 3:
-        shares[known] += chance
+        shares[known] += probability
     else:
-        shares[[known | 1, known | 2]] += chance / 2
+        shares[[known | 1, known | 2]] += probability / 2
 
 
 if __name__ == "__main__":

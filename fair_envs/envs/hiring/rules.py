@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, feedback, rule
-from fair_envs.core.chance import normal, uniform
 from fair_envs.core.compilation import kernel, readable
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import normal, uniform
 from fair_envs.core.weights import cumulative
 from fair_envs.envs.hiring.bias import BIASES, find_bias, tabulated
 from fair_envs.envs.hiring.params import DECIDED, DIFFERENCE, DOUBLE, NEXT_APPLICANT, PROFILES, TERMINATE, HiringParams
@@ -58,7 +58,7 @@ SHARED_LANGUAGES, SHARED_GENDERS, SHARED_NATIONALITIES = 4, 8, 10  # where these
 TERMS = 5  # of the skill score
 LANGUAGE_SETS = 2**LANGUAGES
 NEVER = 2**31 - 1
-LARGEST_NORMAL = 9.0  # upper bound of the normal numbers of `chance`
+LARGEST_NORMAL = 9.0  # upper bound of the normal numbers of `probability`
 
 KNOWN: Mapping[str, tuple[str, ...]] = {"population": POPULATIONS, "reward_bias": tuple(BIASES)}
 GROUPS = tuple(f"{nationality} {gender}" for gender in GENDERS for nationality in NATIONALITIES)
@@ -270,12 +270,12 @@ def departure_of(lane: Lane, params: Any) -> int:
     An employee leaves at the end of each step with a constant probability, from the step after the hiring on. The
     number of steps is therefore geometric: one draw replaces one draw for each employee and step.
     """
-    chance = yearly_chance(lane.applicant[AGE], params) / params.steps_per_year
-    if not params.leaving or chance <= 0.0:
+    probability = yearly_chance(lane.applicant[AGE], params) / params.steps_per_year
+    if not params.leaving or probability <= 0.0:
         return NEVER
-    if chance >= 1.0:
+    if probability >= 1.0:
         return lane.time + 1
-    stays = math.log1p(-uniform(lane.key, lane.time, LEAVING, 0)) / math.log1p(-chance)
+    stays = math.log1p(-uniform(lane.key, lane.time, LEAVING, 0)) / math.log1p(-probability)
     return lane.time + 1 + int(min(stays, float(NEVER - lane.time - 2)))
 
 

@@ -122,8 +122,8 @@ def _checked_sizes(weights: ArrayLike | None, groups: int) -> Floats:
 
 def profitable(repayment: ArrayLike, *, interest: float = 1.0) -> Flags:
     """Return the mask of scores with a positive expected profit of a loan, with the shape of ``repayment``."""
-    chance = np.asarray(repayment, np.float64)
-    return np.asarray(chance * interest > 1 - chance)
+    probability = np.asarray(repayment, np.float64)
+    return np.asarray(probability * interest > 1 - probability)
 
 
 @rule
@@ -219,8 +219,8 @@ class Lender(DecisionMaker):
         """Return the probabilities of rejecting and accepting, shape (B, 2)."""
         group, score = self._applicant(observation)
         everybody = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
-        chance = everybody[np.arange(len(group)), group, score]
-        return np.stack([1 - chance, chance], axis=1)
+        probability = everybody[np.arange(len(group)), group, score]
+        return np.stack([1 - probability, probability], axis=1)
 
 
 class MaxReward(Lender):

@@ -133,9 +133,9 @@ class LendingRenderer:
 
     def applicant(self, lane: Any) -> list[str]:
         """Return the applicant's features, and whether the applicant will repay, which the bank does not observe."""
-        chance = percent(self._repayment[lane["score"]])
+        probability = percent(self._repayment[lane["score"]])
         would = "will repay" if lane["repays"] else "will not repay"
-        return [GROUPS[lane["group"]], f"score {lane['score']}", f"repays with probability {chance}", f"({would})"]
+        return [GROUPS[lane["group"]], f"score {lane['score']}", f"repays with probability {probability}", f"({would})"]
 
     def gaps(self, groups: Sequence[Group]) -> list[str]:
         """Return the current gaps between the groups."""

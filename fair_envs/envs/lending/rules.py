@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, feedback, rule
-from fair_envs.core.chance import share, words
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import share, words
 from fair_envs.envs.lending.params import (
     AUTHORS,
     DISTRIBUTIONS,
@@ -52,9 +52,9 @@ def start(lane: Lane, bank: Record) -> None:
 
 
 @rule
-def meet(lane: Lane, bank: Record, luck: tuple[int, int, int, int]) -> None:
+def meet(lane: Lane, bank: Record, random: tuple[int, int, int, int]) -> None:
     """Draw the applicant from these random words."""
-    draw(lane, bank, share(luck[0]), share(luck[1]), share(luck[2]))
+    draw(lane, bank, share(random[0]), share(random[1]), share(random[2]))
 
 
 @rule
@@ -81,7 +81,7 @@ def score_at(chances: Floats, level: float) -> int:
 @rule
 def step(lane: Lane, action: NDArray[Any], bank: Record, reward: Floats, facts: Facts) -> bool:
     """Decide on the applicant, shift the group's scores, draw the next applicant; return whether it terminates."""
-    luck = words(lane.key, lane.time + 1, APPLICANT, 0)  # for the next one: here, the rest need not wait for it
+    random = words(lane.key, lane.time + 1, APPLICANT, 0)  # for the next one: here, the rest need not wait for it
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
     feedback.reveal(lane, bank, facts, lane.repays)
@@ -89,7 +89,7 @@ def step(lane: Lane, action: NDArray[Any], bank: Record, reward: Floats, facts: 
         reward[0] = pay(lane, bank)
         facts.outcome[0] = shift(lane, bank)
     remember(lane, bank, accepted)
-    meet(lane, bank, luck)
+    meet(lane, bank, random)
     return lane.cash < bank.loan_amount or (bank.at_horizon == TERMINATE and lane.time + 1 >= bank.horizon)
 
 

@@ -7,8 +7,8 @@ import functools
 import math
 from typing import Any
 
-from fair_envs.core.chance import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
 from fair_envs.core.compilation import Kernel, copyto, kernel, kernels_of, rule
+from fair_envs.core.randomness import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
 from fair_envs.envs.pursuit.rules import apart, squared_distance
 from fair_envs.support.aliases import Facts, Flags, Floats, Ints, Lane, Record, Records
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import ObservedTeammates, Rules, TeamOutcome, inlined, rule
-from fair_envs.core.chance import normal, uniform
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import normal, uniform
 from fair_envs.envs.pursuit.params import (
     AUTHORS,
     CYCLIC,

@@ -53,8 +53,8 @@ class Turns:
     """The entries of an observation for left, straight on and right; ``turns[name]`` has shape (B, cars, 3)."""
 
     def __init__(self, observation: NDArray[Any]) -> None:
-        told = observation[..., OF_TURN:]
-        self._table = told.reshape(*told.shape[:-1], 3, len(SEEN_OF_TURN))
+        reported = observation[..., OF_TURN:]
+        self._table = reported.reshape(*reported.shape[:-1], 3, len(SEEN_OF_TURN))
 
     def __getitem__(self, name: Literal["exists", "distance", "time", "announced", "human_lane", "toll"]) -> Any:
         """Return one column."""

@@ -598,12 +598,12 @@ class TrafficRenderer:
         """Yield the rows of the map: crossroads with the streets to the east, and the streets to the south of them."""
         cars = np.bincount(lane["street"][lane["arrived"] == 0], minlength=4 * self._city.crossroads).tolist()
         dug = lane["dug"].tolist()
-        told = {one: (cars[one] + cars[other], bool(dug[one])) for one, other in self._streets}
+        reported = {one: (cars[one] + cars[other], bool(dug[one])) for one, other in self._streets}
         for row in range(self._city.rows):
             line = range(row * self._city.columns, (row + 1) * self._city.columns)
-            yield "".join(self._named(n) + eastward(told.get(4 * n + EAST)) for n in line).rstrip()
+            yield "".join(self._named(n) + eastward(reported.get(4 * n + EAST)) for n in line).rstrip()
             if row + 1 < self._city.rows:
-                yield "".join(southward(told.get(4 * n + SOUTH)) for n in line).rstrip()
+                yield "".join(southward(reported.get(4 * n + SOUTH)) for n in line).rstrip()
 
     def _named(self, crossroads: int) -> str:
         """Return three columns with the name of a crossroads, reversed for the hospital."""

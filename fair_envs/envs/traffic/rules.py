@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
-from fair_envs.core.chance import integer, share, uniform, words
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.randomness import integer, share, uniform, words
 from fair_envs.envs.traffic.city import LEFT, TURNS, City, crossing
 from fair_envs.envs.traffic.params import (
     ALL,
@@ -63,18 +63,18 @@ def start(lane: Lane, params: Record) -> None:
 
 
 @rule
-def assign(lane: Lane, params: Record, attribute: int, carriers: int) -> None:
-    """Assign an attribute to exactly `carriers` cars; all sets of this size are equally likely."""
-    left = carriers
+def assign(lane: Lane, params: Record, attribute: int, count: int) -> None:
+    """Assign an attribute to exactly `count` cars; all sets of this size are equally likely."""
+    left = count
     for car in range(params.cars):
-        carries = uniform(lane.key, 0, attribute, car) * (params.cars - car) < left
-        left -= carries
+        has_it = uniform(lane.key, 0, attribute, car) * (params.cars - car) < left
+        left -= has_it
         if attribute == WHO:
-            lane.human[car] = carries
+            lane.human[car] = has_it
         elif attribute == FAST:
-            lane.fast[car] = carries
+            lane.fast[car] = has_it
         else:
-            lane.safety[car] = carries
+            lane.safety[car] = has_it
 
 
 @rule
@@ -391,8 +391,8 @@ def last(lane: Lane, params: Record, car: int) -> bool:
 @rule
 def announces(lane: Lane, params: Record, car: int) -> bool:
     """Return whether a car has announced its turn at the end of its street, where it drives on."""
-    knows_all = params.knows[lane.human[car]] == ALL
-    return knows_all & (lane.turn[car] != UNSAID) & (not last(lane, params, car))
+    has_full_information = params.knows[lane.human[car]] == ALL
+    return has_full_information & (lane.turn[car] != UNSAID) & (not last(lane, params, car))
 
 
 @rule
@@ -422,12 +422,12 @@ def write_turns(lane: Lane, params: Record, car: int, observation: Floats32) -> 
     """
     street, goal, human = lane.street[car], lane.goal[car], lane.human[car]
     nowhere, at_goal = params.ahead.shape[0], last(lane, params, car)
-    said = lane.turn[car] if announces(lane, params, car) else UNSAID
+    output = lane.turn[car] if announces(lane, params, car) else UNSAID
     per_street, per_announced = params.per_street * (1 - at_goal), params.per_announced[human]
     for turn in range(3):
         place, into = OF_TURN + EACH_TURN * turn, params.after[street, turn]
         exists, distance = into != nowhere, params.far[into, goal] * per_street
-        announced = (lane.announced[into] - (turn == said)) * per_announced
+        announced = (lane.announced[into] - (turn == output)) * per_announced
         reserved, toll = params.human_lane[into] & human, min(1.0, params.toll_of[into, human])
         observation[car, place] = exists
         observation[car, place + 1] = distance if exists else 1.0
@@ -645,10 +645,10 @@ class Traffic(Rules):
             "human_lane": np.append(reserved, False).astype(np.int8),  # (nowhere + 1,)
             "toll_of": np.append(tolled, False)[:, np.newaxis] * toll,  # (nowhere + 1, 2): for machines, for people
             "hospital_at": -1 if params.destination == "own" else city.find(params.hospital, argument="hospital"),
-            "humans": carriers(params.human_share, params.cars),
-            "fasts": carriers(params.fast_share, params.cars),
-            "safes": carriers(params.safety_share, params.cars),
-            "diggings": carriers(params.roadworks_share, len(city.streets)),  # number of streets with road works
+            "humans": rounded_count(params.human_share, params.cars),
+            "fasts": rounded_count(params.fast_share, params.cars),
+            "safes": rounded_count(params.safety_share, params.cars),
+            "diggings": rounded_count(params.roadworks_share, len(city.streets)),  # number of streets with road works
             "per_cell": 1 / (params.street_length * far.max()),
         }
         own |= drivers(params) | times(params, most_streets=int(far.max()))
@@ -737,7 +737,7 @@ class Traffic(Rules):
         return gym.spaces.Discrete(9)
 
 
-def carriers(share: float, count: int) -> int:
+def rounded_count(share: float, count: int) -> int:
     """Return how many of `count` items have an attribute: the number nearest to the share."""
     return int(share * count + 0.5)
 
@@ -751,7 +751,7 @@ def check_green(params: TrafficParams) -> None:
     """Raise ValueError if a light is green too briefly for people: if they saw a red light, they would never start."""
     green = east_west_green(params)
     least = min(green, params.signal_period - green)
-    people = carriers(params.human_share, params.cars) > 0
+    people = rounded_count(params.human_share, params.cars) > 0
     if params.crossroads == "signals" and people and least <= params.human_reaction:
         raise ValueError(
             f"signal_period must give each axis more than human_reaction ({params.human_reaction}) steps of green "
@@ -788,7 +788,7 @@ def times(params: TrafficParams, *, most_streets: int) -> dict[str, Any]:
     """
     lights, speeds = mean_wait(params), (params.fast_speed, min(params.roadworks_speed, params.fast_speed))
     takes = params.street_length / np.array(speeds)[:, None] + lights
-    works = carriers(params.roadworks_share, len(City(params.columns, params.rows).streets)) > 0
+    works = rounded_count(params.roadworks_share, len(City(params.columns, params.rows).streets)) > 0
     queue = HEADWAY * min(params.street_length, params.cars / params.lanes)  # there is no room for a longer one
     per_step = 1 / ((takes[: 1 + works].max() + queue) * (most_streets + 1))  # no way can take that long
     return {

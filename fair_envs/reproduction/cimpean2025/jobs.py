@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.pcn.rollouts import Random, collect
-from fair_envs.baselines.pcn.single import Algorithm, Learnt, SingleTraining, train_single
+from fair_envs.baselines.pcn.single import Algorithm, LearnedPolicy, SingleTraining, train_single
 from fair_envs.core import Rules
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold
@@ -94,7 +94,7 @@ def tested(
         env,
         agent(env),
         episodes=policies * episodes,
-        chance=np.random.default_rng(TEST_SEEDS),
+        rng=np.random.default_rng(TEST_SEEDS),
         seed=TEST_SEEDS,
         deterministic=deterministic,
     )
@@ -244,7 +244,7 @@ class AllButNorthAmerica(Decider):
         return found
 
 
-DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
+SCRIPTED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
     "hiring": {
         "always hires": Always,
         "never hires": Never,
@@ -265,7 +265,7 @@ DESIGNED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignedCell(Job):
+class ScriptedCell(Job):
     """A test of simple policies; in hiring, a second test uses the history of the published code.
 
     Attributes:
@@ -289,7 +289,7 @@ class DesignedCell(Job):
 
     def test(self, *, misaligned: bool) -> Policies:
         """Return the results of the simple policies."""
-        agents = list(DESIGNED[self.world].values())
+        agents = list(SCRIPTED[self.world].values())
         return measured(agents, self.world, episodes=self.episodes, parameters=self.parameters, misaligned=misaligned)
 
 
@@ -316,7 +316,7 @@ class SingleCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays and return how long the training took."""
         started = time.perf_counter()
-        learnt = Learnt(
+        learned = LearnedPolicy(
             train_single(
                 SingleTraining(
                     env_id=ENV_IDS[self.world],
@@ -328,7 +328,7 @@ class SingleCell(Job):
             )
         )
         seconds = time.perf_counter() - started
-        policies = measured([lambda env: learnt], self.world, episodes=self.episodes, parameters=self.parameters)
+        policies = measured([lambda env: learned], self.world, episodes=self.episodes, parameters=self.parameters)
         np.savez_compressed(part / "arrays.npz", **policies.arrays("policies"), sizes=np.zeros((0, 2)))  # type: ignore[arg-type]
         return {"seconds": seconds}
 

@@ -23,10 +23,10 @@ from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.cimpean2025.jobs import (
-    DESIGNED,
     MOST_POLICIES,
     PUBLISHED_IF,
-    DesignedCell,
+    SCRIPTED,
+    ScriptedCell,
     SingleCell,
     TradeOffCell,
 )
@@ -68,7 +68,7 @@ QUALITATIVE = (  # of Okabe and Ito, safe for colour-blind readers
 RADAR_RANGE: Mapping[World, float] = {"hiring": -300.0, "fraud": -510.0}
 ALGORITHMS: tuple[Algorithm, ...] = ("dqn", "ppo")  # trained for the reward only
 SINGLES = (1, 13)  # tables whose groups of rows are trained for one objective each
-LEARNT = 50  # percent of the same span that a policy must reach for its loss to be meaningful; our choice too
+LEARNED = 50  # percent of the same span that a policy must reach for its loss to be meaningful; our choice too
 LITTLE_COST = 10  # percent of the reward between a random and the best policy; our choice
 
 
@@ -147,10 +147,10 @@ def misread_settings(scale: Scale) -> list[Setting]:
     return [settings_of_tables()[5]["HEOM"]] if 5 in scale.tables else []
 
 
-def designed(scale: Scale) -> dict[World, DesignedCell]:
+def scripted(scale: Scale) -> dict[World, ScriptedCell]:
     """Return the cells in which simple policies are tested, for reference."""
     return {
-        world: DesignedCell(world=world, episodes=scale.episodes * scale.seeds, parameters=dict(scale.parameters))
+        world: ScriptedCell(world=world, episodes=scale.episodes * scale.seeds, parameters=dict(scale.parameters))
         for world in worlds_of(scale)
     }
 
@@ -186,7 +186,7 @@ class Report(study.Report[Scale]):
     Attributes:
         arms: The settings with the results of their seeds.
         singles: The results of the trainings for the reward only, by environment and algorithm.
-        designed: The results of simple policies, in the order of `DESIGNED`.
+        scripted: The results of simple policies, in the order of `SCRIPTED`.
     """
 
     paper = "cimpean2025"
@@ -194,7 +194,7 @@ class Report(study.Report[Scale]):
 
     arms: Mapping[Setting, Sequence[Found]]
     singles: Mapping[tuple[World, Algorithm], Sequence[Found]]
-    designed: Mapping[World, Found]
+    scripted: Mapping[World, Found]
 
     def groups(self, table: int) -> dict[str, Setting]:
         """Return the settings of a table's groups of rows."""
@@ -254,8 +254,8 @@ class Report(study.Report[Scale]):
     def rates_table(self, world: World) -> str:
         """Return the means per step of simple policies and of each setting's most rewarded and fairest policy."""
         header = ["policy", *(f"{name} a step" for name in MEASURES), "steps"]
-        reference = self.designed[world].policies
-        rows: list[list[tables.Cell]] = [[label, *_rates(reference, k)] for k, label in enumerate(DESIGNED[world])]
+        reference = self.scripted[world].policies
+        rows: list[list[tables.Cell]] = [[label, *_rates(reference, k)] for k, label in enumerate(SCRIPTED[world])]
         for setting in self.arms:
             if setting.world == world and not setting.misaligned:
                 policies = self.pooled(setting)
@@ -356,8 +356,8 @@ class Report(study.Report[Scale]):
             )
 
         read_again = {name: shown(name) for name in GROUP_NOTIONS}
-        men = list(DESIGNED["hiring"]).index("hires qualified men, no women")
-        reference = self.designed["hiring"]
+        men = list(SCRIPTED["hiring"]).index("hires qualified men, no women")
+        reference = self.scripted["hiring"]
         evidence = (
             f"Hiring qualified men and no women has SP {reference.policies.rate('SP')[men]:.3f} a step, as the "
             f"published history sees it {_misread(reference).rate('SP')[men]:.3f}. Rank correlation, over the policies "
@@ -457,14 +457,14 @@ class Report(study.Report[Scale]):
             )
             for form, name in forms.items()
         }
-        told = (
+        reported = (
             f"{form}: {listed({own: self.mean_rate(setting, name) for own, setting in groups.items()})}"
             for form, name in forms.items()
         )
         return Claim(
             f"The distance decides how fair policies look: Bray-Curtis worse than HEOM and HMOM ({world}).",
             verdict(worse),
-            "Mean per step over policies, " + "; ".join(told),
+            "Mean per step over policies, " + "; ".join(reported),
         )
 
     def _rise(self, setting: Setting, other: Setting, name: str) -> Estimate:
@@ -497,35 +497,35 @@ class Report(study.Report[Scale]):
 
     def reward_span(self, world: World) -> tuple[float, float]:
         """Return the mean reward of the random and of the best simple policy."""
-        rewards = self.designed[world].policies.total("R")
-        return float(rewards[list(DESIGNED[world]).index("random")]), float(rewards.max())
+        rewards = self.scripted[world].policies.total("R")
+        return float(rewards[list(SCRIPTED[world]).index("random")]), float(rewards.max())
 
     def _cost_claim(self, world: World) -> Claim:
         setting = self.groups(5 if world == "hiring" else 17)["HEOM"]
         random, best = self.reward_span(world)
-        known = self.designed[world].policies
-        chance = float(known.rate("SP")[list(DESIGNED[world]).index("random")])  # fair, except for random arrivals
+        known = self.scripted[world].policies
+        random_gap = float(known.rate("SP")[list(SCRIPTED[world]).index("random")])  # fair, except for random arrivals
         costs, gaps, reached = [], [], []
         for found in self.arms[setting]:
             first, second = (
                 found.policies.half(which) for which in range(2)
             )  # chosen in the first, measured in the second
-            reward, fair = first.total("R"), first.rate("SP") >= chance
+            reward, fair = first.total("R"), first.rate("SP") >= random_gap
             top = int(np.argmax(reward))
             earned = 100 * (second.total("R") - random) / (best - random)
             costs.append(earned[top] - earned[np.argmax(np.where(fair, reward, -np.inf))] if fair.any() else np.nan)
             gaps.append(float(-second.rate("SP")[top]))
             reached.append(float(earned[top]))
-        every = not np.isnan(costs).any() and exceeds(over_seeds(reached), LEARNT)
+        every = not np.isnan(costs).any() and exceeds(over_seeds(reached), LEARNED)
         return Claim(
             f"Fair policies cost little reward ({world}).",
             verdict({f"within {LITTLE_COST} %": below(over_seeds(costs), LITTLE_COST) if every else None}),
             "Reward lost, in percent of what lies between a random and the best simple policy, by the most rewarded "
-            f"policy whose gap of statistical parity is at most a random policy's, {-chance:.3f} a step: "
+            f"policy whose gap of statistical parity is at most a random policy's, {-random_gap:.3f} a step: "
             f"{tables.show(over_seeds(costs), digits=1)} ({np.isfinite(costs).sum()} of {self.scale.seeds} seeds found "
             f"one); the most rewarded policy reaches {tables.show(over_seeds(reached), digits=1)} %, and its gap is "
             f"{tables.show(over_seeds(gaps))}. Both are chosen in the first half of the test episodes and measured in "
-            f"the second; the claim is left undecided where not every seed found one, or less than {LEARNT} % is "
+            f"the second; the claim is left undecided where not every seed found one, or less than {LEARNED} % is "
             "reached",
         )
 
@@ -633,7 +633,7 @@ def _minus(estimate: Estimate, other: Estimate) -> Estimate:
 
 def everything(scale: Scale) -> dict[Hashable, Sequence[Job]]:
     """Return all cells: those of the settings, of the trainings for the reward only, and of simple policies."""
-    alone = {world: [cell] for world, cell in designed(scale).items()}
+    alone = {world: [cell] for world, cell in scripted(scale).items()}
     parts: list[Mapping[Any, Sequence[Job]]] = [cells(scale), singles(scale), alone]
     return {key: group for part in parts for key, group in part.items()}
 
@@ -645,7 +645,7 @@ def report_of(name: str, scale: Scale, results: Mapping[Hashable, Sequence[Found
         scale=scale,
         arms={setting: results[setting] for setting in cells(scale)},
         singles={label: results[label] for label in singles(scale)},
-        designed={world: results[world][0] for world in designed(scale)},
+        scripted={world: results[world][0] for world in scripted(scale)},
         out=out,
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines.team.evaluation import Plays, play_levels
 from fair_envs.baselines.team.play import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team.training import TeamRows, TeamTraining, following, train_team
-from fair_envs.baselines.training import own_chance
+from fair_envs.baselines.training import isolated_random_state
 from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles
 from fair_envs.evaluation import Policy
 from fair_envs.experiments.jobs import Job, read_cell
@@ -31,7 +31,7 @@ TEAMS: Mapping[str, Callable[[int], Policy]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignedTeamCell(Job):
+class ScriptedTeamCell(Job):
     """A test of a scripted team.
 
     Attributes:
@@ -84,7 +84,7 @@ class TeamCell(Job):
         rules = make_rules(self.training.env_id, **self.training.parameters)
         states, first = follow.states if follow else {}, TEST_SEEDS + TEST_EACH * self.training.seed
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
-        with own_chance(1):
+        with isolated_random_state(1):
             plays = dict(play_levels(model, states, rules, **settings))
             if self.dealt:
                 dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)

@@ -20,7 +20,7 @@ from fair_envs.metrics import Estimate, mean_interval, paired_difference, team_f
 from fair_envs.registration import make_rules
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict, within
-from fair_envs.reproduction.grupen2022.jobs import DEALT, DesignedTeamCell, TeamCell, TeamResult, read_team
+from fair_envs.reproduction.grupen2022.jobs import DEALT, ScriptedTeamCell, TeamCell, TeamResult, read_team
 from fair_envs.support.aliases import Floats
 
 Label = str
@@ -128,7 +128,7 @@ def cells(scale: Scale) -> dict[Label, list[Job]]:
     world = training_of(scale, {}, 0).parameters
     for name, episodes in {"greedy": scale.episodes, "planner": min(scale.episodes, PLANNED)}.items():
         own = {**tested, "episodes": episodes, "parameters": world}
-        found[name] = [DesignedTeamCell(name=name, seed=seed, **own) for seed in range(scale.seeds)]
+        found[name] = [ScriptedTeamCell(name=name, seed=seed, **own) for seed in range(scale.seeds)]
     return found
 
 
@@ -402,9 +402,9 @@ class Report(study.Report[Scale]):
         rewards, notions = ("mutual", "individual", "greedy", "planner"), (*SHOWN, DEALT_ROLES)
         self._draw_speeds({"Fig. 2": ("success", rewards)}, "reward.png")
         self._draw_speeds({"Fig. 3b": ("corrected", notions), "Fig. 3c": ("success", notions)}, "fairness.png")
-        learnt = ("mutual", *(f"Fair-ER {weight:g}" for weight in WEIGHTS), "Fair-E", "Fair-E, sets")
+        learned = ("mutual", *(f"Fair-ER {weight:g}" for weight in WEIGHTS), "Fair-E", "Fair-E, sets")
         figures.course_plot(
-            {"Fig. 4: success in training": {name: training_curve(self.arms[name]) for name in learnt}},
+            {"Fig. 4: success in training": {name: training_curve(self.arms[name]) for name in learned}},
             self.out / "training.png",
             points={},
             label="million agent steps",
@@ -414,7 +414,7 @@ class Report(study.Report[Scale]):
             {
                 f"speed {speed:g}": {
                     name: (self.arms[name].estimate("corrected", speed), self.arms[name].estimate("success", speed))
-                    for name in learnt
+                    for name in learned
                 }
                 for speed in self.scale.speeds
             },

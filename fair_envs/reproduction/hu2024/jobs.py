@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.baselines.ppo.long_term_training import DisparityCurve, LongTermTraining, train_long_term
 from fair_envs.baselines.tasks import study_of
-from fair_envs.baselines.training import own_chance
+from fair_envs.baselines.training import isolated_random_state
 from fair_envs.envs.attention import policies as attention
 from fair_envs.envs.epidemic import policies as epidemic
 from fair_envs.envs.lending import policies as lending
@@ -25,7 +25,7 @@ from fair_envs.reproduction.hu2024.processes import Learned, World, watch
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 
 BEHIND = "shielded/"  # prefix of the results of the test with the shield
-LIKELIEST = "likeliest/"  # prefix of the results with the most likely actions
+MOST_PROBABLE = "likeliest/"  # prefix of the results with the most likely actions
 TRAINING = "training/"  # prefix of the records of the training
 
 AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Policy]]] = {
@@ -53,7 +53,7 @@ AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Policy]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignedCell(Job):
+class ScriptedCell(Job):
     """A test of a scripted agent.
 
     Attributes:
@@ -72,7 +72,7 @@ class DesignedCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the results of the test."""
-        chance = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         arrays = watch(
             self.world,
             AGENTS[self.world][self.name],
@@ -80,7 +80,7 @@ class DesignedCell(Job):
             steps=self.steps,
             seed=TEST_SEEDS + TEST_EACH * self.seed,
             parameters={},
-            chance=chance,
+            rng=rng,
         )
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": 0.0}
@@ -95,14 +95,14 @@ class LearnedCell(Job):
         training: The settings of the training.
         episodes: Number of test episodes.
         steps: Steps of each episode.
-        likeliest: Whether it is also tested with its most likely actions.
+        most_probable: Whether it is also tested with its most likely actions.
     """
 
     world: World
     training: LongTermTraining
     episodes: int
     steps: int
-    likeliest: bool = False
+    most_probable: bool = False
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the results of the tests and of the training, and return how long the training took."""
@@ -112,23 +112,23 @@ class LearnedCell(Job):
         arrays = {**self.test(model), **{TRAINING + name: value for name, value in course.arrays().items()}}
         if model.massager is not None:
             arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}
-        if self.likeliest:
-            arrays |= {LIKELIEST + name: value for name, value in self.test(model, likeliest=True).items()}
+        if self.most_probable:
+            arrays |= {MOST_PROBABLE + name: value for name, value in self.test(model, most_probable=True).items()}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds}
 
-    def test(self, model: Any, *, shield: bool = False, likeliest: bool = False) -> dict[str, NDArray[Any]]:
+    def test(self, model: Any, *, shield: bool = False, most_probable: bool = False) -> dict[str, NDArray[Any]]:
         """Return the results of the test episodes; a shield uses the schedule of the training's last rollout."""
-        chance, study = np.random.default_rng(self.training.seed), study_of(self.training.env_id)
+        rng, study = np.random.default_rng(self.training.seed), study_of(self.training.env_id)
         last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
 
         def player(env: VectorEnv) -> Learned:
-            behind: dict[str, Any] = {"short": model.short(env.num_envs), "likeliest": likeliest}
+            behind: dict[str, Any] = {"short": model.short(env.num_envs), "likeliest": most_probable}
             if last is not None:  # made for this environment, which it may inspect
                 behind |= {"massager": study.of(self.training.signals).massager(env), "threshold": last}  # type: ignore
-            return Learned(model.policy, env, chance, **behind)
+            return Learned(model.policy, env, rng, **behind)
 
-        with own_chance(1):
+        with isolated_random_state(1):
             return watch(
                 self.world,
                 player,
@@ -144,7 +144,7 @@ class ProcessResult(NamedTuple):
 
     open: Mapping[str, NDArray[Any]]  # results of the test
     shielded: Mapping[str, NDArray[Any]]  # results with the shield; empty without a shield
-    likeliest: Mapping[str, NDArray[Any]]  # results with the most likely actions; empty if not tested
+    most_probable: Mapping[str, NDArray[Any]]  # results with the most likely actions; empty if not tested
     training: Mapping[str, NDArray[Any]]
     seconds: float
 
@@ -154,7 +154,7 @@ def read_process(folder: Path) -> ProcessResult:
     record, arrays = read_cell(folder, "arrays.npz")
     parts = {
         prefix: {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
-        for prefix in (BEHIND, LIKELIEST, TRAINING)
+        for prefix in (BEHIND, MOST_PROBABLE, TRAINING)
     }
     plain = {name: value for name, value in arrays.items() if "/" not in name}
-    return ProcessResult(plain, parts[BEHIND], parts[LIKELIEST], parts[TRAINING], record["seconds"])
+    return ProcessResult(plain, parts[BEHIND], parts[MOST_PROBABLE], parts[TRAINING], record["seconds"])

@@ -24,8 +24,8 @@ class ClosingLender(Lender):
         shares = np.asarray(self.oracle()["distribution"])
         before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
         after = [self._distance_after(shares, step) for step in (-1, 1)]
-        chance = self.rules.repayment
-        falls: Flags = (1 - chance) * after[0] + chance * after[1] < before - ROUNDING
+        rng = self.rules.repayment
+        falls: Flags = (1 - rng) * after[0] + rng * after[1] < before - ROUNDING
         return falls.astype(np.float64)
 
     def _distance_after(self, shares: Floats, step: int) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
-from fair_envs.baselines.ppo.massaging import Massager, drawn, likeliest, policy_output, speaker_of
+from fair_envs.baselines.ppo.massaging import Massager, drawn, most_probable, policy_output, speaker_of
 from fair_envs.baselines.tasks import FEWEST
 from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, rollout
 from fair_envs.metrics import long_term, populations
@@ -38,28 +38,28 @@ class Learned(Policy):
     Args:
         policy: Policy of a Stable-Baselines3 learner; its actions are discrete, several choices, or Gaussian.
         env: The environment.
-        chance: Random generator for the actions.
+        rng: Random generator for the actions.
         massager: The shield, or None.
         threshold: The threshold by which the shield finds uncertain decisions.
         short: The short-term measure of the environment's lanes, used by the shield.
-        likeliest: Whether the most likely action is taken instead of a sampled one.
+        most_probable: Whether the most likely action is taken instead of a sampled one.
     """
 
     def __init__(
         self,
         policy: Any,
         env: VectorEnv,
-        chance: np.random.Generator,
+        rng: np.random.Generator,
         *,
         massager: Massager | None = None,
         threshold: float = 0.0,
         short: Measure | None = None,
-        likeliest: bool = False,
+        most_probable: bool = False,
     ) -> None:
-        self.likeliest = likeliest
-        self.chance, self.space = chance, env.single_action_space
+        self.most_probable = most_probable
+        self.rng, self.space = rng, env.single_action_space
         self.massager, self.threshold, self.short = massager, threshold, short
-        self._said = speaker_of(policy)
+        self._output = speaker_of(policy)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return sampled actions, massaged by the shield."""
@@ -67,11 +67,11 @@ class Learned(Policy):
 
     def massaged(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return the actions, shape (B, ...), for observations of shape (B, ...)."""
-        said = policy_output(self._said(observation))
-        action = likeliest(said, self.space) if self.likeliest else drawn(said, self.space, self.chance)
+        output = policy_output(self._output(observation))
+        action = most_probable(output, self.space) if self.most_probable else drawn(output, self.space, self.rng)
         if self.massager is None or self.short is None:
             return action
-        return self.massager(observation, action, said, self.short, threshold=self.threshold)
+        return self.massager(observation, action, output, self.short, threshold=self.threshold)
 
     def observe_step(self, step: Transition) -> None:
         """Update the shield's measure."""
@@ -88,9 +88,9 @@ class Step(NamedTuple):
     reward: Floats  # (B,)
 
 
-def steps_of(env: VectorEnv, policy: Policy, *, seed: int, chance: np.random.Generator) -> Iterator[Step]:
-    """Play one episode in each lane and yield its steps; scripted policies draw random numbers from ``chance``."""
-    world = VectorWorld(env, seed=seed, random=chance)
+def steps_of(env: VectorEnv, policy: Policy, *, seed: int, rng: np.random.Generator) -> Iterator[Step]:
+    """Play one episode in each lane and yield its steps; scripted policies draw random numbers from ``rng``."""
+    world = VectorWorld(env, seed=seed, random=rng)
     hidden = env.unwrapped.oracle()
     for time, step in enumerate(rollout(world, policy)):
         yield Step(time, hidden, step.columns, step.reward[:, 0])
@@ -110,7 +110,7 @@ def watch(
     steps: int,
     seed: int,
     parameters: Mapping[str, Any],
-    chance: np.random.Generator | None = None,
+    rng: np.random.Generator | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Play test episodes in parallel and return the data that the figures need.
 
@@ -121,15 +121,15 @@ def watch(
         steps: Steps of each episode (T).
         seed: Seed of the first episode; the k-th has ``seed + k``.
         parameters: Parameters of the environment.
-        chance: Random generator for scripted policies.
+        rng: Random generator for scripted policies.
 
     Returns:
         Arrays whose first axis is the recorded ``times`` (P) and whose second axis is the episodes; see `WATCHED`.
     """
     env: Any = gym.make_vec(ENV_IDS[world], num_envs=episodes, **{**parameters, **TESTS[world], "horizon": steps})
     try:
-        chance = np.random.default_rng(0) if chance is None else chance
-        return WATCHED[world](env, steps_of(env, policy_of(env), seed=seed, chance=chance), steps)
+        rng = np.random.default_rng(0) if rng is None else rng
+        return WATCHED[world](env, steps_of(env, policy_of(env), seed=seed, rng=rng), steps)
     finally:
         env.close()
 

@@ -18,7 +18,7 @@ from fair_envs.experiments.jobs import Job
 from fair_envs.metrics import Estimate, mean_interval, paired_difference
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import Claim, all_of, below, verdict
-from fair_envs.reproduction.hu2024.jobs import AGENTS, DesignedCell, LearnedCell, ProcessResult, read_process
+from fair_envs.reproduction.hu2024.jobs import AGENTS, LearnedCell, ProcessResult, ScriptedCell, read_process
 from fair_envs.reproduction.hu2024.processes import ENV_IDS, Series, World, series
 from fair_envs.reproduction.hu2024.published import PLOTTED
 from fair_envs.support.aliases import Floats
@@ -78,7 +78,7 @@ TOLERANCES: Mapping[World, Mapping[str, Any]] = {
 """Tolerances of the paper, or of the published code if the paper gives none."""
 
 AS_CODED = ", as coded"
-LEARNT: Sequence[Label] = ("PPO", "A-PPO", "F-PPO")
+LEARNED: Sequence[Label] = ("PPO", "A-PPO", "F-PPO")
 """The paper's learners, which are also tested with their most likely actions."""
 
 STARTING_CASH = 10_000.0
@@ -209,11 +209,11 @@ def cells(scale: Scale) -> dict[tuple[World, Label], list[Job]]:
         episodes, steps = scale.tests[world]
         shared: dict[str, Any] = {"world": world, "episodes": episodes, "steps": steps}
         for name in AGENTS[world]:
-            found[world, name] = [DesignedCell(name=name, seed=seed, **shared) for seed in range(scale.seeds)]
+            found[world, name] = [ScriptedCell(name=name, seed=seed, **shared) for seed in range(scale.seeds)]
         for name, given in learners(scale, world).items():
             trainings = [training_of(scale, world, given, seed) for seed in range(scale.seeds)]
-            likeliest = name in LEARNT
-            found[world, name] = [LearnedCell(training=own, likeliest=likeliest, **shared) for own in trainings]
+            most_probable = name in LEARNED
+            found[world, name] = [LearnedCell(training=own, most_probable=most_probable, **shared) for own in trainings]
     return found
 
 
@@ -262,7 +262,7 @@ def summarised(course: Series, since: int | None) -> float:
 
 ABLATED = ("PPO", "F-PPO", "F-PPO-L", "F-PPO-S")
 SHIELDED = " behind its shield"
-LIKELIEST = ", likeliest actions"
+MOST_PROBABLE = ", likeliest actions"
 
 
 def arms_of(results: Mapping[tuple[World, Label], Sequence[ProcessResult]]) -> dict[tuple[World, Label], Arm]:
@@ -274,7 +274,7 @@ def arms_of(results: Mapping[tuple[World, Label], Sequence[ProcessResult]]) -> d
         found[world, name] = Arm([series(world, result.open) for result in group], training, seconds)
         for suffix, tests in (
             (SHIELDED, [result.shielded for result in group]),
-            (LIKELIEST, [result.likeliest for result in group]),
+            (MOST_PROBABLE, [result.most_probable for result in group]),
         ):
             if all(tests):
                 found[world, name + suffix] = Arm([series(world, test) for test in tests])
@@ -419,7 +419,9 @@ class Report(study.Report[Scale]):
         names = [name for name in arms if name.startswith("F-PPO") and AS_CODED not in name and name != "F-PPO"]
         level = 1 - 0.05 / (2 * len(names))  # Bonferroni: 95 % confidence for all intervals together
         found = {
-            name: {other: arms[name].against(arms[other + _longer(name)], summary, level=level) for other in LEARNT[:2]}
+            name: {
+                other: arms[name].against(arms[other + _longer(name)], summary, level=level) for other in LEARNED[:2]
+            }
             for name in names
         }
         return Claim(

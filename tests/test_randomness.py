@@ -1,4 +1,4 @@
-"""Chance is a pure function of key, time, site and index, and looks like chance."""
+"""Chance is a pure function of key, time, site and index, and looks like randomness."""
 
 import functools
 import math
@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 from numba import njit
 
-from fair_envs.core import chance
+from fair_envs.core import randomness
 from fair_envs.support.aliases import Floats, Ints
 
 MASK = 0xFFFFFFFF
@@ -23,10 +23,14 @@ def compiled(function: Callable[..., Any]) -> Any:
     return njit(lambda *given: function(*given))
 
 
-philox, bits, uniform = compiled(chance.philox), compiled(chance.bits), compiled(chance.uniform)
-integer, shuffle, episode_key = compiled(chance.integer), compiled(chance.shuffle), compiled(chance.episode_key)
-bernoulli, poisson, binomial = map(compiled, (chance.bernoulli, chance.poisson, chance.binomial))
-words_of, share, normal_of = compiled(chance.words), compiled(chance.share), compiled(chance.normal_of)
+philox, bits, uniform = compiled(randomness.philox), compiled(randomness.bits), compiled(randomness.uniform)
+integer, shuffle, episode_key = (
+    compiled(randomness.integer),
+    compiled(randomness.shuffle),
+    compiled(randomness.episode_key),
+)
+bernoulli, poisson, binomial = map(compiled, (randomness.bernoulli, randomness.poisson, randomness.binomial))
+words_of, share, normal_of = compiled(randomness.words), compiled(randomness.share), compiled(randomness.normal_of)
 
 # Random123's file of known answers for philox4x32 with 10 rounds: counter, key, result.
 PUBLISHED = [
@@ -66,7 +70,7 @@ def test_philox_gives_its_published_answers(
 @pytest.mark.nojit
 @pytest.mark.parametrize(
     ("key", "time", "site", "index"),
-    [(0, 0, 0, 0), (1, 2, 3, 4), (2**64 - 1, 2**31 - 2, chance.POLICY, 2**32 - 1), (2**63 + 7, 2999, 6, 41)],
+    [(0, 0, 0, 0), (1, 2, 3, 4), (2**64 - 1, 2**31 - 2, randomness.POLICY, 2**32 - 1), (2**63 + 7, 2999, 6, 41)],
 )
 def test_a_place_is_the_counter_time_site_index_under_the_key_low_word_first(
     key: int, time: int, site: int, index: int
@@ -78,12 +82,12 @@ def test_a_place_is_the_counter_time_site_index_under_the_key_low_word_first(
 @pytest.mark.nojit
 @pytest.mark.parametrize("way", [compiled, lambda function: function], ids=["compiled", "from Python"])
 def test_the_numbers_are_these_with_and_without_compilation(way: Callable[[Any], Any]) -> None:
-    assert int(way(chance.bits)(np.uint64(7), 5, 3, 1)) == 9696648432332594742
-    assert way(chance.uniform)(np.uint64(7), 5, 3, 1) == 0.5256563648081579
-    assert way(chance.integer)(np.uint64(7), 5, 3, 1, 1000) == 525
-    assert int(way(chance.episode_key)(np.uint64(3), np.uint64(0))) == 13942332713591219457
+    assert int(way(randomness.bits)(np.uint64(7), 5, 3, 1)) == 9696648432332594742
+    assert way(randomness.uniform)(np.uint64(7), 5, 3, 1) == 0.5256563648081579
+    assert way(randomness.integer)(np.uint64(7), 5, 3, 1, 1000) == 525
+    assert int(way(randomness.episode_key)(np.uint64(3), np.uint64(0))) == 13942332713591219457
     items = np.arange(8)
-    way(chance.shuffle)(items, np.uint64(7), 5, 3)
+    way(randomness.shuffle)(items, np.uint64(7), 5, 3)
     assert items.tolist() == [7, 2, 6, 0, 1, 3, 4, 5]
 
 
@@ -105,17 +109,17 @@ def along(axis: str, count: int) -> Floats:
     k = np.arange(count)
     if axis == "index":
         out = np.empty((1, count))
-        chance.fill_uniform(np.array([9], np.uint64), np.array([4], np.int32), 2, out)
+        randomness.fill_uniform(np.array([9], np.uint64), np.array([4], np.int32), 2, out)
         return np.array(out[0])
     out = np.empty((count, 1))
     if axis == "site":
         return np.array([uniform(np.uint64(9), 4, site, 0) for site in k])
     if axis == "time":
-        chance.fill_uniform(np.full(count, 9, np.uint64), k.astype(np.int32), 2, out)
+        randomness.fill_uniform(np.full(count, 9, np.uint64), k.astype(np.int32), 2, out)
     elif axis == "key":
-        chance.fill_uniform(k.astype(np.uint64), np.full(count, 4, np.int32), 2, out)
+        randomness.fill_uniform(k.astype(np.uint64), np.full(count, 4, np.int32), 2, out)
     elif axis == "high half of the key":
-        chance.fill_uniform(k.astype(np.uint64) << np.uint64(32), np.full(count, 4, np.int32), 2, out)
+        randomness.fill_uniform(k.astype(np.uint64) << np.uint64(32), np.full(count, 4, np.int32), 2, out)
     return out[:, 0]
 
 
@@ -167,9 +171,9 @@ def test_the_key_of_an_episode_belongs_to_seed_and_episode() -> None:
 
 def test_fill_uniform_writes_the_number_of_each_place() -> None:
     keys, times, out = np.array([3, 2**63 + 5, 3], np.uint64), np.array([0, 7, 9], np.int32), np.empty((3, 4))
-    chance.fill_uniform(keys, times, chance.POLICY, out)
+    randomness.fill_uniform(keys, times, randomness.POLICY, out)
     assert out.tolist() == [
-        [uniform(key, time, chance.POLICY, i) for i in range(4)] for key, time in zip(keys, times, strict=True)
+        [uniform(key, time, randomness.POLICY, i) for i in range(4)] for key, time in zip(keys, times, strict=True)
     ]
 
 
@@ -180,11 +184,11 @@ def test_a_normal_number_is_box_and_mullers_of_the_places_four_words(way: Callab
         words_of_place = philox_by_hand((5, 3, index, 0), (7, 0))
         length, turn = (((high << 32 | low) >> 11) / 2**53 for high, low in (words_of_place[:2], words_of_place[2:]))
         expected = math.sqrt(-2 * math.log(1 - length)) * math.cos(2 * math.pi * turn)
-        assert way(chance.normal)(np.uint64(7), 5, 3, index) == pytest.approx(expected, rel=1e-12)
+        assert way(randomness.normal)(np.uint64(7), 5, 3, index) == pytest.approx(expected, rel=1e-12)
 
 
 def test_normal_numbers_are_normal() -> None:
-    drawn = [chance.normal(np.uint64(1), 0, 0, index) for index in range(5000)]
+    drawn = [randomness.normal(np.uint64(1), 0, 0, index) for index in range(5000)]
     assert scipy.stats.kstest(drawn, "norm").pvalue > 0.01
 
 
@@ -267,20 +271,24 @@ def test_a_million_binomial_draws_pass_a_chi_square_test(trials: int, probabilit
 @pytest.mark.nojit
 def test_counts_at_the_ends_of_their_parameters() -> None:
     place = np.uint64(7), 5, 3, 1
-    assert not chance.bernoulli(*place, 0.0) and chance.bernoulli(*place, 1.0)
-    assert chance.poisson(*place, 0.0) == 0
-    assert [chance.binomial(*place, 0, 0.5), chance.binomial(*place, 9, 0.0), chance.binomial(*place, 9, 1.0)] == [
+    assert not randomness.bernoulli(*place, 0.0) and randomness.bernoulli(*place, 1.0)
+    assert randomness.poisson(*place, 0.0) == 0
+    assert [
+        randomness.binomial(*place, 0, 0.5),
+        randomness.binomial(*place, 9, 0.0),
+        randomness.binomial(*place, 9, 1.0),
+    ] == [
         0,
         0,
         9,
     ]
     largest = 1 - 2.0**-53
-    assert chance.poisson_at(largest, 8.0) < 60 and chance.binomial_at(largest, 6, 0.3) == 6
+    assert randomness.poisson_at(largest, 8.0) < 60 and randomness.binomial_at(largest, 6, 0.3) == 6
 
 
 @pytest.mark.nojit
 def test_a_larger_mean_gives_no_smaller_number_with_the_same_luck() -> None:
     for share_of in np.linspace(0, 0.999, 50):
-        counts = [chance.poisson_at(share_of, mean) for mean in (0.1, 1.0, 4.0, 9.5)]
-        trials = [chance.binomial_at(share_of, 7, p) for p in (0.1, 0.4, 0.6, 0.95)]
+        counts = [randomness.poisson_at(share_of, mean) for mean in (0.1, 1.0, 4.0, 9.5)]
+        trials = [randomness.binomial_at(share_of, 7, p) for p in (0.1, 0.4, 0.6, 0.95)]
         assert counts == sorted(counts) and trials == sorted(trials)
