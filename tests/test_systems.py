@@ -124,7 +124,7 @@ def test_gaps_in_what_is_decided_are_those_of_a_history_fed_by_the_gym_face() ->
             history.add(info)
             total, over = total + float(reward), terminated or truncated
         assert played.returns.values[episode] == pytest.approx([total])
-        for name, attribute in itertools.product(("statistical_parity", "equal_opportunity"), rules.spec.sensitive):
+        for name, attribute in itertools.product(("demographic_parity", "equal_opportunity"), rules.spec.sensitive):
             gap = GroupNotion(name=name, groups=attribute).gap(history)
             np.testing.assert_allclose(played.decided[name, attribute][episode], np.ravel(gap)[0])
     assert {key[:2] for key in found(played)} == set(played.decided)

@@ -69,7 +69,7 @@ def run_of(folder: Path, **settings: Any) -> Path:
 
 
 RUNS: dict[str, dict[str, Any]] = {
-    "pcn": {"algorithm": "pcn", "env_id": HIRING, "parameters": BIAS},
+    "pcn": {"algorithm": "pcn", "env_id": HIRING, "parameters": BIAS, "groups": ["gender"]},
     "ppo": {"algorithm": "ppo", "env_id": HIRING, "parameters": BIAS},
     "worlds": {"algorithm": "ppo", "env_id": "FairHarvest-v0", "worlds": [{}, BIAS]},
 }
@@ -162,10 +162,10 @@ def test_a_plain_pickle_is_no_checkpoint(tmp_path: Path, marker: Path) -> None:
 
 def test_policies_of_a_curriculum_and_of_the_demonstration_run_no_code(tmp_path: Path, marker: Path) -> None:
     malicious(tmp_path / "model-1.2.pt", marker)
-    with pytest.raises(ValueError, match=r"model-1\.2\.pt must hold tensors"):
+    with pytest.raises(ValueError, match=r"model-1\.2\.pt must contain only tensors"):
         level_states(tmp_path)
     malicious(tmp_path / WEIGHTS, marker)
-    with pytest.raises(ValueError, match=rf"{WEIGHTS} must hold tensors"):
+    with pytest.raises(ValueError, match=rf"{WEIGHTS} must contain only tensors"):
         read_policy(Cell(training=config(), episodes=2), tmp_path)
     assert not marker.exists()
 
@@ -342,7 +342,7 @@ def test_workers_may_import_what_was_typed_and_nothing_else(tmp_path: Path) -> N
 
 
 def test_a_run_of_pareto_conditioned_networks_is_no_policy_of_an_environment(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING)
+    run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING, groups=["gender"])
     said = mistake("evaluate", HIRING, "--policy", run)
     assert "policy must be a run whose policy plays by itself" in said
     assert f"fair-envs evaluate {run}" in said

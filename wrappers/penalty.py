@@ -121,8 +121,8 @@ class Penalty(Transform):
     disparity it ends with. ``info["fair_penalty_cost"]``, float64, is the step's cost before ``alpha`` and group sizes.
 
     Args:
-        notion: ``"demographic_parity"`` (alias ``"dp"``) compares the groups as wholes; ``"conditional_parity"`` (alias
-            ``"csp"``) compares them within each value of the legitimate factors and adds up the costs.
+        notions: ``"demographic_parity"`` compares whole groups; ``"conditional_parity"`` compares them within each value
+            of the legitimate factors and adds up the costs.
         alpha: Weight of the cost, at least 0: 0 leaves the rewards as they are.
         times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). Its own
             reward moves its group's mean by 1/size of itself; with the factor, alpha means what it means in
@@ -135,9 +135,9 @@ class Penalty(Transform):
     wrapper = "FairnessPenalty"
 
     def __init__(
-        self, *, notion: str = "demographic_parity", alpha: float = 1.0, times_group_size: bool = True
+        self, *, notions: str = "demographic_parity", alpha: float = 1.0, times_group_size: bool = True
     ) -> None:
-        name = canonical_name("notions (without a history)", notion, ("demographic_parity", "conditional_parity"))
+        name = canonical_name("notions (without a history)", notions, ("demographic_parity", "conditional_parity"))
         self.conditional, self.alpha = name == "conditional_parity", checked("alpha", alpha, NonNegative)
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
@@ -201,7 +201,7 @@ class FairnessPenalty(Wrapper):
         if history is None:
             if groups is not None:
                 raise ValueError(f"groups needs a history; without one, fair_spec.groups are compared, got {groups!r}")
-            transform = Penalty(notion=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+            transform = Penalty(notions=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
         else:
             transform = GapPenalty(notions, history, groups=groups, alpha=alpha, keep=keep, undefined=undefined)
         super().__init__(env, transform)

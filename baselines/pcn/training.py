@@ -143,7 +143,7 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     checked("preset", preset, Preset)
     if preset == "recommended":
         return {}
-    objectives = given.get("objectives", PCNTraining.objectives)
+    objectives = [_objective_name("objectives", name) for name in given.get("objectives", PCNTraining.objectives)]
     rules = make_rules(given["env_id"], **given.get("parameters", {}))
     settings = farel_settings(
         objectives=len(objectives),

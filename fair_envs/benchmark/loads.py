@@ -23,6 +23,7 @@ DRAWN = 64  # sets of actions drawn in advance and played in turn
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "CSP")
 EIGHT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")  # and the reward
 TRADE_OFF = ("SP", "IF")
+COMPARED = "gender"
 WORLDS = 1000  # number of worlds whose thresholds are computed at once
 SAMPLES = 2048  # samples of a rollout
 ITERATIONS = 10  # measured iterations of a training, after its random episodes
@@ -110,7 +111,9 @@ def objectives(notions: Sequence[str], *, window: int, lanes: int) -> Load:
     from fair_envs.wrappers import FairnessObjectives
 
     env = gym.make_vec("FairHiring-v0", num_envs=lanes)
-    load = _played(FairnessObjectives(env, notions, SlidingWindow(window)), lanes=lanes, probabilities=True)
+    load = _played(
+        FairnessObjectives(env, notions, SlidingWindow(window), groups=COMPARED), lanes=lanes, probabilities=True
+    )
     load.run(window)
     return load
 
@@ -141,7 +144,7 @@ def group_notions(memory: Memory) -> Load:
     from fair_envs.metrics import Gaps
 
     infos, spec = _infos(LANES)
-    history, all_gaps = History(memory, spec, lanes=LANES), Gaps(GROUP_NOTIONS, spec)
+    history, all_gaps = History(memory, spec, lanes=LANES), Gaps(GROUP_NOTIONS, spec, groups=COMPARED)
 
     def run(times: int) -> None:
         for k in range(times):
@@ -338,7 +341,7 @@ def trade_offs() -> Load:
     from fair_envs.baselines.pcn.pcn import PCN
     from fair_envs.wrappers import FairnessObjectives
 
-    env = FairnessObjectives(gym.make_vec("FairHiring-v0", num_envs=10), TRADE_OFF, SlidingWindow(500))
+    env = FairnessObjectives(gym.make_vec("FairHiring-v0", num_envs=10), TRADE_OFF, SlidingWindow(500), groups=COMPARED)
     model = PCN(env, seed=0)
     model.iterate()
     before = model.num_timesteps

@@ -45,7 +45,8 @@ def evaluate(
         typer.Option(
             metavar="protected|each",
             help="Environments only: which agents lose the attribute in the counterfactual world. protected: all "
-            "agents that have it, at once. each: one agent at a time, as in the definition, one world per agent. [protected]",
+            "agents that have it, at once. each: one agent at a time, as in the definition, in its own world. "
+            "[protected]",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,

@@ -218,7 +218,10 @@ def test_the_schedule_of_the_learning_rate_is_the_cost_critics_too() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"penalty": "eo"}, "penalty must be one of 'dp', 'csp', 'cf', got 'eo'"),
+        (
+            {"penalty": "eo"},
+            "penalty must be one of demographic_parity, conditional_parity, counterfactual_fairness, got 'eo'",
+        ),
         ({"mode": "fair"}, "mode must be one of 'shaped', .*, got 'fair'"),
         ({"credit": "all"}, "credit must be one of 'common', 'own', got 'all'"),
         ({"alpha": -1}, "alpha must be at least 0, got -1"),

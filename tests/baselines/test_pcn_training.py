@@ -98,9 +98,21 @@ def test_a_run_holds_metrics_coverage_and_plots(tmp_path: Path, plots: None) -> 
     assert {"coverage.csv", "coverage.json", "pareto.png", "radar.png"} <= found
     metrics = rows(tmp_path / "run" / "metrics.csv")
     assert int(metrics[-1]["time/total_timesteps"]) == learner.num_timesteps >= 500
-    assert {"rollout/R", "rollout/SP", "rollout/EO", "buffer/hypervolume"} <= set(metrics[0])
+    assert {
+        "rollout/performance",
+        "rollout/demographic_parity",
+        "rollout/equal_opportunity",
+        "buffer/hypervolume",
+    } <= set(metrics[0])
     points = rows(tmp_path / "run" / "coverage.csv")
-    assert {"desired_R", "desired_SP", "R", "R_low", "R_high", "EO", "on_front", "episodes"} <= set(points[0])
+    assert {
+        "desired_performance",
+        "performance",
+        "performance_low",
+        "demographic_parity",
+        "on_front",
+        "episodes",
+    } <= set(points[0])
     assert {point["episodes"] for point in points} == {"10"}
 
 
@@ -117,11 +129,11 @@ def test_a_run_is_loaded_as_it_was(tmp_path: Path) -> None:
 
 def test_what_is_computed_is_recorded_and_not_asked_for(tmp_path: Path) -> None:
     own = config(objectives=("SP",), computed=("EO", "R"))
-    assert (own.names, own.requested) == (("R", "SP", "EO"), [1])
+    assert (own.names, own.requested) == (("performance", "demographic_parity", "equal_opportunity"), [1])
     train_pcn(own, out=tmp_path / "run")
     point = rows(tmp_path / "run" / "coverage.csv")[0]
-    assert "EO_low" in point and "desired_SP" in point
-    assert "desired_EO" not in point and "desired_R" not in point
+    assert "equal_opportunity_low" in point and "desired_demographic_parity" in point
+    assert "desired_equal_opportunity" not in point and "desired_performance" not in point
 
 
 def test_the_rewards_are_the_performance_and_minus_the_gaps() -> None:
@@ -152,7 +164,7 @@ def test_wrong_trainings_are_named(tmp_path: Path) -> None:
         config(computed=("SP",))
     with pytest.raises(ValueError, match="objectives must list names, got 'R'"):
         config(objectives="R")
-    with pytest.raises(ValueError, match="objectives must name a notion besides R"):
+    with pytest.raises(ValueError, match="objectives must name a notion besides performance"):
         train_pcn(config(objectives=("R",)), out=tmp_path / "run")
     with pytest.raises(ValueError, match="notions must be objects with check and gap or names"):
         train_pcn(config(objectives=("R", "XX")), out=tmp_path / "run")
@@ -222,7 +234,11 @@ def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path, plots: No
     said = Said("train", "pcn", FERRY, "--objectives", "R,SP", "--out", tmp_path / "run", *OPTIONS)
     assert said.code == 0, said.text
     kept = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (kept["algorithm"], kept["objectives"], kept["parameters"]) == ("pcn", ["R", "SP"], {"horizon": 8})
+    assert (kept["algorithm"], kept["objectives"], kept["parameters"]) == (
+        "pcn",
+        ["performance", "demographic_parity"],
+        {"horizon": 8},
+    )
     resumed = Said("train", "--out", tmp_path / "run", "--resume", "--no-progress")
     assert resumed.code == 0, resumed.text
     tested = Said("evaluate", tmp_path / "run", "--episodes", "10")

@@ -11,7 +11,8 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from fair_envs import make_rules
-from fair_envs.baselines import team_evaluation, team_training
+from fair_envs.baselines.team import evaluation as team_evaluation
+from fair_envs.baselines.team import training as team_training
 from fair_envs.baselines.team.curriculum import Linear, Stepped, level_states
 from fair_envs.baselines.team.ddpg import DDPG, DeepSetsPolicy, FairE, FairER
 from fair_envs.baselines.team.policy import Learned

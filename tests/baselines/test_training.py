@@ -326,7 +326,10 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
         ({"net_arch": 64}, "net_arch must list the sizes of the layers, got 64"),
         ({"worlds": 5}, "worlds must be two mappings of parameters, got 5"),
         ({"seed": -1}, "seed must be between 0 and 4294967295, got -1"),
-        ({"penalty": "cf", "algorithm": "fair-ppo", "lanes": 3}, "lanes must be even for penalty 'cf'"),
+        (
+            {"penalty": "cf", "algorithm": "fair-ppo", "lanes": 3},
+            "lanes must be even for penalty 'counterfactual_fairness'",
+        ),
         ({"worlds": ({},)}, "worlds must be two mappings of parameters"),
         ({"parameters": {"horizon": th.zeros(1)}}, "parameters must contain only numbers, strings and booleans"),
         ({"parameters": [1]}, "parameters must map names to values"),

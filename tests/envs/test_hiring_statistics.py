@@ -176,7 +176,7 @@ def gaps(policy: Policy, alignment: str) -> Gaps:
     lanes.seed(5)
     lanes.restart()
     history = History(SlidingWindow(500), lanes.rules.spec, lanes=EPISODES)
-    notions = [GroupNotion(name=name, undefined="paper") for name in NOTIONS]
+    notions = [GroupNotion(name=name, groups="gender", undefined="paper") for name in NOTIONS]
     found = []
     for time in range(1, 1501):
         step = lanes.advance(policy(lanes.records).astype(np.int64)[:, np.newaxis])

@@ -1,6 +1,7 @@
 """Several notions at once give what each gives alone."""
 
 import time
+import warnings
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -27,6 +28,8 @@ SPEC = FairSpec(
     groups=tuple(map(str, range(6))),
     feedback="full",
 )
+OTHERS_IGNORED = ":.* compares groups by 'gender' and ignores"
+pytestmark = pytest.mark.filterwarnings(f"ignore{OTHERS_IGNORED}:UserWarning")  # the default is tested here too
 GROUPS: list[Any] = [None, "origin", ("gender", "origin"), {"gender": "woman", "origin": "east"}]
 UNDEFINED: list[Any] = ["nan", "fair", "unfair", "last"]
 FORMS: list[dict[str, Any]] = [{}, {"across": "rest"}, {"current_step": True}]
@@ -121,7 +124,7 @@ def test_the_gaps_before_go_to_each_notion() -> None:
 def test_a_further_notion_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BY_NAME, "crowded", Crowded)
     assert isinstance(decision_notions("crowded")[0], Crowded)
-    with pytest.raises(ValueError, match=r"CSC, crowded.*got 'full'"):
+    with pytest.raises(ValueError, match=r"crowded, got 'full'"):
         decision_notions("full")
 
 
@@ -169,3 +172,27 @@ def test_all_group_notions_cost_the_same_over_any_window(size: int) -> None:
     assert (
         np.median(taken) < 20e-6
     )  # the benchmark tells how fast it is; this only that no pass over the window is made
+
+
+def test_groups_are_those_of_all_notions_given_by_name() -> None:
+    history = History(Full(), SPEC)
+    rows = [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2]]
+    history.add_rows(sensitive=rows, legitimate=[[0]] * 5, action=[1, 1, 0, 1, 0])
+    assert gaps(["SP", "OAE"], history, groups="gender")[0, 0] == pytest.approx(2 / 3)
+    assert gaps("SP", history, groups="origin")[0, 0] == pytest.approx(1)
+    own = GroupNotion(name="SP", groups="gender")
+    assert gaps(["SP", own], history, groups="origin")[0].tolist() == pytest.approx([1, 2 / 3])
+    for notions in ([own], ["IF"]):
+        with pytest.raises(ValueError, match="groups applies to group notions given by name, got groups='origin'"):
+            gaps(notions, history, groups="origin")
+
+
+def test_a_warning_says_which_attribute_is_compared_where_none_is_chosen() -> None:
+    with pytest.warns(UserWarning, match="demographic_parity compares groups by 'gender' and ignores 'origin'; choose"):
+        Gaps("SP", SPEC)
+    one = replace(SPEC, sensitive={"gender": ("man", "woman")}, groups=("man", "woman"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for groups in ("gender", ("gender", "origin"), {"gender": "woman"}):
+            Gaps("SP", SPEC, groups=groups)
+        Gaps("SP", one)

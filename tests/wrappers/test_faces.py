@@ -50,7 +50,7 @@ Layer = tuple[Callable[..., Any], type[Transform], dict[str, Any]]
 
 HIDE: Layer = (HideSensitive, HiddenAttribute, {})
 PENALTY: Layer = (FairnessPenalty, Penalty, {"alpha": 0.7})
-CONDITIONAL: Layer = (FairnessPenalty, Penalty, {"notion": "csp", "alpha": 1.5, "times_group_size": True})
+CONDITIONAL: Layer = (FairnessPenalty, Penalty, {"notions": "csp", "alpha": 1.5, "times_group_size": True})
 RECORD: Layer = (RecordFairness, Recorder, {})
 SOCIAL: Layer = (SocialReward, SocialUtility, {"envy": 2.0, "guilt": 0.1, "smoothing": 0.9, "angle": 30.0})
 SWAP_WORLD: Layer = (SwapSensitive, SwappedAttribute, {"where": "world", "agents": [0, "agent_3"]})
@@ -545,7 +545,7 @@ def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> N
 
 def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
     refused = "env must have no FairnessPenalty yet, give one FairnessPenalty all notions"
-    kinds: list[dict[str, Any]] = [{}, {"notion": "SP", "history": SlidingWindow(9)}]
+    kinds: list[dict[str, Any]] = [{}, {"notions": "SP", "history": SlidingWindow(9)}]
     for below in kinds:
         env: Any = FairnessPenalty(Env(**SIZE), **below)
         with pytest.raises(ValueError, match=refused):
@@ -567,7 +567,8 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
         what = f"needs agents with rewards of their own; in {env_id[4:-3].lower()} one decision-maker .*{instead}"
         with pytest.raises(ValueError, match=what):
             wrap(env)
-    assert FairnessPenalty(env, notions=notion, history=SlidingWindow(500)) is not None
+    groups = "gender" if env_id == "FairHiring-v0" else None
+    assert FairnessPenalty(env, notions=notion, groups=groups, history=SlidingWindow(500)) is not None
 
 
 @pytest.mark.parametrize("wrap", [HideSensitive, SwapSensitive, FairnessPenalty, RecordFairness, SocialReward])

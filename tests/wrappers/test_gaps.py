@@ -1,6 +1,7 @@
 """Notions over a history as objectives: the same numbers on every face, and what a reward does with the undefined."""
 
 import copy
+import importlib
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 import fair_envs.envs.harvest as harvest
+from fair_envs import TABLE
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec, columns
 from fair_envs.envs.harvest.rules import Harvest
@@ -348,6 +350,17 @@ def test_a_notion_that_needs_probabilities_says_so_before_anything_is_remembered
         env.step(REFUSE)
 
 
+@pytest.mark.parametrize("env_id", ["FairAttention-v0", "FairEpidemic-v0", "FairTraffic-v0"])
+def test_pettingzoo_reports_one_person_or_several_for_each_agent(env_id: str) -> None:
+    env: Any = importlib.import_module(TABLE[env_id].module).parallel_env()
+    env = ReportActionProbs(env, "uniform")
+    env.reset(seed=0)
+    env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+    spec = env.unwrapped.fair_spec
+    people = spec.individuals if not spec.one_person else 1
+    assert env.unwrapped.action_probs.reshape(people, -1).sum(axis=1) == pytest.approx(np.ones(people))
+
+
 def test_uniform_probabilities_are_reported_without_a_policy() -> None:
     env: Any = FairnessObjectives(ReportActionProbs(Vector(2), "uniform"), [Unsure()], Full())
     env.reset(seed=1)
@@ -615,7 +628,7 @@ def test_the_penalty_takes_the_weighted_gaps_from_the_reward(notion: Any, alpha:
 
 
 def test_the_penalty_of_single_rows_and_agents_is_the_batchs() -> None:
-    settings: dict[str, Any] = {"notion": ["SP", "EO"], "history": Full(), "alpha": [1, 2], "undefined": "unfair"}
+    settings: dict[str, Any] = {"notions": ["SP", "EO"], "history": Full(), "alpha": [1, 2], "undefined": "unfair"}
     faces: list[Any] = [Vector(1), Env(), Parallel()]
     batch, single, agents = (FairnessPenalty(env, **settings) for env in faces)
     rows: Any = FairnessPenalty(LanesVecEnv(Ferry(), 1), **settings)
@@ -629,16 +642,18 @@ def test_the_penalty_of_single_rows_and_agents_is_the_batchs() -> None:
 
 
 def test_bad_penalties_are_named() -> None:
-    with pytest.raises(ValueError, match=r"notion must be 'dp' or 'csp' \(others need a history .*\), got 'SP'"):
-        FairnessPenalty(Env(), notions="SP")
+    with pytest.raises(
+        ValueError, match=r"notions \(without a history\) must be one of demographic_parity, .*, got 'EO'"
+    ):
+        FairnessPenalty(Env(), notions="EO")
+    with pytest.raises(ValueError, match=r"groups needs a history; without one, .* are compared"):
+        FairnessPenalty(Env(), groups="dialect")
     with pytest.raises(ValueError, match="alpha must be one number or one for each of 1 notions, got"):
         FairnessPenalty(Env(), notions="SP", history=Full(), alpha=[1, 2])
     with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
         FairnessPenalty(Env(), notions=["SP", "EO"], history=Full(), alpha=[1, -1])
-    with pytest.raises(ValueError, match="notions must be a list of at least one name or notion"):
+    with pytest.raises(ValueError, match="notions must name at least one notion"):
         FairnessPenalty(Env(), notions=[], history=Full())
-    with pytest.raises(ValueError, match="got 'dp'"):
-        FairnessPenalty(Env(), history=Full())
 
 
 # ------------------------------------------------------------------------------------------------- other libraries
@@ -731,13 +746,18 @@ def test_mo_gymnasiums_statistics_of_a_batch_are_ours_in_the_mode_next_step() ->
     assert ended.min() > 2
 
 
-@pytest.mark.parametrize("env_id", ["FairHiring-v0", "FairFraud-v0"])
+COMPARED = {"FairHiring-v0": "gender", "FairFraud-v0": "continent"}
+
+
+@pytest.mark.parametrize("env_id", COMPARED)
 def test_mo_gymnasiums_wrappers_take_both_environments_of_decisions(env_id: str) -> None:
     mo: Any = pytest.importorskip("mo_gymnasium.wrappers")
     batch: Any = pytest.importorskip("mo_gymnasium.wrappers.vector")
 
     def one() -> Any:
-        return FairnessObjectives(gym.make(env_id, horizon=60), ["SP", "EO", "PE"], SlidingWindow(50))
+        return FairnessObjectives(
+            gym.make(env_id, horizon=60), ["SP", "EO", "PE"], SlidingWindow(50), groups=COMPARED[env_id]
+        )
 
     linear, plain = mo.LinearReward(one(), weight=np.array([1.0, 2.0, 0.5, 0.0])), one()
     recorded = mo.MORecordEpisodeStatistics(one(), gamma=0.9)
@@ -767,10 +787,12 @@ def test_mo_gymnasiums_wrappers_take_both_environments_of_decisions(env_id: str)
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 @pytest.mark.filterwarnings("ignore:.*The reward returned by `step")  # it is a vector
-@pytest.mark.parametrize("env_id", ["FairHiring-v0", "FairFraud-v0"])
+@pytest.mark.parametrize("env_id", COMPARED)
 def test_gymnasiums_check_passes_on_both_environments_of_decisions(env_id: str) -> None:
     env = ReportActionProbs(gym.make(env_id, disable_env_checker=True), "uniform")
-    check_env(FairnessObjectives(env, ["SP", "EO", "IF"], SlidingWindow(50)), skip_render_check=True)
+    notions = ["SP", "EO", "IF"]
+    env = FairnessObjectives(env, notions, SlidingWindow(50), groups=COMPARED[env_id])
+    check_env(env, skip_render_check=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
@@ -829,9 +851,8 @@ def test_the_spec_makes_the_wrapped_environment_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], Full()), r"notions must be a list of at least one name or notion, got \[\]"),
-        (("SP", Full()), "notions must be a list of at least one name or notion, got 'SP'"),
-        ((["SPP"], Full()), r"notions must be objects with check and gap or names \(demographic_parity, .*, got 'SPP'"),
+        (([], Full()), r"notions must name at least one notion, got \[\]"),
+        ((["SPP"], Full()), r"notions must be one of demographic_parity, .*, got 'SPP'; did you mean"),
         (([3], Full()), "notions must be objects with check and gap or names .*, got 3"),
         ((["treatment_equality_raw"], Full()), "notions must have a largest gap.*; treatment_equality_raw has none"),
         (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),

@@ -163,8 +163,8 @@ def test_a_step_that_narrows_the_gap_is_rewarded() -> None:
 
 def test_conditional_penalty_adds_up_the_strata_where_they_would_cancel() -> None:
     rewards = [4, 0, 0, 4]  # group 0 ahead in stratum 0, group 1 in stratum 1
-    assert bound(Penalty(notion="dp"))(played(rewards)).added["fair_penalty_cost"].tolist() == [0.0]
-    assert bound(Penalty(notion="csp"))(played(rewards)).added["fair_penalty_cost"].tolist() == [8.0]
+    assert bound(Penalty(notions="dp"))(played(rewards)).added["fair_penalty_cost"].tolist() == [0.0]
+    assert bound(Penalty(notions="csp"))(played(rewards)).added["fair_penalty_cost"].tolist() == [8.0]
 
 
 def test_the_cost_times_the_groups_size_weighs_like_an_agents_own_reward() -> None:
@@ -178,7 +178,7 @@ def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> 
     stratum = np.array([[0, 0, 0, 1, 1, 1, 1]])
     group = np.array([[0, 1, 1, 0, 0, 0, 1]])  # 1 and 2 agents in stratum 0, 3 and 1 in stratum 1
     batch = played([2, 0, 2, 0, 0, 0, 4], group=group, legitimate=stratum[..., np.newaxis])
-    shown = bound(Penalty(notion="csp", alpha=0.1))(batch)
+    shown = bound(Penalty(notions="csp", alpha=0.1))(batch)
     assert shown.added["fair_penalty_cost"].tolist() == [5.0]  # |2 - 1| and |0 - 4|
     assert shown.reward == pytest.approx(np.array([[2 - 0.5, 0 - 1, 2 - 1, -1.5, -1.5, -1.5, 4 - 0.5]]))
 
@@ -189,7 +189,7 @@ def test_the_conditional_penalty_counts_an_agents_group_in_its_own_stratum() -> 
         ({"alpha": -1.0}, "alpha must be at least 0, got -1.0"),
         ({"alpha": "1"}, "alpha must be a finite number at least 0, got '1'"),
         ({"alpha": float("nan")}, "alpha must be"),
-        ({"notion": "eo"}, "notion must be 'dp' or 'csp' .*, got 'eo'"),
+        ({"notions": "eo"}, "must be one of demographic_parity, conditional_parity, got 'eo'"),
     ],
 )
 def test_a_bad_setting_of_the_penalty_is_named(settings: dict[str, Any], message: str) -> None:

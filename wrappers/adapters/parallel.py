@@ -60,8 +60,10 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
         """Play one step of all agents."""
         if self.bound.transform.reports:
-            probs = self.bound.reported().reshape(len(self.possible_agents), -1)
-            self.env.unwrapped.report_action_probs(dict(zip(self.possible_agents, probs, strict=True)))  # type: ignore[attr-defined]
+            (probs,) = self.bound.reported()
+            names = self.possible_agents
+            by_name = {names[0]: probs} if len(names) == 1 else dict(zip(names, probs, strict=True))
+            self.env.unwrapped.report_action_probs(by_name)  # type: ignore[attr-defined]
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
         earned, seen = self.bound.earned(rewarded, None), _stack(observations)
