@@ -86,7 +86,7 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
         "last_episode_starts": th.as_tensor(np.asarray(model._last_episode_starts)),
         "lanes": th.frombuffer(bytearray(batch(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
         "carried": model.carried() if isinstance(model, Carrying) else [],
-        "chance": {
+        "randomness": {
             "torch": th.get_rng_state(),
             "numpy": [name, th.as_tensor(np.asarray(keys, np.int64)), *place],
             "python": random.getstate(),
@@ -106,10 +106,10 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     restore_learner(model, state)
     model._last_obs = state["last_obs"].numpy()
     model._last_episode_starts = state["last_episode_starts"].numpy()
-    name, keys, *place = state["chance"]["numpy"]
+    name, keys, *place = state["randomness"]["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
-    random.setstate(state["chance"]["python"])
-    th.set_rng_state(state["chance"]["torch"])
+    random.setstate(state["randomness"]["python"])
+    th.set_rng_state(state["randomness"]["torch"])
 
 
 def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:

@@ -520,7 +520,7 @@ class PCN:
         self._optimizer.load_state_dict(state["optimizer"])
         self.buffer.restore(state["buffer"])
         self.num_timesteps, self.iterations = state["counters"]
-        self.rng.bit_generator.state = json.loads(state["chance"])
+        self.rng.bit_generator.state = json.loads(state["rng"])
 
 
 class Snapshot(NamedTuple):

@@ -208,7 +208,7 @@ def test_a_runs_model_is_loaded_for_evaluation(tmp_path: Path) -> None:
 def test_a_checkpoint_holds_no_code(tmp_path: Path) -> None:
     train(config(algorithm="fair-ppo", steps=ROLLOUT), out=tmp_path / "run")
     found = th.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
-    assert {"learner", "lanes", "chance", "last_obs"} <= found.keys()
+    assert {"learner", "lanes", "randomness", "last_obs"} <= found.keys()
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -38,7 +38,7 @@ def harvest(*, agents: int = 4, **parameters: Any) -> Setting:
     return Setting(lanes=lanes, observation_space=rules.observation_space(rules.params))
 
 
-def played(rewards: Sequence[float], *, over: bool = False, **facts: Any) -> Batch:
+def played(rewards: Sequence[float], *, done: bool = False, **facts: Any) -> Batch:
     columns = {
         "group": GROUP,
         "sensitive": GROUP[..., np.newaxis],
@@ -47,7 +47,7 @@ def played(rewards: Sequence[float], *, over: bool = False, **facts: Any) -> Bat
     }
     yes, no = np.array([True]), np.array([False])
     return Batch(
-        np.zeros((1, 4, 10)), np.array([rewards], float), columns, decided=yes, first=no, done=np.array([over])
+        np.zeros((1, 4, 10)), np.array([rewards], float), columns, decided=yes, first=no, done=np.array([done])
     )
 
 

@@ -36,7 +36,7 @@ def face_of(env: Any) -> Any:
         if env.has_wrapper_attr("fair_spec") and isinstance(spec := env.get_wrapper_attr("fair_spec"), FairSpec):
             return OwnFace(env, spec)
     raise TypeError(
-        "env must be an environment of fair_envs, of any face, or a Gymnasium environment that has its FairSpec as "
+        "env must be an environment of fair_envs, with any interface, or a Gymnasium environment that has its FairSpec as "
         f"fair_spec, got {env!r}"
     )
 
@@ -100,9 +100,9 @@ class Bound:
         )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
-        if (extra := self.transform.fair_spec(spec)) != spec:
+        if (changed := self.transform.fair_spec(spec)) != spec:
             _check_unknown(self.face, self.transform)
-            vars(self.face)["told_spec"] = extra
+            vars(self.face)["reported_spec"] = changed
         if self.transform.histories:
             vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
 

@@ -123,7 +123,7 @@ class LearnedCell(Job):
         last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
 
         def player(env: VectorEnv) -> Learned:
-            behind: dict[str, Any] = {"short": model.short(env.num_envs), "likeliest": most_probable}
+            behind: dict[str, Any] = {"short": model.short(env.num_envs), "most_probable": most_probable}
             if last is not None:  # made for this environment, which it may inspect
                 behind |= {"massager": study.of(self.training.signals).massager(env), "threshold": last}  # type: ignore
             return Learned(model.policy, env, rng, **behind)
