@@ -243,7 +243,7 @@ def test_the_command_line_trains_resumes_and_evaluates(tmp_path: Path, plots: No
     assert resumed.code == 0, resumed.text
     tested = Said("evaluate", tmp_path / "run", "--episodes", "10")
     assert tested.code == 0, tested.text
-    assert "desired R" in tested.text
+    assert "desired performance" in tested.text
     assert (tmp_path / "run" / "evaluation-1" / "coverage.csv").is_file()
 
 
