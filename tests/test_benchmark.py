@@ -281,7 +281,7 @@ def test_f_ppo_and_ppo_learn_from_as_many_steps(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_team_and_separate_learners_update_all_agents() -> None:
     sb3 = pytest.importorskip("stable_baselines3")
-    from fair_envs.baselines.pcn.race import together_and_separate
+    from fair_envs.benchmark.peers import together_and_separate
 
     together, separate = together_and_separate(lanes=2, batch_size=4)
     assert len(separate) == together.agents == 3

@@ -9,6 +9,8 @@ from typing import NamedTuple, TypeGuard
 
 import pytest
 
+from fair_envs import TABLE
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = "fair_envs"
 
@@ -41,8 +43,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
 
 # The only places that name these libraries; everything else reaches them through those.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "torch": ("fair_envs.baselines",),
-    "stable_baselines3": ("fair_envs.baselines", "fair_envs.faces.sb3"),
+    "torch": ("fair_envs.baselines", "fair_envs.benchmark.peers"),
+    "stable_baselines3": ("fair_envs.baselines", "fair_envs.benchmark.peers", "fair_envs.faces.sb3"),
 }
 
 HEAVY = ("matplotlib", "numba", "pygame", "scipy", "stable_baselines3", "torch")
@@ -187,3 +189,38 @@ def test_no_modules_import_each_other() -> None:
             if name not in ("", PACKAGE, module):
                 graph.add_edge(module, name)
     assert [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1] == []
+
+
+# The only places that may name an environment: its own folder, the table of ids, tasks, studies and benchmarks.
+MAY_NAME = tuple(
+    f"{PACKAGE}.{place}" for place in ("envs", "registration", "baselines.tasks", "reproduction", "benchmark")
+)
+OF_ENVIRONMENTS = tuple(entry.module for entry in TABLE.values())
+
+
+def named_environments(module: str, source: str, *, is_package: bool = False) -> list[str]:
+    """Return the environments that a module imports, or names in a string other than a docstring or an example."""
+    tree, names = ast.parse(source), {entry.module.rpartition(".")[2] for entry in TABLE.values()}
+    found = [name for name, _ in imports(module, source, is_package=is_package) if is_in(name, OF_ENVIRONMENTS)]
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return found + [text for text in texts if text in TABLE or text in names]
+
+
+@pytest.mark.parametrize("module", sorted(module_files()))
+def test_only_some_places_name_environments(module: str) -> None:
+    path = module_files()[module]
+    if not is_in(module, MAY_NAME):
+        assert named_environments(module, path.read_text("utf-8"), is_package=path.name == "__init__.py") == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from fair_envs.envs.pursuit.rules import Pursuit",
+        "def f():\n    import fair_envs.envs.traffic",
+        "known = 'FairHarvest-v0'",
+        "if rules.name == 'lending':\n    pass",
+    ],
+)
+def test_a_named_environment_is_found(source: str) -> None:
+    assert len(named_environments("fair_envs.baselines.runs", source)) == 1

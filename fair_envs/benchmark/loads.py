@@ -227,7 +227,7 @@ def measures(env_id: str, *, lanes: int) -> Load:
 
 def learners(env_id: str, *, lanes: int) -> tuple[Load, Load]:
     """Return loads that train F-PPO, with massaging from the first rollout on, and Stable-Baselines3's PPO."""
-    from fair_envs.baselines.pcn.race import fair_and_plain
+    from fair_envs.benchmark.peers import fair_and_plain
 
     fair, plain = fair_and_plain(env_id, lanes=lanes, n_steps=SAMPLES // lanes)
     return _learning(fair), _learning(plain)
@@ -301,7 +301,7 @@ class WholeArrays:
 
 def team_updates() -> tuple[Load, Load]:
     """Return loads that update all agents: by a team's DDPG, and by one DDPG of Stable-Baselines3 per agent."""
-    from fair_envs.baselines.pcn.race import together_and_separate
+    from fair_envs.benchmark.peers import together_and_separate
 
     together, separate = together_and_separate(lanes=TEAM_LANES, batch_size=TEAM_BATCH)
     return _updating(together), _updating(*separate)
@@ -318,9 +318,9 @@ def _updating(*models: Any) -> Load:
 
 def team_training() -> Load:
     """Return a load that trains a team in the paper's world, with a full replay; a step counts for all agents."""
-    from fair_envs.baselines.pcn.race import fill
     from fair_envs.baselines.team.curriculum import FollowCurriculum
     from fair_envs.baselines.team.training import TeamRows, make_team, team_settings
+    from fair_envs.benchmark.peers import fill
 
     config = team_settings("FairPursuit-v0", preset="large", lanes=TEAM_LANES, batch_size=TEAM_BATCH, learning_starts=0)
     model, course = make_team(config), config.course()

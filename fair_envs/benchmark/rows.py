@@ -424,14 +424,14 @@ def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
     Raises:
         ImportError: MO-Gymnasium or morl-baselines is missing.
     """
-    from fair_envs.baselines.pcn import race
+    from fair_envs.benchmark import peers
 
-    steps, seeds = race.STEPS if seconds >= FULL.seconds else race.STEPS // 4, itertools.count()
-    race.ready()
+    steps, seeds = peers.STEPS if seconds >= FULL.seconds else peers.STEPS // 4, itertools.count()
+    peers.ready()
 
     def repeat() -> Sample:
         watch, seed = Stopwatch(), next(seeds)
-        own, other = race.own(steps, seed=seed), race.other(steps, seed=seed)
+        own, other = peers.own(steps, seed=seed), peers.other(steps, seed=seed)
         return watch.sample(value=own.whole - other.whole if fronts else other.seconds / own.seconds)
 
     return repeat

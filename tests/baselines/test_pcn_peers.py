@@ -15,7 +15,7 @@ pytest.importorskip("mo_gymnasium")
 
 from fair_envs.baselines.pcn.coverage import cover
 from fair_envs.baselines.pcn.pcn import PCN, PCNSettings
-from fair_envs.baselines.pcn.race import CORNER, treasures
+from fair_envs.benchmark.peers import CORNER, treasures
 from fair_envs.envs import hiring
 from fair_envs.metrics.history import SlidingWindow
 from fair_envs.metrics.pareto import front, hypervolume

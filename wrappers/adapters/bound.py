@@ -36,7 +36,7 @@ def face_of(env: Any) -> Any:
         if env.has_wrapper_attr("fair_spec") and isinstance(spec := env.get_wrapper_attr("fair_spec"), FairSpec):
             return OwnFace(env, spec)
     raise TypeError(
-        "env must be an environment of fair_envs, with any interface, or a Gymnasium environment that has its FairSpec as "
+        "env must be an environment of fair_envs, with any interface, or a Gymnasium environment with its FairSpec as "
         f"fair_spec, got {env!r}"
     )
 
