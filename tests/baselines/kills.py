@@ -51,6 +51,7 @@ PCN = {
     "env_id": "FairHiring-v0",
     "parameters": {"horizon": 10},
     "objectives": ["R", "SP"],
+    "groups": ["gender"],
     "window": 20,
     "lanes": 2,
     "first_episodes": 20,

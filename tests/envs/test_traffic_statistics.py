@@ -334,7 +334,7 @@ def starts() -> Any:
     return started(copies=STARTS, **shares, roadworks_share=3 / 17, destination="own").records
 
 
-@pytest.mark.parametrize(("field", "protected"), [("human", 2), ("fast", 3), ("safety", 1)])
+@pytest.mark.parametrize(("field", "carriers"), [("human", 2), ("fast", 3), ("safety", 1)])
 def test_each_set_of_carriers_is_as_likely(field: str, carriers: int) -> None:
     sets, counts = np.unique(starts()[field], axis=0, return_counts=True)
     assert len(sets) == len(list(combinations(range(5), carriers)))
