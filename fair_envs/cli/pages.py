@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fair_envs.core import Rules, variant_named
+from fair_envs.metrics.notions import OneOf
 from fair_envs.registration import TABLE, find
 
 
@@ -95,17 +96,27 @@ def field_comments(params: type) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def spelled(kind: Any) -> str:
+SINGULAR = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+PLURAL = {bool: "true or false", int: "integers", float: "numbers", str: "texts"}
+
+
+def spelled(kind: Any, *, words: Mapping[Any, str] = SINGULAR) -> str:
     """Return a description of a field's allowed values."""
+    if get_origin(kind) is Sequence:
+        return f"{spelled(get_args(kind)[0], words=PLURAL)}, separated by commas"
+    if choices := choices_of(kind):
+        return ", ".join(choices)
     if get_origin(kind) is Annotated:
         base, *marks = get_args(kind)
-        return " ".join([spelled(base), *(str(mark) for mark in marks)])
+        return " ".join([spelled(base, words=words), *map(str, marks)])
+    return words.get(kind) or str(kind).replace("typing.", "")
+
+
+def choices_of(kind: Any) -> tuple[str, ...]:
+    """Return the texts that a field allows; none: it allows more than a few."""
     if get_origin(kind) is Literal:
-        return ", ".join(map(str, get_args(kind)))
-    if get_origin(kind) is Sequence:
-        return f"{spelled(get_args(kind)[0])}, several, separated by commas"
-    names = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
-    return names.get(kind) or str(kind).replace("typing.", "")
+        return tuple(map(str, get_args(kind)))
+    return next((mark.names for mark in get_args(kind)[1:] if isinstance(mark, OneOf)), ())
 
 
 def presets_table(rules: Rules) -> Table:

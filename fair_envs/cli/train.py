@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -133,13 +133,13 @@ UNASKED = ("worlds",)  # settings without a command-line option
 
 def option(name: str, kind: Any, meaning: str, default: str) -> Any:
     """Return the annotation of an option; its text is parsed by `value_of`, so the field's type validates it."""
-    from fair_envs.cli.pages import spelled
+    from fair_envs.cli.pages import choices_of, spelled
 
     dashed = name.replace("_", "-")
     if kind is bool:
         return Annotated[bool | None, typer.Option(f"--{dashed}/--no-{dashed}", help=f"{meaning} [{default}]")]
     names = [FIRST_NAMES[name]] if name in FIRST_NAMES else []
-    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    choices = choices_of(kind)
     limits = "; ".join(filter(None, (default, "" if choices else spelled(kind))))
     metavar = "|".join(choices) or "VALUE"
     return Annotated[str | None, typer.Option(*names, f"--{dashed}", help=f"{meaning} [{limits}]", metavar=metavar)]

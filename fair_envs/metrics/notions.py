@@ -280,10 +280,6 @@ class OneOf:
         """Return the canonical name, see `canonical_name`."""
         return canonical_name(argument, name, self.names)
 
-    def __str__(self) -> str:
-        """Return the names in words."""
-        return " or ".join(self.names)
-
 
 def notions_table() -> str:
     """Return the table that `fair-envs show notions` prints."""
