@@ -1,6 +1,7 @@
 """The application, its general options, and how errors are reported."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
@@ -23,17 +24,10 @@ EXTRAS: Mapping[str, str] = {
     "tensorboard": "baselines",
     "torch": "baselines",
 }
-
-
 """The extra that installs each library missing from a plain installation."""
 
-
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
-
-
 INTERRUPTED = 130  # exit code after Ctrl-C
-
-
 ANYWHERE = ("--debug", "--trust")  # general options that are also allowed after a command
 
 
@@ -78,7 +72,8 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a warning is one line, without its place in the code."""
+    warnings.formatwarning = lambda message, *_, **__: f"fair-envs: {message}\n"
     app(prog_name="fair-envs")
 
 

@@ -22,8 +22,6 @@ from fair_envs.cli.shared import (
 from fair_envs.support.parameters import value_of
 
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
-
-
 """Alternative option names, known from other libraries, by setting; the setting's own name works too."""
 
 
