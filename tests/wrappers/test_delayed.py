@@ -190,7 +190,7 @@ def test_an_environment_without_feedback_at_once_is_refused() -> None:
     for env in (Env(feedback="none"), Env(feedback="delayed"), DelayedFeedback(Env(), delay=2)):
         with pytest.raises(ValueError, match=r"env must reveal feedback at once \('full' or 'accepted'\), ferry has"):
             DelayedFeedback(env, delay=1)
-    with pytest.raises(ValueError, match="env must have one decision-maker, countdown has agents"):
+    with pytest.raises(ValueError, match="env must have one decision-maker, countdown has several agents"):
         DelayedFeedback(toys.Parallel(), delay=1)
 
 

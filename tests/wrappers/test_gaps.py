@@ -602,7 +602,7 @@ def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
 
     env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(), double), notions="SP", history=Full())
     env.reset(seed=1)
-    with pytest.raises(ValueError, match=r"reward must be a number for each lane and agent, got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"reward must have one number for each lane and agent, got shape \(2,\)"):
         env.step(BOARD)
 
 
@@ -898,7 +898,7 @@ def test_reported_probabilities_must_be_distributions_of_the_right_shape() -> No
             env.step(BOARD)
 
 
-CHANGED = r"reward must be the mean of the agents' rewards; put \w+ below what changes it"
+CHANGED = r"reward must be the mean of the agents' rewards: put \w+ below wrappers that change the reward"
 
 
 @uncompiled
