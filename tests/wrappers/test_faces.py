@@ -560,7 +560,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
     notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
         (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
-        (RecordFairness, "fair_envs.metrics.History with info, or use FairnessObjectives"),
+        (RecordFairness, "Add info to a fair_envs.metrics.History, or use FairnessObjectives"),
         (VectorReward, "FairnessObjectives makes a vector"),
         (SocialReward, ""),
     ):
@@ -575,7 +575,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
 def test_observations_that_are_not_those_of_the_agents_one_after_another_are_named(wrap: Any) -> None:
     stacked: Any = gym.wrappers.FrameStackObservation(Env(**SIZE), 3)
     with pytest.raises(
-        ValueError, match=r"env must show the observations of 8 agents one after .*, got \(3, 80\): put "
+        ValueError, match=r"env must have the joined observations of 8 agents .*, got shape \(3, 80\): put "
     ):
         wrap(stacked)
 
@@ -585,7 +585,7 @@ def test_an_attribute_is_not_sought_among_entries_that_have_other_places() -> No
         stacked: Any = gym.wrappers.FlattenObservation(gym.wrappers.FrameStackObservation(gym.make(env_id), 3))
         for wrap in (HideSensitive, SwapSensitive):
             with pytest.raises(
-                ValueError, match=rf"env must show observations of shape \({shape},\), .*, got \({flat},\)"
+                ValueError, match=rf"env must have the observation shape \({shape},\) .*, got \({flat},\)"
             ):
                 wrap(stacked)
 

@@ -222,7 +222,7 @@ def test_an_environment_without_static_facts_is_no_environment_to_wrap() -> None
 )
 def test_what_needs_the_rules_or_the_same_agents_refuses(wrap: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"(must be an environment of fair_envs for \w+, got Own|needs agents with rewards of)"
+        ValueError, match=r"(must be an environment of fair_envs for \w+, got Own|needs agents that earn rewards)"
     ):
         wrap(own())
 
