@@ -335,8 +335,8 @@ class GroupNotion:
             )
         if spec.amounts:
             raise ValueError(
-                f"{self.name} needs decisions where 1 means acceptance; in this environment they are amounts from 0 to "
-                f"{spec.actions - 1}. Use an individual notion (individual_fairness, consistency) or a measure of "
+                f"{self.name} needs decisions where 1 is the positive one; in this environment they are amounts from 0 "
+                f"to {spec.actions - 1}. Use an individual notion (individual_fairness, consistency) or a measure of "
                 "shares, such as fair_envs.metrics.ShareDeviation"
             )
         if self.definition.feedback and spec.feedback == "none":
