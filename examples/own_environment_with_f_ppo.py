@@ -1,9 +1,9 @@
-"""F-PPO on an environment of one's own: a nurse for two villages.
+"""F-PPO on a user-defined environment: a nurse for two villages.
 
-What it takes: the environment reports in ``info`` what a step did to whom
-(`fair_envs.core.interactions.record`), a short-term
-measure and a long-term distance follow it, and a massager says which unsure decisions to turn. Run it with
-``python examples/own_environment_with_f_ppo.py``; it takes some seconds.
+Three parts are needed. The environment reports in ``info`` how each step affects people
+(`fair_envs.core.interactions.record`). A short-term measure and a long-term distance are updated from this record. A
+massager selects the uncertain decisions to change. Run it with ``python examples/own_environment_with_f_ppo.py``; it
+takes a few seconds.
 """
 
 from typing import Any
@@ -27,19 +27,22 @@ SPEC = FairSpec(
     groups=NAMES,
     same_individuals=True,
 )
-INFECTION = 0.08  # share of the healthy that fall sick in a day
-TRAVEL = 0.1  # what a visit to the lower village costs
-REMEMBERED = 20  # visits that the short-term measure looks back on
+INFECTION = 0.08  # share of the healthy people who become sick in a day
+TRAVEL = 0.1  # cost of a visit to the lower village
+REMEMBERED = 20  # number of recent visits in the short-term measure
 
 
 class Villages(gym.Env[NDArray[np.float32], int]):
-    """Each day the nurse visits one of two villages and heals half of its sick; the way to the lower one is long."""
+    """A nurse visits one of two villages each day and heals half of its sick people.
+
+    The way to the lower village is longer, so a visit there has a cost.
+    """
 
     observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
     action_space: Any = gym.spaces.Discrete(2)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin a season of 50 days."""
+        """Start a season of 50 days."""
         super().reset(seed=seed)
         self.day, self.sick = 0, self.np_random.uniform(0.1, 0.5, 2).astype(np.float32)
         return self.sick.copy(), record(SPEC)
@@ -64,38 +67,38 @@ class Villages(gym.Env[NDArray[np.float32], int]):
 
 
 class VisitGap(Measure):
-    """By how much the villages' shares of the last visits differ: 0 is fair, 1 if all went to one of them."""
+    """The difference between the villages' shares of the last visits: 0 is fair, 1 if all went to one village."""
 
     def __init__(self, lanes: int) -> None:
         super().__init__(lanes)
-        self.visits = np.zeros((lanes, 0))  # which village, the oldest first
+        self.visits = np.zeros((lanes, 0))  # the visited village, the oldest visit first
 
     def measured(self, info: Any) -> Floats:
-        """Take in a day's visit."""
+        """Add a day's visit and return the gap."""
         lower = info["fair_action"][:, 1:] == 1
         self.visits = np.concatenate([self.visits, lower], axis=1)[:, -REMEMBERED:]
         return self.gap(self.visits)
 
     def if_taken(self, action: NDArray[Any]) -> Floats:
-        """Return what the gap would be after one more visit, shape (lanes,)."""
+        """Return the gap after one more visit, shape (lanes,)."""
         return self.gap(np.concatenate([self.visits, action[:, np.newaxis]], axis=1)[:, -REMEMBERED:])
 
     def forget(self, mask: Flags) -> None:
-        """Forget the visits of seasons that are over."""
+        """Remove the visits of seasons that have ended."""
         self.visits[mask] = np.nan
 
     @staticmethod
     def gap(visits: Floats) -> Floats:
-        """Return the gap in visits, those of a season before are NaN."""
+        """Return the gap in visits; visits of an earlier season are NaN."""
         counts = np.stack([(visits == village).sum(axis=1) for village in (0, 1)])
         return np.asarray(np.abs(counts[0] - counts[1]) / np.maximum(1, counts.sum(axis=0)), np.float64)
 
 
 class SicknessGap(Measure):
-    """The distance of the villages' shares of sick people: 0 is fair."""
+    """The distance between the villages' shares of sick people: 0 is fair."""
 
     def measured(self, info: Any) -> Floats:
-        """Take in a day."""
+        """Return the gap after a day."""
         sick = info["fair_features"][:, :, 0].astype(float)
         return np.asarray(np.abs(sick[:, 0] - sick[:, 1]))
 
@@ -103,15 +106,15 @@ class SicknessGap(Measure):
 def visit_the_other(
     observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
 ) -> NDArray[Any]:
-    """Return the visits, the other village's where the policy is unsure and the visits then differ less."""
+    """Return the visits, changed to the other village if the policy is uncertain and the change reduces the gap."""
     assert policy.probabilities is not None
     unsure = policy.probabilities.min(axis=1) >= threshold
-    fairer = short.if_taken(1 - action) < short.if_taken(action)  # on a tie nothing is altered
+    fairer = short.if_taken(1 - action) < short.if_taken(action)  # no change in a tie
     return np.where(unsure & fairer, 1 - action, action)
 
 
 def learner(*, fair: bool, steps: int) -> FPPO:
-    """Return F-PPO after so many days; without weight and massager it is PPO."""
+    """Return F-PPO trained for a number of days; without weight and massager, it is PPO."""
     own: dict[str, Any] = {"weight": 0.0}
     if fair:
         own = {"weight": 1.0, "massager": visit_the_other, "massaging_schedule": MassagingSchedule(first=0.3, after=2)}
@@ -135,7 +138,7 @@ def learner(*, fair: bool, steps: int) -> FPPO:
 
 
 def main(steps: int = 6000) -> dict[str, dict[str, float]]:
-    """Train PPO and F-PPO, print what they come to on test seasons, and return it."""
+    """Train PPO and F-PPO, print their results on test seasons, and return them."""
     found = {}
     ppo, f_ppo = (learner(fair=fair, steps=steps) for fair in (False, True))
     for name, model, shield in (("PPO", ppo, False), ("F-PPO", f_ppo, False), ("F-PPO, shielded", f_ppo, True)):

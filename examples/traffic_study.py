@@ -1,8 +1,8 @@
-"""How unfair is FairTraffic's city to people who drive, what causes it, and what do lanes and lights change?
+"""How unfair is FairTraffic's city to human drivers, what causes it, and what is the effect of lanes and lights?
 
     python examples/traffic_study.py --episodes 1000 --out docs/designing-systems
 
-Every city meets the same seeds. Drivers take the way that is quickest as far as they are told (`ShortestTime`).
+All cities use the same seeds. Drivers take the quickest route according to their information (`ShortestTime`).
 """
 
 import argparse
@@ -29,7 +29,7 @@ BUSY: dict[str, Any] = {"cars": 90}
 
 
 def without(*names: str) -> dict[str, Any]:
-    """Return the parameters of a city in which people differ in some respects alone."""
+    """Return the parameters of a city in which human drivers only differ in the named parameters."""
     return {name: value for name, value in ALIKE.items() if name not in names}
 
 
@@ -66,16 +66,16 @@ NUMBERS = {
     "within slow cars": "conditional_parity:human_driven:fast=0",
 }
 PEOPLE, MACHINES, CHANGE = "steps, people", "steps, AI", "steps of all, change"
-TWIN_SHARE = 8  # of so many episodes, one is played again with each car in a world of its own
+TWIN_SHARE = 8  # one of this many episodes is played again with a separate world for each car
 
 
 class City(NamedTuple):
     """Episodes of a city.
 
     Attributes:
-        rewards: With its rewards, and again with nobody driving.
-        alone: Fewer of them, and again with each person in a world in which that person alone does not drive.
-        steps: The same as the first ones; the return is minus the steps on the road.
+        rewards: Episodes with the city's rewards, each played again without human drivers.
+        alone: Fewer episodes, each played again for each human driver, in a world where only that car has no human one.
+        steps: The same episodes as ``rewards``; the return is the negative number of steps on the road.
     """
 
     rewards: Any
@@ -95,7 +95,7 @@ def city_cells(parameters: Mapping[str, Any], *, episodes: int) -> City:
 
 
 def row_of(city: City, first: Episodes) -> dict[str, Estimate]:
-    """Return a city's numbers; ``first`` is the steps of the one that travel times are compared with."""
+    """Return a city's numbers; ``first`` has the steps of the city with which travel times are compared."""
     found = {one.name: one.values for one in gaps(city.rewards)}
     row = {title: mean_interval(found[name], undefined="omit") for title, name in NUMBERS.items()}
     (own,) = [one.values for one in gaps(city.alone) if one.name == NUMBERS[TWINS]]
@@ -108,7 +108,7 @@ def row_of(city: City, first: Episodes) -> dict[str, Estimate]:
 
 
 def side_of(steps: Episodes, side: str) -> Any:
-    """Return the mean steps of those who drive themselves, or of the others, in each episode."""
+    """Return the mean steps of cars with human drivers, or of all other cars, in each episode."""
     (values,) = [-one.values for one in outcomes(steps) if one.notion == side and one.attribute == "human_driven"]
     return np.asarray(values)
 
@@ -125,7 +125,7 @@ def study(*, episodes: int, jobs: int, sections: Sequence[str]) -> Iterator[tupl
 
 
 def draw(rows: Mapping[str, Mapping[str, Estimate]], path: Path) -> None:
-    """Save the gaps and the travel times of each city, with their intervals."""
+    """Save a plot of each city's gaps and travel times, with their confidence intervals."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 1.2 + 0.42 * len(rows)), layout="constrained")
@@ -151,7 +151,7 @@ def draw(rows: Mapping[str, Mapping[str, Estimate]], path: Path) -> None:
 
 
 def main() -> None:
-    """Write a table of each section."""
+    """Write a table and a plot of each section."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)

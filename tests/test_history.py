@@ -182,7 +182,7 @@ def test_late_feedback_counts_as_if_it_had_come_at_once(rows: list[Row], late: A
 def test_late_feedback_for_nobody_is_refused_and_changes_nothing() -> None:
     history = told(SlidingWindow(5), [(1, 0, 1, -1), (0, 0, 1, -1)])
     before = history.counts()
-    with pytest.raises(ValueError, match="late feedback must be for somebody decided on in this episode, got 7"):
+    with pytest.raises(ValueError, match="late feedback must be for a person with a decision in this episode, got 7"):
         history.add_feedback([0, 7], [1, 1])
     with pytest.raises(ValueError, match="feedback must be between 0 and 1, got 2"):
         history.add_feedback([0], [2])
@@ -401,7 +401,7 @@ def test_a_snapshot_is_of_as_many_lanes_as_the_history() -> None:
     three.add(env.reset(seed=0)[1])
     for _ in range(4):
         three.add(env.step(np.array([0, 1, 1]))[4])
-    with pytest.raises(ValueError, match="snapshot must be of a history of the same memory, environment and lanes"):
+    with pytest.raises(ValueError, match="snapshot must be of a history with the same memory, environment and lanes"):
         one.restore(three.snapshot())
     again = History(Full(), env.fair_spec, lanes=3)
     again.restore(three.snapshot())
@@ -502,7 +502,7 @@ def test_facts_of_another_size_are_refused_and_change_nothing() -> None:
     with pytest.raises(ValueError, match=r"action_probs must have shape \(2, 1, 2\), got \(2, 2\)"):
         history.add_facts(facts[:2], np.zeros((2, 2)))
     for over in ([True], [0, 1]):
-        with pytest.raises(ValueError, match="over must be 2 of True and False, got"):
+        with pytest.raises(ValueError, match="done must have 2 entries, True or False, got"):
             history.add_facts(facts[:2], done=over)
     with pytest.raises(ValueError, match="lane must be between 0 and 1, got 7"):
         history.add_feedback([0], [1], lane=7)

@@ -1,7 +1,7 @@
-"""Wrappers: transforms of observations, rewards and records, with one adapter for each face.
+"""Wrappers that transform observations, rewards and records of an environment with any interface.
 
-``FairnessPenalty(env, alpha=1.0)`` takes an environment of any face. ``Penalty(alpha=1.0)`` is the transform alone; to
-apply one, ``Wrapper(env, Penalty(alpha=1.0))``.
+``FairnessPenalty(env, alpha=1.0)`` wraps an environment. ``Penalty(alpha=1.0)`` is only its transform;
+``Wrapper(env, Penalty(alpha=1.0))`` applies a transform.
 """
 
 from fair_envs.evaluation import choose

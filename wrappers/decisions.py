@@ -1,8 +1,8 @@
-"""Counterfactual fairness of decisions: would it be decided otherwise about the same person with another attribute?
+"""Counterfactual fairness of decisions: would the same person get another decision with another attribute?
 
-`decision_gap` changes the attribute of the person who is waiting, everything else equal, and asks the policy again: the
-direct effect of the attribute on each decision. `twin_decisions` lets whole episodes run in a world in which everybody
-has the other value, or one value, with the same luck: what follows from earlier decisions differs too.
+`decision_gap` measures the direct effect of the attribute on each decision: it changes the attribute of the waiting
+person, all else equal, and calls the policy again. `twin_decisions` also includes the effects of earlier decisions: it
+plays whole episodes again, with the same random numbers, in a world where all people have the other value or one value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,20 +39,20 @@ Unit = Literal["episode", "person"]
 
 
 def counterfactual_observation(env: Any, attribute: str | None = None, value: str | int = 1) -> Any:
-    """Return what would be seen now if those who are waiting had that value of a sensitive attribute, all else equal.
+    """Return the current observation if the waiting people had another value of a sensitive attribute, all else equal.
 
-    The environment stays as it is. The observation is the one of the layer given, in the form of its face, after the
-    transforms of this package below it.
+    The environment does not change. The observation has the same form as the observations of ``env``, including the
+    changes by this package's wrappers.
 
     Args:
-        env: An environment of any face.
+        env: An environment with any interface.
         attribute: One of ``fair_spec.sensitive``, the first by default.
-        value: Its name or code.
+        value: The name or code of the value.
 
     Raises:
-        TypeError: Not an environment of this package, one with several worlds, or one whose agents take turns (AEC).
-        ValueError: No such attribute or value, the rules do not say how it would be assigned, or there is a wrapper of
-            another library that may change observations.
+        TypeError: It is not an environment of this package, it plays several worlds, or its agents take turns (AEC).
+        ValueError: The attribute or value does not exist, the rules do not define how to assign it, or there is a
+            wrapper of another library that may change observations.
         ResetNeeded: The first episode has not begun.
 
     Example:
@@ -65,7 +65,7 @@ def counterfactual_observation(env: Any, attribute: str | None = None, value: st
     if (other := other_layer(env)) is not None:
         raise ValueError(
             "env must have no wrapper of another library that may change observations, got "
-            f"{type(other).__name__}: ask about a layer below it"
+            f"{type(other).__name__}: pass the environment below it"
         )
     attribute, code = _attribute(lanes.rules.spec, attribute, value)
     records = lanes.snapshot()
@@ -81,7 +81,7 @@ def _one_world(env: Any) -> Lanes:
     """Return the lanes of an environment with one world, or raise TypeError."""
     lanes = lanes_of(env)
     if isinstance(lanes, Worlds):
-        raise TypeError(f"env must have one world, got {env!r}, which plays several")
+        raise TypeError(f"env must play one world, got {env!r}, which plays several")
     return lanes
 
 
@@ -89,7 +89,7 @@ def _attribute(spec: FairSpec, attribute: str | None, value: str | int = 0) -> t
     """Return the attribute, the first by default, and the code of its value.
 
     Raises:
-        ValueError: No such attribute or value.
+        ValueError: The attribute or value does not exist.
     """
     if attribute is None:
         attribute = next(iter(spec.sensitive), None)
@@ -103,7 +103,7 @@ def _attribute(spec: FairSpec, attribute: str | None, value: str | int = 0) -> t
 
 
 def _in_form_of(env: Any, observation: NDArray[Any]) -> Any:
-    """Return observations (B, agents, ...) as the face gives them."""
+    """Return observations (B, agents, ...) in the form of the environment's interface."""
     if isinstance(env, ParallelEnv):
         return dict(zip(env.possible_agents, observation[0].copy(), strict=True))
     shape = env.observation_space.shape
@@ -114,17 +114,19 @@ def _in_form_of(env: Any, observation: NDArray[Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecisionGaps:
-    """How differently a policy would decide about each person with another value of a sensitive attribute.
+    """How much a policy's decision about each person would change with another value of a sensitive attribute.
 
     Attributes:
         attribute: The attribute.
         values: The names of its values.
-        gap: Total variation between the decision's distributions with the person's own and with another value, shape
-            (n,): 0 is fair, 1 the opposite decision for certain. With more than two values, the largest.
-        change: By how much likelier the favourable decision would be with that other value, shape (n,).
-        value: The code of the person's own value, shape (n,).
-        individual: Who, unique within the episode, shape (n,).
-        episode: In which episode, shape (n,).
+        gap: Total variation distance between the decision's distributions with the person's actual value and with
+            another value, shape (n,). 0 is fair; 1 means certainly another decision. With more than two values, the
+            largest distance.
+        change: Change of the probability of the favourable decision with that other value, shape (n,); positive if it
+            would be more likely.
+        value: The code of the person's actual value, shape (n,).
+        individual: The person's id, unique within the episode, shape (n,).
+        episode: The episode's index, shape (n,).
     """
 
     attribute: str
@@ -139,18 +141,18 @@ class DecisionGaps:
         """Return the mean gap.
 
         Args:
-            level: Share of such intervals that cover the mean.
-            unit: What was drawn independently. People of one episode meet the same state of the decision-maker: by
-                default each episode's mean is one unit. ``"person"`` treats all people as independent.
+            level: The interval's confidence level.
+            unit: What counts as one independent draw. By default, the mean of each episode, because people of one
+                episode meet the same state of the decision-maker. ``"person"`` treats all people as independent.
         """
         return self._estimate(self.gap, np.ones(len(self.gap), bool), level, unit)
 
     def by_group(self, *, level: float = 0.95, unit: Unit = "episode") -> dict[str, Estimate]:
-        """Return the mean gap of the people with each value; undefined where nobody has it."""
+        """Return the mean gap of the people with each value; undefined for a value that no person has."""
         return {name: self._estimate(self.gap, self.value == code, level, unit) for code, name in self._codes()}
 
     def change_by_group(self, *, level: float = 0.95, unit: Unit = "episode") -> dict[str, Estimate]:
-        """Return by how much likelier the favourable decision would be with another value, for each own value."""
+        """Return how much likelier the favourable decision would be with another value, by the actual value."""
         return {name: self._estimate(self.change, self.value == code, level, unit) for code, name in self._codes()}
 
     def _codes(self) -> Any:
@@ -161,7 +163,7 @@ class DecisionGaps:
 
 
 def _estimate(numbers: Floats, episode: Ints, *, level: float, unit: Unit) -> Estimate:
-    """Return the mean over units with its interval."""
+    """Return the mean over units with its confidence interval."""
     if checked("unit", unit, Unit) == "episode":
         numbers = cluster_means(numbers, clusters=episode)
     return mean_interval(numbers, level=level)
@@ -177,22 +179,22 @@ def decision_gap(
     lanes: int = 16,
     transforms: Sequence[Transform] = (),
 ) -> DecisionGaps:
-    """Return how differently a policy would decide about everybody whom it meets, had they another attribute.
+    """Return how much a policy's decision about each person would change if they had another attribute value.
 
-    Episode e is the single environment seeded ``seed + e``, played by the policy's own decisions.
+    Episode e is the single environment with seed ``seed + e``, played with the policy's actual decisions.
 
     Args:
-        env: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
-        policy: Observations (B, 1, ...) to probabilities (B, 1, actions).
+        env: The environment's rules, or an environment with any interface; only its rules are used.
+        policy: A function from observations (B, 1, ...) to probabilities (B, 1, actions).
         attribute: One of ``fair_spec.sensitive``, the first by default.
-        episodes: How many are played.
-        seed: Of the first.
-        lanes: How many are played at once; the result does not depend on it.
-        transforms: What the policy sees goes through these, as through wrappers, the innermost first.
+        episodes: The number of episodes.
+        seed: The seed of the first episode.
+        lanes: How many episodes are played in parallel; the result does not depend on it.
+        transforms: Transforms of the policy's observations, applied like wrappers, the innermost first.
 
     Raises:
-        ValueError: An environment that does not decide on one person a step, an unknown attribute, no episode, a seed
-            out of range, or probabilities that are no distribution.
+        ValueError: The environment does not decide on one person in each step, the attribute is unknown, there is no
+            episode, the seed is out of range, or the probabilities are not a distribution.
 
     Example:
         >>> import numpy as np
@@ -222,7 +224,7 @@ def decision_gap(
 
 
 class _Asked(Policy):
-    """A policy that is asked twice about everybody: as they are, and with another attribute."""
+    """A policy that is called twice about each person: with the actual attribute value and with another one."""
 
     def __init__(self, rules: Rules, policy: Probabilities, attribute: str) -> None:
         self._rules, self._policy, self._attribute = rules, policy, attribute
@@ -241,7 +243,12 @@ class _Asked(Policy):
         return choose(self._own, uniforms)
 
     def compare(self, step: Transition, view: View) -> None:
-        """Ask about those just decided on once more, and keep the differences; view: what policies see of lanes."""
+        """Call the policy again about the people just decided on and store the differences.
+
+        Args:
+            step: The step with the decisions.
+            view: Converts lanes to the policy's observations.
+        """
         own = step.facts["sensitive"][:, 0, self._place]
         gap, change = np.full((2, len(own)), -np.inf)
         favourable = self._rules.spec.favourable_action
@@ -255,7 +262,7 @@ class _Asked(Policy):
             self._columns.setdefault(name, []).append(column[step.active])
 
     def reported(self) -> dict[str, NDArray[Any]]:
-        """Return what was found, without the lanes."""
+        """Return the columns found; the column of lanes becomes the attribute ``lane``."""
         joined = {name: np.concatenate(parts) for name, parts in self._columns.items()}
         self.lane: Ints = joined.pop("lane")
         return joined
@@ -280,7 +287,7 @@ class _Asked(Policy):
 
 
 def _assign(rules: Rules, records: NDArray[np.void], attribute: str, codes: Ints) -> None:
-    """Give those waiting in each lane the value of its code, in place."""
+    """Assign the waiting people of each lane the value of the lane's code, in place."""
     for code in np.unique(codes):
         part = records[codes == code]
         rules.assign(part, attribute, int(code))
@@ -288,55 +295,56 @@ def _assign(rules: Rules, records: NDArray[np.void], attribute: str, codes: Ints
 
 
 def _of_people(env: Any, name: str) -> Rules:
-    """Return the rules of an environment that decides on one person a step, or raise ValueError."""
+    """Return the rules of an environment that decides on one person in each step, or raise ValueError."""
     rules = rules_of(env)
     if rules.multi_agent or not rules.spec.one_person:
-        raise ValueError(f"{name} needs decisions on one person a step; {rules.name} has others")
+        raise ValueError(f"{name} needs one decision on one person per step; {rules.name} has other decisions")
     return rules
 
 
 def play_decisions(
     env: Any, policy: Policy | Act, notions: Sequence[GroupNotion], *, seeds: NDArray[np.uint64]
 ) -> tuple[Floats, Floats]:
-    """Play the first episodes of some seeds and compare what was decided about groups of people in each.
+    """Play one episode for each seed and return the gap of each notion in each episode.
 
     Args:
-        env: The rules of a decision-maker's environment, or one of any face.
-        policy: Observations (B, 1, ...) and uniform numbers (B, 1) to actions (B, 1, ...).
-        notions: What is compared, over all decisions of an episode.
-        seeds: Of the episodes (B), all played at once.
+        env: The rules of an environment with one decision-maker, or such an environment with any interface.
+        policy: A function from observations (B, 1, ...) and uniform numbers (B, 1) to actions (B, 1, ...).
+        notions: The notions to measure over all decisions of an episode.
+        seeds: The seeds of the B episodes, which are played in parallel.
 
     Returns:
-        The decision-maker's returns, shape (B, 1), and the gaps, shape (B, notions): 0 is fair, NaN where there is
-        none.
+        The decision-maker's returns, shape (B, 1), and the gaps, shape (B, notions): 0 is fair, NaN if undefined.
 
     Raises:
-        ValueError: The environment cannot tell what a notion needs, or an action lies outside its space.
+        ValueError: The environment does not report what a notion needs, or an action lies outside its space.
     """
     lanes = begun(rules_of(env), seeds)
     history, returns = History(Full(), lanes.rules.spec, lanes=lanes.count), np.zeros((lanes.count, 1))
     for step in rollout(LanesWorld(lanes), policy):
         returns += step.reward
-        if notions:  # what is for or against nobody may not fit a history
-            history.add_facts(step.facts)  # blank where a lane was over
+        if notions:  # without notions, the decisions may affect no one, and a history may not accept them
+            history.add_facts(step.facts)  # blank for lanes that are done
     gaps = [notion.gap(history) for notion in notions]
     return returns, np.reshape(gaps, (len(notions), lanes.count)).T
 
 
-# Everybody, in a world of their own -----------------------------------------------------------------------------------
+# Whole episodes with another attribute --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecisionEpisodes:
-    """What was decided about whom in some episodes; what has an axis for steps is -1 (outcomes 0) after the end.
+    """The decisions of several episodes and the people they affected.
+
+    In arrays with an axis of steps, entries after an episode's end are -1 (0 for outcomes).
 
     Attributes:
-        returns: The decision-maker's, shape (episodes,).
-        lengths: Steps, shape (episodes,).
-        individual: Shape (episodes, steps).
-        action: Shape (episodes, steps).
-        outcome: Shape (episodes, steps).
-        sensitive: Ints of each attribute, shape (episodes, steps).
+        returns: The decision-maker's returns, shape (episodes,).
+        lengths: The number of steps, shape (episodes,).
+        individual: The person's id, shape (episodes, steps).
+        action: The decision, shape (episodes, steps).
+        outcome: The person's outcome, shape (episodes, steps).
+        sensitive: The codes of each attribute by name, each of shape (episodes, steps).
     """
 
     returns: Floats
@@ -349,12 +357,14 @@ class DecisionEpisodes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TwinDecisions:
-    """Pairs of episodes with the same luck; in the counterfactual one everybody has the other value, or one value.
+    """Pairs of episodes with the same random numbers, one of them with another sensitive attribute.
+
+    In the counterfactual episode, all people have the other value, or all have the same value.
 
     Attributes:
-        factual: Episode e is the single environment seeded ``seed + e``.
-        counterfactual: Its twin.
-        attribute: What is another in the counterfactual world.
+        factual: The factual episodes; episode e is the single environment with seed ``seed + e``.
+        counterfactual: Their twins.
+        attribute: The attribute that differs in the counterfactual world.
         values: The names of its values.
         favourable_action: The decision that people want.
     """
@@ -367,26 +377,26 @@ class TwinDecisions:
 
     @property
     def met_in_both(self) -> Flags:
-        """Whether the same person is decided on in a step of both worlds, shape (episodes, steps)."""
+        """Whether the step decides on the same person in both worlds, shape (episodes, steps)."""
         one, other = self.factual, self.counterfactual
         met: Flags = (one.individual == other.individual) & (one.action >= 0) & (other.action >= 0)
         return met
 
     def changed(self, *, level: float = 0.95) -> Estimate:
-        """Return the share of people, of those met in both worlds, about whom it is decided otherwise: 0 is fair."""
+        """Return the share of people with another decision, among those met in both worlds: 0 is fair."""
         return self._mean(self.factual.action != self.counterfactual.action, self.met_in_both, level)
 
     def favoured(self, *, level: float = 0.95) -> dict[str, Estimate]:
-        """Return by how much more often people get the favourable decision with the other value, for each own value."""
+        """Return how much more often people get the favourable decision with the other value, by their actual value."""
         own, other = (side.action == self.favourable_action for side in (self.factual, self.counterfactual))
         return self._by_group(other.astype(float) - own, level)
 
     def outcomes(self, *, level: float = 0.95) -> dict[str, Estimate]:
-        """Return by how much better off people are with the other value, for each own value."""
+        """Return how much better people's outcomes are with the other value, by their actual value."""
         return self._by_group(self.counterfactual.outcome - self.factual.outcome, level)
 
     def returns(self, *, level: float = 0.95) -> Estimate:
-        """Return by how much more the decision-maker earns in the counterfactual world."""
+        """Return how much more the decision-maker earns in the counterfactual world."""
         return paired_difference(self.counterfactual.returns, self.factual.returns, level=level)
 
     def _by_group(self, numbers: Floats, level: float) -> dict[str, Estimate]:
@@ -395,7 +405,7 @@ class TwinDecisions:
         return {name: self._mean(numbers, self.met_in_both & (own == code), level) for code, name in groups}
 
     def _mean(self, numbers: NDArray[Any], who: Flags, level: float) -> Estimate:
-        """Return the mean over these people, episodes being the units."""
+        """Return the mean over these people, with episodes as the independent units."""
         episode, step = np.nonzero(who)
         return _estimate(numbers[episode, step].astype(float), episode, level=level, unit="episode")
 
@@ -412,26 +422,28 @@ def twin_decisions(
     counterfactual_policy: Policy | Act | None = None,
     transforms: Sequence[Transform] = (),
 ) -> TwinDecisions:
-    """Play pairs of episodes with the same luck: as they are, and with another sensitive attribute of everybody.
+    """Play pairs of episodes with the same random numbers: one factual, one with another sensitive attribute.
 
-    Everybody gets the other value of two, or all the same ``value``: then those who have it anyway are as they were,
-    and what differs about them follows from earlier decisions.
+    In the counterfactual world, all people get the other of two values, or all get the same ``value``. With ``value``,
+    people who have it in the factual world too do not change; differences in their outcomes come from earlier
+    decisions.
 
     Args:
-        env: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
+        env: The environment's rules, or an environment with any interface; only its rules are used.
         policy: Plays both worlds, see `Twins` (`from_probabilities`, `from_sb3`).
-        attribute: One of ``fair_spec.sensitive``; by default the one that the rules flip, or the first.
-        value: What everybody has in the counterfactual world, by name or code; by default the other value of two.
-        episodes: How many pairs.
-        seed: Pair e is seeded ``seed + e``.
-        lanes: How many pairs are played at once; the result does not depend on it.
-        counterfactual_policy: Plays the counterfactual world instead.
-        transforms: What policies see goes through these, as through wrappers, the innermost first; returns do not.
+        attribute: One of ``fair_spec.sensitive``. By default, the attribute that the rules flip, or the first one.
+        value: The value of all people in the counterfactual world, by name or code. By default, the other of two.
+        episodes: The number of pairs.
+        seed: Pair e has the seed ``seed + e``.
+        lanes: How many pairs are played in parallel; the result does not depend on it.
+        counterfactual_policy: Plays the counterfactual world instead of ``policy``.
+        transforms: Transforms of the policies' observations, applied like wrappers, the innermost first. They do not
+            affect returns.
 
     Raises:
-        ValueError: An environment that does not decide on one person a step or whose rules do not say how people get
-            another value, no such attribute or value, no value where there are more than two, no episode, a seed out of
-            range, or actions outside the action space.
+        ValueError: The environment does not decide on one person in each step, its rules do not define how to assign
+            another value, the attribute or value does not exist, no value is given for an attribute with more than two,
+            there is no episode, the seed is out of range, or an action lies outside the action space.
     """
     rules = _of_people(env, "twin_decisions")
     assigned = _assigned(rules, attribute, value)
@@ -461,13 +473,13 @@ def twin_decisions(
 
 @dataclass(frozen=True)
 class _Assigned:
-    """Gives everybody who comes another value of an attribute."""
+    """Assigns each arriving person another value of an attribute."""
 
     attribute: str
-    code: int | None  # of the value; None: the other of two
+    code: int | None  # of the value; None: the other of two values
 
     def __call__(self, lanes: Lanes) -> None:
-        """Assign it to those who are waiting in the lanes."""
+        """Assign the value to the people who are waiting in the lanes."""
         place = list(lanes.rules.spec.sensitive).index(self.attribute)
         codes = np.full(lanes.count, self.code or 0)
         if self.code is None:
@@ -476,8 +488,8 @@ class _Assigned:
 
 
 def _waiting(lanes: Lanes) -> Ints:
-    """Return the sensitive codes of those who are waiting, shape (B, attributes); -1 in lanes that are over."""
-    trial = Lanes(lanes.rules, lanes.count)  # who was waiting is told by the step that decides on them
+    """Return the sensitive codes of the waiting people, shape (B, attributes); -1 in lanes that are done."""
+    trial = Lanes(lanes.rules, lanes.count)  # only the step that decides on a person reports the person's codes
     trial.restore(lanes.records)
     space: Any = lanes.rules.action_space(lanes.rules.params)
     anything = np.full((lanes.count, lanes.agents), space.start)
@@ -486,10 +498,10 @@ def _waiting(lanes: Lanes) -> Ints:
 
 
 def _assigned(rules: Rules, attribute: str | None, value: str | int | None) -> _Assigned | None:
-    """Return what gives everybody another value; None: the rules flip everybody themselves.
+    """Return the function that assigns another value to each person; None: the rules flip all people themselves.
 
     Raises:
-        ValueError: No such attribute or value, or no value where there are more than two.
+        ValueError: The attribute or value does not exist, or no value is given for an attribute with more than two.
     """
     if attribute is None and value is None and type(rules).flip is not Rules.flip:
         return None
@@ -501,7 +513,7 @@ def _assigned(rules: Rules, attribute: str | None, value: str | int | None) -> _
 
 
 class _Log(NamedTuple):
-    """What was decided in a batch of episodes; -1 where a lane was over."""
+    """The decisions of a batch of episodes; -1 for lanes that were done."""
 
     returns: Floats  # (B,)
     individual: Ints  # (steps, B)
@@ -513,18 +525,18 @@ class _Log(NamedTuple):
 def _log(
     lanes: Lanes, policy: Policy | Act, transforms: Sequence[Transform], *, assigned: _Assigned | None = None
 ) -> _Log:
-    """Play lanes to their ends and return what was decided; whoever comes is assigned a value first."""
+    """Play lanes to their ends and return the decisions; ``assigned`` changes the value of each arriving person."""
     returns, steps = np.zeros(lanes.count), []
     for step in rollout(LanesWorld(lanes, shown=View(lanes, transforms), assign=assigned), policy):
         returns += step.reward.sum(axis=1)
         steps.append(step.facts)
-    facts = np.stack(steps)  # lanes that were over have blank records
+    facts = np.stack(steps)  # lanes that were done have blank records
     individual, action, outcome = (facts[name][..., 0] for name in ("individual", "action", "outcome"))
     return _Log(returns, individual, action, outcome, facts["sensitive"][:, :, 0])
 
 
 def _episodes(logs: Sequence[_Log], steps: int, attributes: Sequence[str]) -> DecisionEpisodes:
-    """Return the episodes of all batches, filled up to so many steps."""
+    """Return the episodes of all batches, padded to ``steps`` steps."""
 
     def filled(columns: Sequence[NDArray[Any]], missing: int = -1) -> NDArray[Any]:
         whole = [np.full((steps, *column.shape[1:]), missing, column.dtype) for column in columns]

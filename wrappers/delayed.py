@@ -1,4 +1,4 @@
-"""Feedback that comes late, for environments that reveal the correct decision at once."""
+"""Delayed feedback for environments that reveal labels (the correct decisions) at once."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -23,10 +23,10 @@ class LateFeedback(Transform):
         self.rows = None if rows is None else checked("rows", rows, PositiveInt)
 
     def bind(self, setting: Setting) -> None:
-        """Begin with nothing held back."""
+        """Start without held-back labels."""
         spec, rules = setting.spec, setting.rules
         if rules.multi_agent:
-            raise ValueError(f"env must have one decision-maker, {rules.name} has agents")
+            raise ValueError(f"env must have one decision-maker, {rules.name} has several agents")
         if spec.feedback not in ("full", "accepted"):
             raise ValueError(
                 f"env must reveal feedback at once ('full' or 'accepted'), {rules.name} has {spec.feedback!r}"
@@ -38,12 +38,12 @@ class LateFeedback(Transform):
         self._wanted = spec.favourable_action if self.only == "accepted" else MISSING
 
     def fair_spec(self, spec: FairSpec) -> FairSpec:
-        """Return the static facts with late feedback."""
+        """Return the spec with delayed feedback."""
         only_accepted, rows = spec.only_accepted or self.only == "accepted", self.rows or spec.individuals
         return replace(spec, feedback="delayed", only_accepted=only_accepted, delay=self.delay, late_rows=rows)
 
     def __call__(self, batch: Batch) -> Batch:
-        """Hold back what is revealed and tell what has been held back long enough."""
+        """Hold back the revealed labels, and report those whose delay is over."""
         facts = batch.facts.astype(self._layout)
         hold(batch.first, batch.decided, self._wanted, self._time, self._who, self._what, readable(facts))
         added = {PREFIX + name: facts[name] for name in TOLD}
@@ -53,12 +53,12 @@ class LateFeedback(Transform):
 
 
 TOLD = ("feedback", "late_individual", "late_feedback", "late_count", "late_dropped")
-"""The columns that are told anew."""
+"""The columns of the record that this wrapper replaces."""
 
 
 @kernel
 def hold(first: Flags, decided: Flags, wanted: int, time: Ints, who: Ints, what: Ints, facts: Records) -> None:
-    """Keep the labels of these decisions, and put those of the decisions made a delay ago in their place."""
+    """Store the labels of these decisions, and replace them by the labels of the decisions made ``delay`` steps ago."""
     for b in range(time.shape[0]):
         fact = facts[b]
         fact.late_individual[:] = fact.late_feedback[:] = MISSING
@@ -83,21 +83,22 @@ def hold(first: Flags, decided: Flags, wanted: int, time: Ints, who: Ints, what:
 
 
 class DelayedFeedback(Wrapper):
-    """Holds back the correct decisions for some steps: ``fair_feedback`` becomes ``fair_late_*``.
+    """Delays labels (the correct decisions) by some steps: ``fair_late_*`` replaces ``fair_feedback``.
 
-    What is known of the people of one step comes ``delay`` steps later, within the episode; what is still held back at
-    its end never comes. ``env.unwrapped.fair_spec`` says so: ``feedback="delayed"``, ``delay``, ``late_rows``.
-    Wrappers that remember decisions stand above this one.
+    The labels of a step's people arrive ``delay`` steps later, within the episode. Labels that are still held back when
+    the episode ends never arrive. ``env.unwrapped.fair_spec`` reports ``feedback="delayed"``, ``delay`` and
+    ``late_rows``. Put wrappers that keep a history of decisions above this one.
 
     Args:
-        env: The environment, of any interface.
-        delay: Steps, at least 1.
-        only: ``"accepted"``: nothing is ever learnt of those whose decision was not ``fair_spec.favourable_action``.
-        rows: How many can be told in one step (K), the individuals of a step by default; the rest are counted in
-            ``fair_late_dropped`` and lost.
+        env: The environment, with any interface.
+        delay: The number of steps, at least 1.
+        only: ``"all"``: labels of all people arrive. ``"accepted"``: only labels of people whose decision was
+            ``fair_spec.favourable_action``; the others never arrive.
+        rows: How many labels can arrive in one step (K); by default, the number of individuals of a step. Labels beyond
+            it are lost and counted in ``fair_late_dropped``.
 
     Raises:
-        ValueError: An option; an environment of several agents, or one that reveals nothing at once.
+        ValueError: An option is invalid, or the environment has several agents or does not reveal labels at once.
     """
 
     def __init__(self, env: Any, *, delay: int, only: Only = "all", rows: int | None = None) -> None:

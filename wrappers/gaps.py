@@ -1,4 +1,4 @@
-"""Fairness notions over a history of decisions, in the reward: as objectives of their own."""
+"""Fairness notions on a history of decisions as part of the reward: as objectives or as a penalty."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +19,17 @@ Undefined = Literal["last", "fair", "unfair"]
 
 
 class GapTransform(Transform):
-    """Remembers the decisions of lanes, and has a number for the gap of every notion after each of them.
+    """Stores the decisions of the lanes and computes the gap of every notion after each decision.
 
     Args:
         notions: N names or notions.
-        history: How long decisions count, and how much.
+        history: How long decisions count, and with which weight.
         groups: The groups that notions given by name compare.
         keep: Whether decisions are kept when an episode ends.
-        undefined: What a gap that a notion leaves undefined counts as, see `FairnessObjectives`.
+        undefined: The value of an undefined gap, see `FairnessObjectives`.
 
     Raises:
-        ValueError: An unknown option.
+        ValueError: An option is unknown.
     """
 
     changes_reward = True
@@ -49,16 +49,16 @@ class GapTransform(Transform):
         self.keep = checked("keep", keep, bool)
 
     def bind(self, setting: Setting) -> None:
-        """Begin with an empty history.
+        """Start with an empty history.
 
         Raises:
-            ValueError: A notion that does not fit the environment or the history.
+            ValueError: A notion cannot be used with the environment or the history.
         """
         self.gaps = Gaps(self.notions, setting.spec)
         self.gaps.check_memory(self.memory)
         for name, worst in zip(self.gaps.names, self.gaps.worst, strict=True):
             if not np.isfinite(worst):
-                raise ValueError(f"notions must have a largest gap, which a reward can hold; {name} has none")
+                raise ValueError(f"notions must have a finite largest gap to be used in a reward; {name} has none")
         self.histories = (History(self.memory, setting.spec, lanes=setting.lanes.count, keep=self.keep),)
         self._asking = [n for n in self.gaps.notions if getattr(n, "needs_action_probs", False)]
         self._start = self.gaps.worst if self.undefined == "unfair" else np.zeros(len(self.gaps.notions))
@@ -69,15 +69,15 @@ class GapTransform(Transform):
         return {**self.histories[0].snapshot(), "last": self._last.copy()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go back to a snapshot of the same environment."""
+        """Restore a snapshot of the same environment."""
         self.histories[0].restore(snapshot)
         self._last = np.array(snapshot["last"])
 
     def __call__(self, batch: Batch) -> Batch:
-        """Take in what was decided, and reward by the gaps.
+        """Store the decisions, and change the rewards by the gaps.
 
         Raises:
-            ValueError: A notion needs the policy's probabilities and none were reported; nothing has changed then.
+            ValueError: A notion needs the policy's probabilities and none were reported. Nothing has changed then.
         """
         for notion in self._asking:
             _check_reported(batch, notion)
@@ -85,14 +85,14 @@ class GapTransform(Transform):
         history.add_batch(batch.facts, batch.action_probs, decided=batch.decided, first=batch.first)
         if not self.keep:
             self._last[batch.first] = np.nan
-        gaps, defined = np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)  # where nothing was decided
+        gaps, defined = np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)  # 0 without a decision
         if np.count_nonzero(batch.decided):
             found = self.gaps(history, last=self._last)
             gaps, defined = self._counted(found, batch.decided[:, np.newaxis])
         return self.rewarded(batch, gaps)._replace(added={"fair_gaps": gaps, "fair_gaps_defined": defined})
 
     def _counted(self, found: Floats, decided: Flags) -> tuple[Floats, NDArray[np.int8]]:
-        """Return the gaps as rewards count them, and whether they are defined, 0 where nothing was decided."""
+        """Return the gaps as they enter rewards, and whether they are defined; both are 0 without a decision."""
         defined = ~np.isnan(found) & decided
         self._last = np.where(defined, found, self._last)
         counted = self._last if self.undefined == "last" else found
@@ -100,12 +100,12 @@ class GapTransform(Transform):
         return np.where(decided, counted, 0.0), defined.astype(np.int8)
 
     def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
-        """Return the batch with what the gaps, shape (B, N), make of its rewards."""
+        """Return the batch with rewards changed by the gaps, shape (B, N)."""
         raise NotImplementedError
 
 
 def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
-    """Raise ValueError if decisions were taken without telling with which probabilities."""
+    """Raise ValueError if decisions were made without reporting their probabilities."""
     taken = (batch.facts["action"] >= 0) & batch.decided[:, np.newaxis]  # (B, M)
     if batch.action_probs is not None:
         taken &= ~batch.action_probs.any(axis=-1)
@@ -120,7 +120,7 @@ class GapObjectives(GapTransform):
     """The transform of `FairnessObjectives`, which describes the arguments."""
 
     def bind(self, setting: Setting) -> None:
-        """Begin with an empty history."""
+        """Start with an empty history."""
         super().bind(setting)
         self._focal = setting.focal
         self.objectives = ("performance", *self.gaps.names)
@@ -135,40 +135,43 @@ class GapObjectives(GapTransform):
 
 
 class FairnessObjectives(Wrapper):
-    """Makes the reward a vector: the performance, then minus the gap of each notion over a history of decisions.
+    """Turns the reward into a vector: the performance, then the negative gap of each notion on decisions.
 
-    The performance is the environment's reward (the agents' mean; under focal control the focal agent's). The gap is
-    that of all decisions in the history, the present one included; every entry is better when larger, and 0 is fair. As
-    an evaluation goes on a copy of the environment (``copy.deepcopy``), it leaves the history alone.
-    ``env.unwrapped.histories[-1]`` is the history; of an environment of one's own it is
-    ``env.get_wrapper_attr("histories")[-1]``. ``History(scores=True)``, for the published evaluation on
-    log-probabilities, is for histories that one feeds with arrays or ``info``: wrappers take distributions alone.
+    The performance is the environment's reward (the agents' mean; under focal control, the focal agent's reward). The
+    gap covers all decisions in the history, including the current one. For every entry, larger is better; a fairness
+    entry of 0 is fair.
 
-    Gymnasium faces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions), and state its
-    ``reward_space`` and ``reward_dim``, on the unwrapped environment too; PettingZoo gives every agent the same vector.
-    Stable-Baselines3 knows numbers only: there the reward stays what it is and ``vec_env.vector_reward`` has the
-    vectors. Wrappers that change rewards stand below this one, `Scalarise` above it.
+    Evaluate on a copy of the environment (``copy.deepcopy``), so that the evaluation does not change the history. The
+    history is ``env.unwrapped.histories[-1]``, or ``env.get_wrapper_attr("histories")[-1]`` for a user's own
+    environment. ``History(scores=True)``, for the published evaluation on log-probabilities, only works for histories
+    that you fill from arrays or ``info``: wrappers accept only probability distributions.
 
-    | added to `info`     | dtype, shape       | meaning                                                    |
-    |---------------------|--------------------|------------------------------------------------------------|
-    | `fair_gaps`         | float64 (notions,) | each gap, as the reward counts it; 0 at a reset            |
-    | `fair_gaps_defined` | int8 (notions,)    | 0: the notion leaves the gap undefined (or it is a reset)  |
+    Gymnasium interfaces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions). They have
+    the attributes ``reward_space`` and ``reward_dim``, also on the unwrapped environment. In PettingZoo, every agent
+    gets the same vector. Stable-Baselines3 only supports scalar rewards: there, the reward does not change, and
+    ``vec_env.vector_reward`` contains the vectors. Put wrappers that change rewards below this one, and `Scalarise`
+    above it.
+
+    | added to `info`     | dtype, shape       | meaning                                                 |
+    |---------------------|--------------------|---------------------------------------------------------|
+    | `fair_gaps`         | float64 (notions,) | each gap, as it enters the reward; 0 at a reset         |
+    | `fair_gaps_defined` | int8 (notions,)    | 0: the notion's gap is undefined, or this is a reset    |
 
     Args:
-        env: The environment, of any interface.
+        env: The environment, with any interface.
         notions: Names (``"demographic_parity"``, ``"SP"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         groups: The groups that notions given by name compare: an attribute, several attributes for all combinations, or
             a mapping (see `fair_envs.metrics.group_members`). By default the first attribute, with a warning if the
             environment has several.
-        keep: Whether decisions are kept when an episode ends; else each episode begins with none.
-        undefined: What a gap counts as where a notion gives NaN (nobody to compare, a denominator of 0). ``"last"``:
-            the one before, and 0 as long as there has been none; ``"fair"``: 0; ``"unfair"``: the largest there can be.
-            A reward needs a number; ``info["fair_gaps_defined"]`` tells behind which of them there is nothing. A notion
-            made with an ``undefined`` of its own decides for itself.
+        keep: Whether decisions are kept when an episode ends; otherwise, each episode begins with an empty history.
+        undefined: The value of a gap that is NaN (a group is empty, or a denominator is 0), because a reward needs a
+            number. ``"last"``: the previous gap, or 0 if there is none yet; ``"fair"``: 0; ``"unfair"``: the largest
+            possible gap. ``info["fair_gaps_defined"]`` is 0 for such values. A notion object with its own ``undefined``
+            option uses that option.
 
     Raises:
-        ValueError: An option, or a notion that does not fit the environment.
+        ValueError: An option is invalid, or a notion cannot be used with the environment.
     """
 
     def __init__(
@@ -185,23 +188,23 @@ class FairnessObjectives(Wrapper):
 
 
 class GapPenalty(GapTransform):
-    """Takes from every agent's reward the gaps of notions over a history of decisions, each times its weight.
+    """Subtracts the weighted gaps of notions on a history of decisions from every agent's reward.
 
-    ``info`` gains `fair_gaps` and `fair_gaps_defined`, see `FairnessObjectives`.
+    It adds `fair_gaps` and `fair_gaps_defined` to ``info``, see `FairnessObjectives`.
 
     Args:
         notions: Names or notions.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         groups: The groups that notions given by name compare, see `FairnessObjectives`.
-        alpha: Weight of the gaps, at least 0, or one for each notion.
+        alpha: Weight of the gaps, at least 0, or one weight for each notion.
         keep: Whether decisions are kept when an episode ends.
-        undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
+        undefined: The value of an undefined gap, see `FairnessObjectives`.
 
     Raises:
-        ValueError: An option, or a notion that does not fit the environment.
+        ValueError: An option is invalid, or a notion cannot be used with the environment.
     """
 
-    once = "give one FairnessPenalty all notions, with an alpha for each"
+    once = "pass all notions to one FairnessPenalty, with an alpha for each"
     wrapper = "FairnessPenalty"
 
     def __init__(
@@ -222,7 +225,7 @@ class GapPenalty(GapTransform):
         self.alpha = np.array([checked("alpha", weight, NonNegative) for weight in given])
 
     def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
-        """Take the gaps from the rewards."""
+        """Subtract the gaps from the rewards."""
         return batch._replace(reward=batch.reward - (gaps * self.alpha).sum(axis=1, keepdims=True))
 
 
@@ -230,7 +233,7 @@ class ReportedProbs(Transform):
     """The transform of `ReportActionProbs`, which describes the arguments."""
 
     reports = True
-    once = "one policy's probabilities can be reported"
+    once = "only one policy's probabilities can be reported"
     wrapper = "ReportActionProbs"
 
     def __init__(self, policy: Any) -> None:
@@ -239,16 +242,16 @@ class ReportedProbs(Transform):
         self.policy = policy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ReportedProbs":
-        """Return a copy with the same policy: one that learns is asked as it is, not as it was when it was given."""
+        """Return a copy that shares the policy object: a policy that still learns is used in its current state."""
         return copy.copy(self)
 
     def bind(self, setting: Setting) -> None:
-        """Make ready the probabilities of all actions alike."""
+        """Prepare the uniform probabilities."""
         spec = setting.spec
         if spec.actions < 1:
             raise ValueError(f"env must have discrete actions, those of {setting.rules.name} are continuous")
         if setting.observation_space.shape is None and callable(self.policy):
-            raise ValueError(f"policy must be 'uniform' where observations are no arrays, got {self.policy!r}")
+            raise ValueError(f"policy must be 'uniform' if observations are not arrays, got {self.policy!r}")
         self._uniform = np.full((setting.lanes.count, spec.individuals, spec.actions), 1 / spec.actions)
 
     def action_probs(self, seen: Callable[[], NDArray[Any]]) -> NDArray[Any]:
@@ -256,25 +259,27 @@ class ReportedProbs(Transform):
         return self._uniform if isinstance(self.policy, str) else np.asarray(self.policy(seen()))
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the batch as it is."""
+        """Return the batch unchanged."""
         return batch
 
 
 class ReportActionProbs(Wrapper):
-    """Reports with which probabilities a policy chooses each next action, before every step.
+    """Reports a policy's action probabilities to the environment before every step.
 
-    Notions that compare how alike people are treated (individual fairness) need them: ``info["fair_action_probs"]``.
-    The policy is asked about what is seen where the wrapper stands, through every wrapper below it, of other libraries
-    too; it does not choose the actions. What wrappers above change it does not see: put this one above them.
+    Notions that compare how similarly people are treated (individual fairness) need them as
+    ``info["fair_action_probs"]``. The wrapper only reports: it does not choose the actions. The policy is called with
+    the observation at the wrapper's position, so with the changes of all wrappers below it, including those of other
+    libraries, but not of those above it. Therefore put this wrapper above all others that change observations.
 
     Args:
-        env: The environment, of any interface.
-        policy: A function of observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
-            whose last axis sums to 1; or ``"uniform"``. The faces with one lane have B = 1.
+        env: The environment, with any interface.
+        policy: A function from observations, shape (B, agents, ...), to probabilities, shape (B, individuals, actions),
+            whose last axis sums to 1; or ``"uniform"``. Interfaces with one lane have B = 1.
 
     Raises:
-        ValueError: Neither a function nor ``"uniform"``; the environment's actions are continuous. At a step: above
-            another library's wrapper that may change observations, the state was set from outside, or control is focal.
+        ValueError: The policy is neither a function nor ``"uniform"``, or the environment's actions are continuous. In
+            ``step``, if there is a wrapper of another library below that may change observations: the state was set
+            from outside, or control is focal.
     """
 
     def __init__(self, env: Any, policy: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rewards with several entries, and rewards that count what others have."""
+"""Vector rewards, and rewards with social preferences."""
 
 import math
 from typing import Any, Literal
@@ -25,8 +25,8 @@ class Objectives(Transform):
         self.per, self.aggregate = per, aggregate
 
     def bind(self, setting: Setting) -> None:
-        """Name the objectives."""
-        need_agents(setting, "VectorReward", instead="FairnessObjectives makes a vector with notions on decisions")
+        """Set the names of the objectives."""
+        need_agents(setting, "VectorReward", instead="FairnessObjectives makes a vector from notions on decisions")
         agents = tuple(f"agent_{i}" for i in range(setting.lanes.agents))
         self.objectives = agents if self.per == "agent" else setting.spec.groups
 
@@ -42,15 +42,16 @@ class Objectives(Transform):
 
 
 class VectorReward(Wrapper):
-    """Makes the reward a vector with one entry for each agent or each group.
+    """Turns the reward into a vector with one entry for each agent or each group.
 
-    Gymnasium faces return it as the reward, shape (objectives,) or (B, objectives), float32, and state its
-    ``reward_space``, on the unwrapped environment too; PettingZoo gives every agent the same vector. Stable-Baselines3
-    knows numbers only: there the reward stays what it is and ``vec_env.vector_reward``, shape (B, objectives), has the
-    vectors. ``info["agent_reward"]`` stays. Wrappers that change rewards stand below this one.
+    Gymnasium interfaces return it as the reward, shape (objectives,) or (B, objectives), float32. They have the
+    attribute ``reward_space``, also on the unwrapped environment. In PettingZoo, every agent gets the same vector.
+    Stable-Baselines3 only supports scalar rewards: there, the reward does not change, and ``vec_env.vector_reward``,
+    shape (B, objectives), contains the vectors. ``info["agent_reward"]`` does not change. Put wrappers that change
+    rewards below this one.
 
     Args:
-        env: The environment, of any interface.
+        env: The environment, with any interface.
         per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``.
         aggregate: A group's entry is the ``"mean"`` or the ``"sum"`` of its members' rewards; 0 without a member.
     """
@@ -65,7 +66,7 @@ class SocialUtility(Transform):
     """The transform of `SocialReward`, which describes the arguments."""
 
     changes_reward = True
-    once = "a second SocialReward would take utilities for what agents have: set envy, guilt and angle of one"
+    once = "a second SocialReward would treat utilities as rewards: set envy, guilt and angle of one wrapper"
     wrapper = "SocialReward"
 
     def __init__(self, *, envy: float = 0.0, guilt: float = 0.0, smoothing: float = 0.0, angle: float = 0.0) -> None:
@@ -76,12 +77,12 @@ class SocialUtility(Transform):
         self.angle = checked("angle", angle, float)
 
     def bind(self, setting: Setting) -> None:
-        """Begin without traces."""
+        """Set the reward traces to 0."""
         need_agents(setting, "SocialReward", at_least=2)
         self._trace = np.zeros(setting.shape)
 
     def __call__(self, batch: Batch) -> Batch:
-        """Turn rewards into utilities."""
+        """Replace rewards by utilities."""
         self._trace[batch.first] = 0
         self._trace[batch.decided] = self.smoothing * self._trace[batch.decided] + batch.reward[batch.decided]
         theta = math.radians(self.angle)
@@ -93,20 +94,20 @@ class SocialUtility(Transform):
 
 
 class SocialReward(Wrapper):
-    r"""Makes every agent's reward a utility that counts what the others have.
+    r"""Replaces each agent's reward by a utility that also depends on the other agents' rewards.
 
     $$u_i = \cos\theta\, r_i + \sin\theta\, \bar r_{-i} - \frac{\text{envy}}{n - 1} \sum_{j \ne i} \max(e_j - e_i, 0)
     - \frac{\text{guilt}}{n - 1} \sum_{j \ne i} \max(e_i - e_j, 0)$$
 
-    with $\bar r_{-i}$ the others' mean reward and $e_{i,t} = \text{smoothing} \cdot e_{i,t-1} + r_{i,t}$, which begins
-    anew with every episode. The defaults leave the rewards as they are.
+    with $\bar r_{-i}$ the others' mean reward and $e_{i,t} = \text{smoothing} \cdot e_{i,t-1} + r_{i,t}$, which starts
+    at 0 in every episode. With the defaults, the rewards do not change.
 
     Args:
-        env: The environment, of any interface.
+        env: The environment, with any interface.
         envy: Aversion to having less than others, at least 0 (alpha of Fehr and Schmidt; 5 in Hughes et al.).
         guilt: Aversion to having more than others, at least 0 (beta of Fehr and Schmidt; 0.05 in Hughes et al.).
-        smoothing: At least 0 and below 1: 0 compares the rewards of one step, more compares traces of past rewards
-            (gamma times lambda in Hughes et al., who need it because rewards come at different times).
+        smoothing: At least 0 and below 1. 0 compares the rewards of one step; larger values compare traces of past
+            rewards (gamma times lambda in Hughes et al., who use it because rewards arrive at different times).
         angle: Social value orientation theta in degrees: 0 is selfish, 45 prosocial, 90 altruistic, -45 competitive.
 
     References:
@@ -122,21 +123,21 @@ class SocialReward(Wrapper):
 
 
 def mean_of_others(values: Floats) -> Floats:
-    """Return, for each of n agents, the mean of the others' values; shape (B, n)."""
+    """Return, for each of n agents, the mean value of the other agents; shape (B, n)."""
     others: Floats = (values.sum(axis=1, keepdims=True) - values) / (values.shape[1] - 1)
     return others
 
 
 def inequity(values: Floats) -> tuple[Floats, Floats]:
-    """Return by how much the others have more, and less, than each of n agents, averaged over the n - 1 others.
+    """Return how much more, and how much less, the other agents have than each of n agents.
 
-    O(n log n) from the sorted values; shapes (B, n).
+    Both are means over the n - 1 other agents, shape (B, n). They are computed from the sorted values in O(n log n).
     """
     n = values.shape[1]
     order = np.argsort(values, axis=1, kind="stable")
     ascending = np.take_along_axis(values, order, axis=1)
     rank = np.arange(n)
-    below = np.cumsum(ascending, axis=1) - ascending  # sum of the values before one's own
+    below = np.cumsum(ascending, axis=1) - ascending  # sum of the values that are sorted before the agent's value
     above = below[:, -1:] + ascending[:, -1:] - below - ascending
     more, less = rank * ascending - below, above - (n - 1 - rank) * ascending
     pair = []

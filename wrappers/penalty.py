@@ -1,4 +1,4 @@
-"""The cost of disparity as it arises, step by step, and the penalty that takes it from the rewards."""
+"""Fairness penalties: subtract each step's increase in group disparity from the rewards."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from fair_envs.wrappers.wrapper import Wrapper
 
 
 def cell_sums(values: Floats, cell: Ints, *, cells: int) -> tuple[Floats, Ints]:
-    """Return the sum of the values in each cell and how many there are, row by row.
+    """Return, for each row, the sum and the number of the values in each cell.
 
     Args:
         values: Shape (B, N).
-        cell: 0 .. cells - 1, shape (B, N).
-        cells: How many cells.
+        cell: The cell of each value, 0 to cells - 1, shape (B, N).
+        cells: The number of cells.
 
     Returns:
         Sums and sizes, each of shape (B, cells).
@@ -36,19 +36,20 @@ def cell_sums(values: Floats, cell: Ints, *, cells: int) -> tuple[Floats, Ints]:
 
 
 class DisparityTracker:
-    r"""Follows how far the groups' returns drift apart within an episode, and what each step adds to it.
+    r"""Tracks the disparity between the groups' returns within an episode, and each step's change of it.
 
-    With $\bar r_{g,t}$ the mean reward of group g in step t and $R_{g,t} = \sum_{u \le t} \bar r_{g,u}$,
+    With $\bar r_{g,t}$ the mean reward of group g in step t and $R_{g,t} = \sum_{u \le t} \bar r_{g,u}$, the cost of
+    step t is
 
-    $$c_t = |D_t| - |D_{t-1}|, \quad D_t = R_{0,t} - R_{1,t}, \quad D_{-1} = 0,$$
+    $$c_t = |D_t| - |D_{t-1}|, \quad D_t = R_{0,t} - R_{1,t}, \quad D_{-1} = 0.$$
 
-    so that the costs of an episode add up to the disparity that it ends with. With more than two groups $|D_t|$ is the
-    largest gap between any two. Where fewer than two groups have members there is nobody to compare: the gap is 0.
+    The costs of an episode add up to its final disparity. With more than two groups, $|D_t|$ is the largest gap between
+    any two of them. If fewer than two groups have members, the gap is 0.
 
     Args:
-        lanes: How many lanes (B).
-        groups: How many groups (G).
-        strata: How many strata the disparity is followed in, one by one (K).
+        lanes: The number of lanes (B).
+        groups: The number of groups (G).
+        strata: The number of strata (K); the disparity is tracked in each of them separately.
 
     Attributes:
         returns: The groups' mean returns so far, shape (B, K, G).
@@ -74,14 +75,15 @@ class DisparityTracker:
         first: Flags | None = None,
         decided: Flags | None = None,
     ) -> Floats:
-        """Return what the step costs in each stratum, shape (B, K); O(B * N).
+        """Return the cost of the step in each stratum, shape (B, K); takes O(B * N).
 
         Args:
             reward: Shape (B, N).
-            group: 0 .. groups - 1, shape (B, N).
-            stratum: 0 .. strata - 1, shape (B, N); 0 by default.
+            group: 0 to groups - 1, shape (B, N).
+            stratum: 0 to strata - 1, shape (B, N); 0 by default.
             first: Lanes whose episode begins with this step, shape (B,); none by default.
-            decided: Lanes that took a step, shape (B,); all by default. The others cost 0 and are left as they are.
+            decided: Lanes that took a step, shape (B,); all by default. All other lanes have the cost 0 and do not
+                change.
         """
         if first is not None:
             self.restart(first)
@@ -114,24 +116,25 @@ class DisparityTracker:
 
 
 class Penalty(Transform):
-    """Takes from every agent's reward what the step adds to the disparity, times ``alpha`` and its group's size.
+    """Subtracts the increase in group disparity, scaled by ``alpha`` and the group size, from each agent's reward.
 
-    The cost of a step is the growth of the absolute difference between the groups' mean returns so far (see
-    `DisparityTracker`): positive when it widens the gap, negative when it narrows it. An episode's costs add up to the
-    disparity it ends with. ``info["fair_penalty_cost"]``, float64, is the step's cost before ``alpha`` and group sizes.
+    The cost of a step is the change of the absolute difference between the groups' mean returns so far (see
+    `DisparityTracker`): positive if the gap grows, negative if it shrinks. The costs of an episode add up to its final
+    disparity. ``info["fair_penalty_cost"]``, float64, is the step's cost before it is scaled by ``alpha`` and group
+    sizes.
 
     Args:
-        notions: ``"demographic_parity"`` compares whole groups; ``"conditional_parity"`` compares them within each value
-            of the legitimate factors and adds up the costs.
-        alpha: Weight of the cost, at least 0: 0 leaves the rewards as they are.
-        times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). Its own
-            reward moves its group's mean by 1/size of itself; with the factor, alpha means what it means in
-            `fair_envs.baselines.FairPPO`: at 1 an agent of the group ahead, of two,
-            gains nothing from its own rewards.
+        notions: ``"demographic_parity"`` compares whole groups; ``"conditional_parity"`` compares groups within each
+            value of the legitimate factors and adds up the costs.
+        alpha: Weight of the cost, at least 0; at 0, the rewards do not change.
+        times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). An
+            agent's reward changes the mean of its group by only 1/size of the reward. With the factor, ``alpha`` has
+            the same meaning as in `fair_envs.baselines.FairPPO`: with two groups and ``alpha=1``, an agent of the
+            better-off group gains nothing from its own rewards.
     """
 
     changes_reward = True
-    once = "a second FairnessPenalty would count the first one's as disparity: choose alpha instead"
+    once = "a second FairnessPenalty would count the first penalty as disparity: set alpha instead"
     wrapper = "FairnessPenalty"
 
     def __init__(
@@ -142,18 +145,16 @@ class Penalty(Transform):
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
     def bind(self, setting: Setting) -> None:
-        """Follow the groups of these agents."""
+        """Start to track the groups of these agents."""
         notions = "consistency" if setting.spec.amounts else "demographic_parity"
-        instead = (
-            f"Give it a history of decisions: FairnessPenalty(env, notions={notions!r}, history=SlidingWindow(500))"
-        )
+        instead = f"Pass a history of decisions: FairnessPenalty(env, notions={notions!r}, history=SlidingWindow(500))"
         need_agents(setting, "FairnessPenalty", instead=instead)
         self._spec = setting.spec
         strata = [len(codes) for codes in self._spec.legitimate.values()] if self.conditional else []
         self._tracker = DisparityTracker(setting.lanes.count, groups=len(self._spec.groups), strata=math.prod(strata))
 
     def __call__(self, batch: Batch) -> Batch:
-        """Take the step's cost from the rewards."""
+        """Subtract the step's cost from the rewards."""
         group = batch.facts["group"]
         stratum = strata(self._spec, batch.facts)[0] if self.conditional else None
         costs = self._tracker.update(batch.reward, group, stratum=stratum, first=batch.first, decided=batch.decided)
@@ -166,23 +167,24 @@ class Penalty(Transform):
 
 
 class FairnessPenalty(Wrapper):
-    """Takes what is unfair from the rewards: disparity of what agents earn or, with a ``history``, of decisions.
+    """Subtracts a fairness penalty from the rewards.
 
-    Without a history see `Penalty`, with one `GapPenalty`.
+    By default, the penalty is the increase in disparity between the groups' returns (`Penalty`). With a ``history``, it
+    is the gap of notions on decisions (`GapPenalty`).
 
     Args:
-        env: The environment, of any interface.
-        notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one notion on
-            decisions, or several, by name, by alias or as objects.
+        env: The environment, with any interface.
+        notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one or several
+            notions on decisions, as names, aliases or objects.
         groups: With a history, the groups that notions given by name compare, see `FairnessObjectives`.
-        alpha: Weight of the cost, at least 0; of each notion, if there are several.
-        times_group_size: See `Penalty`; without effect if there is a history.
+        alpha: Weight of the cost, at least 0; with several notions, one weight for all or one for each.
+        times_group_size: See `Penalty`; no effect with a history.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether the history keeps decisions when an episode ends.
-        undefined: What a gap counts as that a notion leaves undefined, see `FairnessObjectives`.
+        undefined: The value of an undefined gap, see `FairnessObjectives`.
 
     Raises:
-        ValueError: An option, or a notion that does not fit the environment.
+        ValueError: An option is invalid, or a notion cannot be used with the environment.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The fairness of each episode, told when it ends."""
+"""The fairness of each episode, reported when it ends."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,15 +18,15 @@ class Recorder(Transform):
     """The transform of `RecordFairness`, which describes the arguments."""
 
     personal = ("fair_episode_return",)
-    once = "RecordFairness tells of one set of rewards"
+    once = "RecordFairness reports on only one set of rewards"
     wrapper = "RecordFairness"
 
     def __init__(self, *, sensitive: Group | None = None) -> None:
         self.sensitive = sensitive
 
     def bind(self, setting: Setting) -> None:
-        """Begin with nothing earned."""
-        instead = "Feed a fair_envs.metrics.History with info, or use FairnessObjectives, whose info has fair_gaps"
+        """Set all returns to 0."""
+        instead = "Add info to a fair_envs.metrics.History, or use FairnessObjectives, whose info has fair_gaps"
         need_agents(setting, "RecordFairness", instead=instead)
         self._spec = setting.spec
         self._group: Group = next(iter(self._spec.sensitive)) if self.sensitive is None else self.sensitive
@@ -38,7 +38,7 @@ class Recorder(Transform):
         self._length = np.zeros(setting.lanes.count, np.int64)
 
     def __call__(self, batch: Batch) -> Batch:
-        """Add up the rewards and tell of the episodes that ended."""
+        """Add up the rewards, and report on the episodes that ended."""
         for total in (self._return, self._length):
             total[batch.first] = 0
         self._return[batch.decided] += batch.reward[batch.decided]
@@ -50,7 +50,7 @@ class Recorder(Transform):
         return batch._replace(added=added)
 
     def _blank(self, lanes: int) -> dict[str, NDArray[Any]]:
-        """Return the columns of lanes whose episode goes on."""
+        """Return the columns of lanes whose episode is still active."""
         count = int(np.prod([len(codes) for codes in self._spec.legitimate.values()], dtype=int))
         shapes = {"dp": (lanes,), "csp": (lanes, count)}
         added: dict[str, NDArray[Any]] = {
@@ -64,7 +64,7 @@ class Recorder(Transform):
         return added
 
     def _reported(self, batch: Batch) -> Mapping[str, Any]:
-        """Return the columns of the lanes that are over."""
+        """Return the columns of the lanes that are done."""
         done = batch.done
         stratum, count = strata(self._spec, batch.facts)
         codes = batch.facts["sensitive"][done]
@@ -83,36 +83,37 @@ class Recorder(Transform):
         return reported
 
     def _conditional(self, returns: Returns, form: Form, count: int) -> Floats:
-        """Return conditional parity in each stratum, shape (episodes, strata); NaN where nobody is."""
+        """Return conditional parity in each stratum, shape (episodes, strata); NaN for empty strata."""
         by_label = conditional_parity(returns, sensitive=self._group, legitimate="stratum", form=form)
         undefined = np.full(returns.episodes, np.nan)
         return np.stack([by_label.get(str(k), undefined) for k in range(count)], axis=-1)
 
 
 class RecordFairness(Wrapper):
-    """Adds to ``info``, at the end of each episode, what the agents earned in it and how it differs between groups.
+    """Adds the agents' returns and their differences between groups to ``info`` at the end of each episode.
 
     | key                                            | dtype, shape      | meaning                                  |
     |------------------------------------------------|-------------------|------------------------------------------|
     | `fair_episode_over`                            | int8 ()           | 1: the episode ended; 0: all below are 0 |
-    | `fair_episode_length`                          | int64 ()          | its steps                                |
+    | `fair_episode_length`                          | int64 ()          | number of steps                          |
     | `fair_episode_return`                          | float64 (agents,) | each agent's return                      |
     | `fair_episode_dp_difference`, `..._dp_ratio`   | float64 ()        | demographic parity, 0 is parity          |
     | `fair_episode_dp_defined`                      | int8 ()           | 0: one of the groups is empty            |
     | `fair_episode_csp_difference`, `..._csp_ratio` | float64 (strata,) | the same within each stratum             |
     | `fair_episode_csp_defined`                     | int8 (strata,)    | 0: one of the groups is empty there      |
 
-    The forms are those of `fair_envs.metrics.returns`, positive where agents without the attribute are better off. A
-    stratum is a combination of values of the legitimate factors; without a factor the last two rows are absent. In
-    PettingZoo each agent's info has its own return. Stable-Baselines3's row infos have the keys at an episode's end.
+    The forms (difference and ratio) are those of `fair_envs.metrics.returns`; positive values mean that agents without
+    the attribute are better off. A stratum is a combination of values of the legitimate factors; without such a factor,
+    the last two rows are missing. In PettingZoo, each agent's info has its own return. In Stable-Baselines3, the rows'
+    infos have the keys at the end of an episode.
 
-    What is recorded is the rewards as they are where the wrapper stands: directly on the environment its own, above a
-    wrapper that changes rewards the changed ones.
+    The wrapper records the rewards at its position: directly on the environment, the original rewards; above a wrapper
+    that changes rewards, the changed ones.
 
     Args:
-        env: The environment, of any interface.
+        env: The environment, with any interface.
         sensitive: The group with the attribute: the name of a two-valued attribute of ``fair_spec.sensitive``, or a
-            mapping of attributes to the codes its members have. The first attribute by default.
+            mapping of attributes to the codes of the group's members. The first attribute by default.
     """
 
     def __init__(self, env: Any, *, sensitive: Group | None = None) -> None:
@@ -120,7 +121,7 @@ class RecordFairness(Wrapper):
 
 
 def _measured(notion: str, values: Mapping[str, Floats]) -> Columns:
-    """Return the columns of a notion: 0 where it is undefined, beside the mask that says so."""
+    """Return the columns of a notion, 0 where it is undefined, and the mask of defined entries."""
     defined = ~np.isnan(next(iter(values.values())))
     reported: dict[str, NDArray[Any]] = {
         f"fair_episode_{notion}_{form}": np.where(defined, column, 0) for form, column in values.items()

@@ -1,4 +1,4 @@
-"""One number from a vector reward."""
+"""Scalarisation: convert a vector reward into one number."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ def linear(vector: Floats, weights: Floats) -> Floats:
 
 
 def chebyshev(vector: Floats, weights: Floats, reference: Floats) -> Floats:
-    """Return minus the largest weighted distance below the reference point: 0 is the reference itself."""
+    """Return the negative largest weighted distance below the reference point; 0 at the reference point."""
     furthest: Floats = (weights * (reference - vector)).max(axis=-1)
     return 0.0 - furthest
 
@@ -34,7 +34,7 @@ def smallest(vector: Floats) -> Floats:
 
 
 def generalised_gini(vector: Floats, weights: Floats) -> Floats:
-    """Return the sum of the entries from the smallest to the largest, by weights that do not increase."""
+    """Return the weighted sum of the entries, sorted from the smallest to the largest; weights must not increase."""
     return linear(np.sort(vector, axis=-1), weights)
 
 
@@ -77,7 +77,7 @@ class Scalarisation(Transform):
         return functools.partial(functions[self.form], weights=weights) if self.form in functions else smallest
 
     def __call__(self, batch: Batch) -> Batch:
-        """Replace the vector."""
+        """Replace the vector by a number."""
         if batch.vector is None:  # a reset
             return batch._replace(added={"fair_objectives": self._blank.copy()})
         number = np.where(batch.decided, self._number(batch.vector.astype(float)), 0.0)
@@ -86,27 +86,28 @@ class Scalarisation(Transform):
 
 
 class Scalarise(Wrapper):
-    r"""Makes a vector reward one number, step by step; stands above the wrapper that makes the vector.
+    r"""Converts the vector reward of each step into one number.
 
-    With entries $r_k$, weights $w_k$ and, from the smallest to the largest, $r_{(1)} \le r_{(2)} \le \dots$:
+    Put it above the wrapper that makes the vector. With entries $r_k$, weights $w_k$ and the sorted entries
+    $r_{(1)} \le r_{(2)} \le \dots$, the number is:
 
     * ``"linear"``: $\sum_k w_k r_k$;
-    * ``"chebyshev"``: $-\max_k w_k (z_k - r_k)$, with z the reference point, which no reward should exceed;
+    * ``"chebyshev"``: $-\max_k w_k (z_k - r_k)$, with the reference point z, which no reward should exceed;
     * ``"gini"``: $\sum_k w_k r_{(k)}$ with $w_1 \ge w_2 \ge \dots$ (generalised Gini welfare): the worst counts most;
     * ``"maximin"``: $r_{(1)}$.
 
-    All but the first are not additive: the sum of the numbers of an episode is not the number of its summed vectors.
-    ``info["fair_objectives"]``, float32 (objectives,), keeps the vector (0 at a reset).
+    Only the linear form is additive. With the others, the sum of an episode's numbers differs from the number of the
+    summed vectors. ``info["fair_objectives"]``, float32 (objectives,), contains the vector (0 at a reset).
 
     Args:
-        env: The environment, of any interface.
-        form: Which number.
-        weights: One for each objective, at least 0 and one above 0. 1 for each by default; for ``"gini"`` 1, 1/2, 1/4
-            and so on. None for ``"maximin"``.
+        env: The environment, with any interface.
+        form: The form of the number, see above.
+        weights: One for each objective, at least 0, and at least one of them above 0. By default 1 for each, and for
+            ``"gini"`` 1, 1/2, 1/4 and so on. Must be None for ``"maximin"``.
         reference: The reference point of ``"chebyshev"``, one number for each objective.
 
     Raises:
-        ValueError: Other weights or another point than the form takes, or not one for each objective.
+        ValueError: The weights or the reference point do not fit the form, or do not have one entry per objective.
 
     References:
         Van Moffaert et al., "Scalarized multi-objective reinforcement learning: novel design techniques", 2013.
@@ -120,10 +121,10 @@ class Scalarise(Wrapper):
 
 
 def _weights(weights: ArrayLike, *, decreasing: bool) -> Floats:
-    """Return weights that are at least 0, not all 0 and, if so asked, do not increase; or raise ValueError."""
+    """Return the weights if they are at least 0, not all 0 and, if required, do not increase; else raise ValueError."""
     given = _finite("weights", weights)
     if (given < 0).any() or not (given > 0).any():
-        raise ValueError(f"weights must be at least 0 and one above 0, got {given.tolist()}")
+        raise ValueError(f"weights must be at least 0, and at least one above 0, got {given.tolist()}")
     if decreasing and (np.diff(given) > 0).any():
         raise ValueError(
             f"weights must not increase for form='gini': the worst entry counts most, got {given.tolist()}"
@@ -132,11 +133,11 @@ def _weights(weights: ArrayLike, *, decreasing: bool) -> Floats:
 
 
 def _finite(name: str, values: ArrayLike) -> Floats:
-    """Return the values of the argument of that name as finite numbers in one row, or raise ValueError."""
+    """Return the argument's values as a flat array of finite numbers, or raise ValueError."""
     try:
         given = np.array(values, float)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, got {values!r}") from None
     if given.ndim != 1 or not np.isfinite(given).all():
-        raise ValueError(f"{name} must be finite numbers in one row, got {values!r}")
+        raise ValueError(f"{name} must be a flat list of finite numbers, got {values!r}")
     return given

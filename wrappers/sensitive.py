@@ -1,4 +1,4 @@
-"""What agents are told about the sensitive attribute, and whether they have it."""
+"""Wrappers that hide or swap the sensitive attribute, in observations or in the world."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class HiddenAttribute(Transform):
         self._entries = entries(setting, self.features)
 
     def space(self, space: Box) -> Box:
-        """Return the space with 0 among the hidden entries' values."""
+        """Return the space, extended so that the hidden entries may be 0."""
         low, high, hidden = space.low.copy(), space.high.copy(), list(self._entries)
         low[hidden] = np.minimum(low[hidden], 0)
         high[hidden] = np.maximum(high[hidden], 0)
@@ -42,12 +42,12 @@ class HiddenAttribute(Transform):
 class HideSensitive(Wrapper):
     """Sets the sensitive features of every observation to 0.
 
-    What is left may still give the attribute away (in FairHarvest's extended observation, for instance, whether the
-    agent acts this step). ``info`` goes on stating the facts: a learner that reads them sees the attribute.
+    The remaining features may still reveal the attribute; for example, FairHarvest's extended observation shows whether
+    the agent acts in this step. ``info`` does not change: a learner that reads it still sees the attribute.
 
     Args:
-        env: The environment, of any interface.
-        features: Names of the features to hide; those that show the sensitive attribute by default.
+        env: The environment, with any interface.
+        features: Names of the features to hide. By default, the features that show the sensitive attribute.
     """
 
     def __init__(self, env: Any, *, features: Sequence[str] | None = None) -> None:
@@ -69,11 +69,11 @@ class SwappedAttribute(Transform):
         if where not in ("observation", "world"):
             raise ValueError(f"where must be 'observation' or 'world', got {where!r}")
         if where == "world" and features is not None:
-            raise ValueError(f"features must be None where the world is swapped, got {features!r}")
+            raise ValueError(f"features must be None with where='world', got {features!r}")
         self.where, self.agents, self.features = where, agents, features
 
     def bind(self, setting: Setting) -> None:
-        """Find the features, or have the lanes flip the attribute whenever they start."""
+        """Find the features, or set the lanes to flip the attribute at each start."""
         count = setting.lanes.agents
         self._agents = agent_indices(range(count) if self.agents is None else self.agents, count)
         self._entries: tuple[int, ...] = ()
@@ -85,7 +85,7 @@ class SwappedAttribute(Transform):
         self._sum = (space.low + space.high)[list(self._entries)]  # x becomes low + high - x: 0 becomes 1
 
     def __call__(self, batch: Batch) -> Batch:
-        """Swap what the agents are shown."""
+        """Swap the features in the agents' observations."""
         if self.where == "world":
             return batch
         observation = batch.observation.copy()
@@ -95,22 +95,22 @@ class SwappedAttribute(Transform):
 
 
 class SwapSensitive(Wrapper):
-    """Gives agents the other value of a two-valued sensitive attribute: in what they are shown, or in the world.
+    """Gives agents the other value of a two-valued sensitive attribute, in their observations or in the world.
 
-    ``where="observation"`` lies to the policy: the agent is told the other value and the world treats it as before. It
-    shows whether the policy acts on the attribute (its direct effect on decisions), nothing else.
+    ``where="observation"`` changes only the observation: it shows the other value, but the environment treats the agent
+    as before. This isolates the direct effect of the attribute on the policy's decisions.
 
-    ``where="world"`` sets the attribute anew at the start of every episode, before anybody sees it: the world treats
-    the agent accordingly, observations and ``info`` say so, and the luck stays the same. It is the counterfactual world
-    of `fair_envs.wrappers.Twins`, as an environment. It begins with the next reset, and it is in the world: wrappers
-    below meet it too.
+    ``where="world"`` flips the attribute at the start of every episode: the environment treats the agent accordingly,
+    observations and ``info`` report the new value, and the random numbers stay the same. This is the counterfactual
+    world of `fair_envs.wrappers.Twins` as an environment. It takes effect at the next reset. Since it changes the
+    environment itself, wrappers below this one see the change too.
 
     Args:
-        env: The environment, of any interface.
+        env: The environment, with any interface.
         where: ``"observation"`` or ``"world"``.
-        agents: Who is swapped, by index or by PettingZoo's name; all by default.
-        features: Names of the features to swap; those that show the sensitive attribute by default. They have two
-            values, the bounds of the observation space. Only for ``"observation"``.
+        agents: The agents to swap, by index or by PettingZoo name; all by default.
+        features: Names of the features to swap. By default, the features that show the sensitive attribute. They have
+            two values, the bounds of the observation space. Only for ``"observation"``.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class SwapSensitive(Wrapper):
 
 @dataclass(frozen=True)
 class Flip:
-    """An amendment of lanes that start: the agents get the other value of the sensitive attribute."""
+    """A change of lanes at their start: some agents get the other value of the sensitive attribute."""
 
     agents: tuple[int, ...]
 
@@ -138,31 +138,31 @@ class Flip:
 
 
 def flip_at_start(setting: Setting, agents: tuple[int, ...]) -> None:
-    """Have the lanes flip the agents' attribute whenever they start.
+    """Set the lanes to flip the agents' attribute at each start.
 
     Raises:
-        ValueError: The agents have no attribute to flip.
+        ValueError: The agents have no attribute that can be flipped.
     """
     flip = Flip(agents)
-    flip(setting.rules, np.zeros(1, setting.rules.dtype))  # refuses now what would fail at the first reset
+    flip(setting.rules, np.zeros(1, setting.rules.dtype))  # raises an error early, not at the first reset
     lanes = setting.lanes
     for world in lanes.worlds if isinstance(lanes, Worlds) else (lanes,):
         world.amendments.append(flip)
 
 
 def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]:
-    """Return the places of features in an agent's observation.
+    """Return the indices of features in an agent's observation.
 
     Raises:
-        ValueError: The observation does not show such a feature, or a wrapper below has changed its shape.
+        ValueError: The observation does not show the feature, or a wrapper below has changed the observation's shape.
     """
     rules, shape = setting.rules, setting.observation_space.shape
     own = rules.observation_space(rules.params).shape or ()
-    more = tuple(length + 1 for length in own) if len(own) == 1 else own  # a group or the time can be appended
+    more = tuple(length + 1 for length in own) if len(own) == 1 else own  # the group or the time may be appended
     if shape not in (own, more):
         raise ValueError(
-            f"env must show observations of shape {own}, as {rules.name} does, where features are named, got {shape}: "
-            "put wrappers of other libraries that change their shape above"
+            f"env must have the observation shape {own} of {rules.name} to find features by name, got {shape}: put "
+            "wrappers of other libraries that change the shape above"
         )
     vector = len(own) == 1  # the entries of a window have no names
     shown = rules.observed_features(rules.params) if vector else ()
@@ -172,5 +172,5 @@ def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]
     for feature in wanted:
         if feature not in shown:
             known = ", ".join(shown) or "none"
-            raise ValueError(f"features must be among those that {rules.name} shows by name ({known}), got {feature!r}")
+            raise ValueError(f"features must be named features of {rules.name} ({known}), got {feature!r}")
     return tuple(shown.index(feature) for feature in wanted)

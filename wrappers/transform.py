@@ -1,7 +1,7 @@
-"""The contract of wrappers: a transform is a function of arrays with a memory of its own.
+"""The contract of wrappers: a transform is a function of arrays that may keep its own state.
 
-A transform knows no library. It sees what a batch of lanes reports after a step or a restart, one `Batch`, and returns
-it changed. `fair_envs.wrappers.adapters` brings it to every face.
+A transform does not depend on any library. It gets what a batch of lanes reports after a step or a restart, as one
+`Batch`, and returns a changed `Batch`. `fair_envs.wrappers.adapters` applies it to every interface.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,19 +22,19 @@ from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, I
 class Batch(NamedTuple):
     """What B lanes report after a step or a restart.
 
-    A lane either was decided on (`decided`), or shows an episode's first observation (`first`), or reports nothing but
-    its observation. A transform's memory changes in the first two cases only.
+    There are three kinds of lanes: a decision was made (`decided`), an episode shows its first observation (`first`),
+    or the lane reports only its observation. A transform's state changes only in the first two cases.
     """
 
-    observation: NDArray[Any]  # (B, agents, ...); under focal control the other agents' are 0
+    observation: NDArray[Any]  # (B, agents, ...); under focal control, 0 for all other agents
     reward: Floats  # (B, agents)
-    facts: Records  # (B,) see `fair_envs.core.interactions.facts_dtype`; they speak of the lanes that were decided on
+    facts: Records  # (B,) see `fair_envs.core.interactions.facts_dtype`; valid where a decision was made
     decided: Flags  # (B,)
     first: Flags  # (B,)
     done: Flags  # (B,) the decision ended the episode
     vector: Floats32 | None = None  # (B, objectives), instead of the reward
-    action_probs: Floats32 | None = None  # (B, M, A) what the policy reported of these decisions; None: nothing
-    added: Columns = MappingProxyType({})  # columns of info, (B, ...): of a transform, or of the facts that it changed
+    action_probs: Floats32 | None = None  # (B, M, A) as reported by the policy for these decisions; None: not reported
+    added: Columns = MappingProxyType({})  # columns for info, (B, ...): new ones, or columns of the record it changed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,9 @@ class Setting:
 
     lanes: Lanes | Worlds
     observation_space: Box  # of one agent
-    reported: FairSpec | None = None  # the static facts as the layers below change them, if they do
-    objectives: int = 0  # entries of the vector reward that the layers below make; 0: the reward is a number
-    focal: int | None = None  # the agent whose reward is the face's; None: the mean of all agents is
+    reported: FairSpec | None = None  # the spec as changed by the wrappers below; None: unchanged
+    objectives: int = 0  # number of entries of the vector reward made below; 0: the reward is a number
+    focal: int | None = None  # the agent whose reward the interface returns; None: it returns the mean of all agents
 
     @property
     def rules(self) -> Rules:
@@ -54,33 +54,33 @@ class Setting:
 
     @property
     def spec(self) -> FairSpec:
-        """The static facts."""
+        """The environment's `FairSpec`, as changed by the wrappers below."""
         return self.reported or self.rules.spec
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many lanes and how many agents: the shape of rewards."""
+        """The numbers of lanes and agents, which are the shape of rewards."""
         return self.lanes.count, self.lanes.agents
 
 
 class Transform:
-    """Changes observations or rewards, or adds columns to ``info``; subclass it.
+    """The base class of transforms: subclass it to change observations or rewards, or to add columns to ``info``.
 
-    An adapter copies the transform, binds the copy to the lanes and calls it with every `Batch`. Arrays are given to
-    read: what changes is a fresh array.
+    An adapter copies the transform, binds the copy to the lanes and calls it with every `Batch`. Do not write to the
+    arrays of a batch: return changes as new arrays.
 
     Attributes:
-        changes_reward: Whether rewards are changed.
-        personal: Those of the added columns that have one entry for each agent, shape (B, agents, ...); in PettingZoo
-            each agent's info has its own.
-        needs_rules: Whether it looks into the rules or the lanes, which an environment of one's own does not have.
-        takes_vector: Whether it needs a vector reward from below and makes a number of it.
-        reports: Whether the policy's probabilities are reported before each step, see `action_probs`.
-        once: Why an environment can have one such transform alone; empty: it can have several.
-        wrapper: Where it can have only one, the name of the wrapper that users give it by.
-        objectives: Names of the entries of the vector reward; none: the reward stays what it is.
-        objectives_at_most: What each of them is at most, if that is known.
-        histories: What it remembers of the decisions, if it does.
+        changes_reward: Whether it changes rewards.
+        personal: The added columns with one entry for each agent, shape (B, agents, ...). In PettingZoo, each agent's
+            info contains its own entry.
+        needs_rules: Whether it needs the rules or the lanes, which a user's own environment does not have.
+        takes_vector: Whether it converts a vector reward from below into a number.
+        reports: Whether it reports the policy's probabilities before each step, see `action_probs`.
+        once: Why an environment can have only one such transform; empty: it can have several.
+        wrapper: If it can have only one, the name of the wrapper with this transform.
+        objectives: Names of the entries of the vector reward; empty: the transform does not make a vector.
+        objectives_at_most: An upper bound of each entry; empty: unknown.
+        histories: The histories of decisions that it keeps, if any.
     """
 
     changes_reward: ClassVar[bool] = False
@@ -95,7 +95,7 @@ class Transform:
     histories: tuple[History, ...] = ()
 
     def bind(self, setting: Setting) -> None:
-        """Make ready for an environment; called once, before the first batch.
+        """Prepare for an environment; called once, before the first batch.
 
         Raises:
             ValueError: The environment lacks what the transform needs.
@@ -106,44 +106,44 @@ class Transform:
         return space
 
     def fair_spec(self, spec: FairSpec) -> FairSpec:
-        """Return the static facts after the transform."""
+        """Return the spec after the transform."""
         return spec
 
     def action_probs(self, seen: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Return the probabilities of the next actions, (B, M, A); ``seen()`` gives what is seen, (B, agents, ...)."""
+        """Return the probabilities of the next actions, (B, M, A); ``seen()`` is the observation, (B, agents, ...)."""
         raise NotImplementedError
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the batch as the layer above sees it."""
+        """Return the batch after the transform, for the wrapper above."""
         raise NotImplementedError
 
 
 def need_agents(setting: Setting, name: str, *, instead: str = "", at_least: int = 1) -> None:
-    """Raise ValueError unless the same agents earn throughout an episode, and there are enough of them.
+    """Raise ValueError unless the same agents earn rewards throughout an episode, and there are enough of them.
 
     Args:
         setting: The environment.
-        name: Of what needs them.
-        instead: What to use where one decision-maker decides on others.
-        at_least: How many agents.
+        name: The name of what needs the agents, for the message.
+        instead: What to use if one decision-maker decides about other people, for the message.
+        at_least: The smallest allowed number of agents.
     """
     rules = setting.rules
     if not rules.multi_agent:
         raise ValueError(
-            f"{name} needs agents with rewards of their own; in {rules.name} one decision-maker decides on others, who "
-            f"earn none{instead and f'. {instead}'}"
+            f"{name} needs agents that earn rewards; in {rules.name} one decision-maker decides about other people, "
+            f"who earn none{instead and f'. {instead}'}"
         )
     if not setting.spec.same_individuals:
-        raise ValueError(f"{name} needs agents that stay the same in an episode; those of {rules.name} do not")
+        raise ValueError(f"{name} needs the same agents throughout an episode; those of {rules.name} change")
     if setting.lanes.agents < at_least:
         raise ValueError(f"{name} needs at least {at_least} agents, got {setting.lanes.agents}")
 
 
 def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
-    """Return the indices of agents that are given by index or by PettingZoo's name.
+    """Return the indices of agents given by index or by PettingZoo name.
 
     Raises:
-        ValueError: No such agent.
+        ValueError: An agent does not exist.
     """
     if isinstance(agents, str) or not isinstance(agents, Iterable):
         raise ValueError(f"agents must be a list of indices or names, got {agents!r}")
@@ -158,9 +158,10 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
 
 
 def strata(spec: FairSpec, facts: Facts) -> tuple[Ints, int]:
-    """Return the stratum of each individual, shape (B, M), and how many there are: one with no legitimate factor.
+    """Return the stratum of each individual, shape (B, M), and the number of strata.
 
-    A stratum is a combination of values of the legitimate factors, the first factor counting slowest.
+    A stratum is a combination of values of the legitimate factors; the index of the first factor varies slowest.
+    Without a legitimate factor, there is one stratum.
     """
     codes = facts["legitimate"]  # (B, M, factors)
     sizes = [len(names) for names in spec.legitimate.values()]

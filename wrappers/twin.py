@@ -1,8 +1,8 @@
-"""Counterfactual twins: what would the same agent have earned without the attribute, everything else equal?
+"""Counterfactual twins: what would the same agent have earned without the attribute, all else equal?
 
-A twin is a copy of a lane with the sensitive attribute flipped. Chance is a function of the lane's key, the time and
-the place of use, so both meet the same luck however differently they go on (Pearl's U), policies included, which are
-sampled with the same uniform numbers.
+A twin is a copy of a lane with the sensitive attribute flipped. Random numbers are a function of the lane's key, the
+time and the place of use. Therefore both lanes get the same random numbers, even if their episodes develop differently
+(U in Pearl's notation). Actions are sampled with the same uniform numbers too.
 """
 
 import copy
@@ -39,7 +39,11 @@ Flipped = Literal["each", "all", "protected", "all_none"]
 
 
 def from_probabilities(function: Callable[[NDArray[Any]], ArrayLike]) -> Stochastic:
-    """Return the policy that samples from what the function gives: observations (B, agents, ...) to (B, agents, A)."""
+    """Return the policy that samples actions from probabilities.
+
+    Args:
+        function: Returns probabilities (B, agents, A) for observations (B, agents, ...).
+    """
     return FromProbabilities(function)
 
 
@@ -47,17 +51,17 @@ def from_sb3(model: Any, *, deterministic: bool = False) -> Stochastic:
     """Return the policy of a Stable-Baselines3 model with discrete actions, trained on rows of agents or of lanes.
 
     Args:
-        model: For example a PPO. If it was trained with ``append_group=True``, give the same to `Twins`.
-        deterministic: Whether the likeliest action is taken instead of a sampled one.
+        model: The model, for example a PPO. If it was trained with ``append_group=True``, pass that to `Twins` too.
+        deterministic: Whether the most likely action is taken instead of a sampled one.
 
     Raises:
-        ValueError: When it is used: the model takes other observations.
+        ValueError: When the policy is used, if the model expects other observations.
     """
     return MostLikely(FromSB3(model)) if deterministic else FromSB3(model)
 
 
 def sb3_probabilities(model: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """Return the function that gives a trained Stable-Baselines3 model's action probabilities, see `from_sb3`."""
+    """Return the function from observations to a Stable-Baselines3 model's action probabilities, see `from_sb3`."""
     return FromSB3(model).probabilities
 
 
@@ -66,16 +70,17 @@ def sb3_probabilities(model: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TwinEpisodes:
-    """Pairs of episodes with the same luck; row e of both returns is one pair, entry (e, i) is agent i.
+    """Pairs of episodes with the same random numbers, the input of `fair_envs.metrics.counterfactual_fairness`.
 
-    `fair_envs.metrics.counterfactual_fairness` takes both returns as they are, with ``sensitive=twins.sensitive``.
+    Row e of both returns is one pair; entry (e, i) is agent i. Pass both returns to `counterfactual_fairness` with
+    ``sensitive=twins.sensitive``.
 
     Attributes:
         factual: Returns and attributes in the factual world.
-        counterfactual: The same; entry (e, i) comes from the world in which agent i is flipped.
-        sensitive: Name of the attribute that was flipped.
+        counterfactual: The same in the counterfactual world; entry (e, i) is from the world where agent i is flipped.
+        sensitive: Name of the flipped attribute.
         flipped: Whether the agent's attribute differs between the worlds, shape (episodes, agents).
-        factual_actions: Executed actions, shape (steps, episodes, agents), -1 where none was; None if not recorded.
+        factual_actions: Executed actions, shape (steps, episodes, agents), -1 without an action; None if not recorded.
         counterfactual_actions: The same in the counterfactual world that the agent's return comes from.
     """
 
@@ -87,7 +92,7 @@ class TwinEpisodes:
     counterfactual_actions: Ints | None = None
 
     def of_flipped(self) -> tuple[Returns, Returns]:
-        """Return both returns of those agents alone that are flipped in every episode."""
+        """Return both returns, only of the agents that are flipped in every episode."""
         always = self.flipped.all(axis=0)
         return self.factual.select(agents=always), self.counterfactual.select(agents=always)
 
@@ -101,7 +106,7 @@ class _Played(NamedTuple):
     actions: Ints  # (steps, B, agents)
 
     def own_worlds(self, agents: int) -> "_Played":
-        """Return, of agents times as many worlds, each agent's part in its own world, shape (B, agents, ...)."""
+        """Return each agent's part from its own world, shape (B, agents, ...); there is one world for each agent."""
         i = np.arange(agents)
         episodes = len(self.returns) // agents
         returns, sensitive, legitimate = (
@@ -112,19 +117,22 @@ class _Played(NamedTuple):
 
 
 class Plays:
-    """Plays episodes of agents with a policy that is a function of what they see and of the lane's luck.
+    """Plays episodes of several agents with a policy.
+
+    The policy's actions depend on its observations and the lane's random numbers.
 
     Args:
-        rules: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
-        lanes: How many episodes are played at once; the results do not depend on it.
-        transforms: What policies see goes through these, as through wrappers, the innermost first; returns do not.
-        append_group: Whether observations end with the agent's group, as in
-            `fair_envs.faces.sb3.AgentsVecEnv`, for policies that choose a network by it.
-        threads: How many threads share the lanes.
+        rules: The environment's rules, or an environment with any interface; only its rules are used.
+        lanes: How many episodes are played in parallel; the results do not depend on it.
+        transforms: Transforms of the policies' observations, applied like wrappers, the innermost first. They do not
+            affect returns.
+        append_group: Whether the agent's group is appended to observations, as in
+            `fair_envs.faces.sb3.AgentsVecEnv`, for policies that select a network by group.
+        threads: The number of threads for the lanes.
 
     Raises:
-        ValueError: Nobody but the decision-maker acts, or a transform changes the world.
-        TypeError: Not an environment of this package.
+        ValueError: Only one decision-maker acts, or a transform changes the world.
+        TypeError: It is not an environment of this package.
     """
 
     def __init__(
@@ -143,19 +151,19 @@ class Plays:
         self.agents = self.rules.agents(self.rules.params)
         probe = Lanes(self.rules, 1)
         setting = Setting(lanes=probe, observation_space=self._space())
-        need_agents(setting, type(self).__name__, instead="twin_decisions is for decisions on one person a step")
+        need_agents(setting, type(self).__name__, instead="twin_decisions is for decisions on one person per step")
         View(probe, self.transforms)
         if probe.amendments:
             raise ValueError(
-                "transforms must leave the world as it is: say who is flipped with flip, not where='world'"
+                "transforms must not change the world: select the agents with flip instead of where='world'"
             )
 
     def play(self, policy: Policy | Act, *, seeds: NDArray[np.uint64]) -> Returns:
-        """Return what agents earn in the episodes of some seeds, all played at once."""
+        """Return the agents' returns in the episodes of some seeds, played in parallel."""
         return self._returns(self._play(self._begun(seeds), policy, group=None))
 
     def _begun(self, seeds: NDArray[np.uint64]) -> Lanes:
-        """Return lanes whose first episodes begin."""
+        """Return lanes at the start of their first episodes."""
         return begun(self.rules, seeds, threads=self.threads)
 
     def _play(self, lanes: Lanes, policy: Policy | Act, *, group: Ints | None) -> _Played:
@@ -169,7 +177,7 @@ class Plays:
         return _Played(returns, start["sensitive"], start["legitimate"], np.stack(actions))
 
     def _returns(self, played: _Played) -> Returns:
-        """Return the returns with the attributes under their names."""
+        """Return the returns with the attributes by name."""
         spec = self.rules.spec
         attributes = {name: played.sensitive[..., k] for k, name in enumerate(spec.sensitive)}
         attributes |= {name: played.legitimate[..., k] for k, name in enumerate(spec.legitimate)}
@@ -180,21 +188,23 @@ class Plays:
 
 
 class Twins(Plays):
-    """Plays episodes in a factual world and in worlds with the sensitive attribute flipped, with the same luck.
+    """Plays episodes in a factual world and in worlds with the sensitive attribute flipped.
 
-    Pair e of a run seeded s is, in its factual world, the single environment seeded s + e.
+    All worlds of a pair use the same random numbers. With seed s, the factual world of pair e is the single environment
+    with seed s + e.
 
     Args:
-        rules: The environment: its rules, or an environment of any face, whose rules are taken (and nothing else).
-        lanes: How many pairs are played at once; the results do not depend on it.
-        transforms: What policies see goes through these, as through wrappers, the innermost first; returns do not.
-        append_group: Whether observations end with the agent's group, as in
-            `fair_envs.faces.sb3.AgentsVecEnv`, for policies that choose a network by it.
-        threads: How many threads share the lanes.
+        rules: The environment's rules, or an environment with any interface; only its rules are used.
+        lanes: How many pairs are played in parallel; the results do not depend on it.
+        transforms: Transforms of the policies' observations, applied like wrappers, the innermost first. They do not
+            affect returns.
+        append_group: Whether the agent's group is appended to observations, as in
+            `fair_envs.faces.sb3.AgentsVecEnv`, for policies that select a network by group.
+        threads: The number of threads for the lanes.
 
     Raises:
-        ValueError: The environment's agents have no sensitive attribute to flip, or a transform changes the world.
-        TypeError: Not an environment of this package.
+        ValueError: The agents have no sensitive attribute that can be flipped, or a transform changes the world.
+        TypeError: It is not an environment of this package.
 
     Example:
         >>> from fair_envs import make_rules
@@ -215,7 +225,7 @@ class Twins(Plays):
         threads: int = 1,
     ) -> None:
         super().__init__(rules, lanes=lanes, transforms=transforms, append_group=append_group, threads=threads)
-        self.rules.flip(Lanes(self.rules, 1).records, np.zeros((1, self.agents), bool))  # refuses what would fail later
+        self.rules.flip(Lanes(self.rules, 1).records, np.zeros((1, self.agents), bool))  # raises an error early
 
     def run(
         self,
@@ -232,27 +242,27 @@ class Twins(Plays):
 
         Args:
             policy: Plays the factual world.
-            episodes: How many pairs.
-            seed: Pair e is seeded ``seed + e``.
-            flip: Who is flipped in the counterfactual world.
-                ``"each"``: each agent alone, in a world of its own (agents + 1 worlds a pair): the definition.
-                ``"all"``: every agent at once.
-                ``"protected"``: at once all agents that carry the attribute.
-                ``"all_none"``: in the factual world all agents carry it, in the counterfactual one none.
-                A list of agents, by index or by PettingZoo's name: these, at once.
-            counterfactual_policy: Plays the counterfactual worlds: each world its own policy. By default ``policy``
-                plays both, and what differs is due to the attribute alone.
-            keep_group: With ``append_group``: whether agents are shown the group of the factual world in both, so that
-                a flipped agent keeps its network; else it gets the other group's.
+            episodes: The number of pairs.
+            seed: Pair e has the seed ``seed + e``.
+            flip: Which agents are flipped in the counterfactual world.
+                ``"each"``: each agent in a separate world (agents + 1 worlds per pair), as in the definition.
+                ``"all"``: all agents in one world.
+                ``"protected"``: all agents with the attribute, in one world.
+                ``"all_none"``: all agents have the attribute in the factual world, and none in the counterfactual one.
+                A list of agents, by index or by PettingZoo name: these agents, in one world.
+            counterfactual_policy: Plays the counterfactual worlds instead of ``policy``. By default, ``policy`` plays
+                all worlds, so that all differences come from the attribute.
+            keep_group: With ``append_group``: whether the observations show the group of the factual world in both
+                worlds, so that a flipped agent keeps its network. Otherwise, it gets the network of the other group.
             record_actions: Whether the executed actions are returned.
 
         Raises:
-            ValueError: An unknown way to flip, no episode, a seed out of range, ``keep_group`` where no group is shown,
-                or actions outside the action space.
+            ValueError: ``flip`` is unknown, there is no episode, the seed is out of range, ``keep_group`` is used
+                without ``append_group``, or an action lies outside the action space.
         """
         check_count("episodes", episodes)
         if keep_group and not self.append_group:
-            raise ValueError("keep_group must be False without append_group=True, which shows the group, got True")
+            raise ValueError("keep_group must be False without append_group=True, got True")
         seeds = check_seeds(seed, episodes)
         pairs = []
         for part in batches(seeds, self.lanes):
@@ -290,7 +300,7 @@ class Twins(Plays):
         return played[0], played[1].own_worlds(self.agents) if flip == "each" else played[1]
 
     def _who(self, flip: Flipped | Sequence[int | str], carries: Flags) -> Flags:
-        """Return who is flipped in each counterfactual world, shape (worlds, B, agents)."""
+        """Return which agents are flipped in each counterfactual world, shape (worlds, B, agents)."""
         if not isinstance(flip, str) and flip is not None:
             who = np.zeros((1, *carries.shape), bool)
             who[..., agent_indices(flip, self.agents)] = True
@@ -305,12 +315,12 @@ class Twins(Plays):
 
 
 def batches(seeds: NDArray[np.uint64], lanes: int) -> list[NDArray[np.uint64]]:
-    """Return the seeds that are played at once, time after time."""
+    """Return the seeds in batches of episodes that are played in parallel."""
     return [seeds[first : first + lanes] for first in range(0, len(seeds), lanes)]
 
 
 class View:
-    """What policies see of lanes through transforms, bound to these lanes one upon the other."""
+    """Converts the steps of lanes to the policies' observations, through a stack of transforms."""
 
     def __init__(self, lanes: Lanes, transforms: Sequence[Transform]) -> None:
         self._lanes, self._transforms = lanes, []
@@ -327,7 +337,7 @@ class View:
         return self._through(step, decided=~everyone, first=everyone, done=~everyone)
 
     def step(self, step: Step, decided: Flags) -> NDArray[Any]:
-        """Return the observations after a step of the masked lanes; the others' are the last ones."""
+        """Return the observations after a step of the masked lanes; other lanes keep their last observation."""
         self._observation = self._observation.copy()
         self._observation[decided] = step.observation[decided]
         return self._through(step, decided=decided, first=~np.ones_like(decided), done=step.terminated | step.truncated)
@@ -340,7 +350,7 @@ class View:
         return self._through(step, decided=nobody, first=mask, done=nobody)
 
     def look(self, step: Step) -> NDArray[Any]:
-        """Return what would be seen of other lanes now; what the transforms remember stays."""
+        """Return the observations of other lanes; the state of the transforms does not change."""
         observation, nobody = self._observation, np.zeros(self._lanes.count, bool)
         self._observation = step.observation
         looked = self._through(step, decided=nobody, first=nobody, done=nobody)
@@ -367,19 +377,20 @@ def _joined(parts: Sequence[_Played]) -> _Played:
 
 
 def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "all") -> Any:
-    """Return a twin of an environment, of any face, to be played beside it: a copy with the attribute flipped.
+    """Return a counterfactual twin of an environment: a copy with the sensitive attribute flipped.
 
-    Both meet the same luck: reset both, with the same seed or with none, and step both. The agents are flipped now, if
-    an episode is going on, and at the start of every later one. What a twin of an episode that is going on shows now is
+    Play both environments side by side: reset both with the same seed, or both without one, and step both. They use the
+    same random numbers. The agents are flipped at once if an episode is active, and at the start of every later
+    episode. The twin's current observation in an active episode is
     ``twin.unwrapped.set_state(twin.unwrapped.get_state())``.
 
     Args:
-        env: An environment of this package; wrappers are copied with it.
-        flip: Who is flipped, by index or by PettingZoo's name.
+        env: An environment of this package with any interface; its wrappers are copied too.
+        flip: The agents to flip, by index or by PettingZoo name; all by default.
 
     Raises:
-        ValueError: No such agent, or the agents have no attribute to flip.
-        TypeError: Not an environment of this package.
+        ValueError: An agent does not exist, or the agents have no attribute that can be flipped.
+        TypeError: It is not an environment of this package.
 
     Example:
         >>> import gymnasium as gym, fair_envs
@@ -389,15 +400,15 @@ def counterfactual(env: Any, *, flip: Sequence[int | str] | Literal["all"] = "al
     """
     lanes = lanes_of(env)
     if not isinstance(lanes, Lanes):
-        raise TypeError(f"env must have one world, got {env!r}, which plays several already")
+        raise TypeError(f"env must play one world, got {env!r}, which plays several")
     change = Flip(agent_indices(range(lanes.agents) if flip == "all" else flip, lanes.agents))
-    change(lanes.rules, np.zeros(1, lanes.rules.dtype))  # refuses now what would fail later
-    if not lanes.seeded:  # what the first reset would do, so that both have the same seeds
+    change(lanes.rules, np.zeros(1, lanes.rules.dtype))  # raises an error early
+    if not lanes.seeded:  # as the first reset would do; both then have the same seeds
         lanes.seed(fresh_seeds(lanes.count))
     twin = copy.deepcopy(env)
     face = twin.unwrapped
     change(face.lanes.rules, face.lanes.records)
     face.lanes.amendments.append(change)
-    if vars(face).get("_observation") is not None:  # the face keeps what the agents see
+    if vars(face).get("_observation") is not None:  # the interface stores the agents' observations
         face.set_state(face.get_state())
     return twin

@@ -1,4 +1,4 @@
-"""The base class of all wrappers, which fits itself to the interface of the environment."""
+"""The base class of all wrappers, which adapts to the interface of the environment."""
 
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,7 +14,7 @@ from fair_envs.wrappers.adapters.vector import VectorAdapter
 from fair_envs.wrappers.transform import Transform
 
 if TYPE_CHECKING:
-    Interface: TypeAlias = Any  # a wrapper has whatever its environment has
+    Interface: TypeAlias = Any  # a wrapper has all attributes of its environment
 else:
     Interface = object
 
@@ -44,14 +44,14 @@ class Wrapper(Interface):  # type: ignore[misc]
         """Return a wrapper that fits the environment's interface, not initialised yet."""
         made: Wrapper = _blank(cls, adapter_of(env))
         if isinstance(env, gym.Env):
-            made._given = args, settings  # of which the spec makes the wrapper again
+            made._given = args, settings  # the spec needs them to make the wrapper again
         return made
 
     def __init__(self, env: Any, transform: Transform) -> None:
         super().__init__(env, transform)  # of the adapter
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what makes a copy; its class cannot be found by its name, but its two bases can."""
+        """Return what a copy is made from: the class cannot be imported by name, but its two bases can."""
         _, _, *state = super().__reduce_ex__(protocol)
         return _blank, type(self).__bases__, *state
 
@@ -63,7 +63,7 @@ def _blank(wrapper: Any, adapter: Any) -> Any:
 
 @functools.cache
 def _joined(wrapper: Any, adapter: Any) -> Any:
-    """Return the class of a wrapper on the interface of an adapter; it is called like the wrapper."""
+    """Return the class of a wrapper on the interface of an adapter; it has the wrapper's name."""
     own = {name: getattr(wrapper, name) for name in ("__module__", "__qualname__", "__doc__")}
     return type(wrapper.__name__, (wrapper, adapter), own)
 

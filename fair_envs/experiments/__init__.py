@@ -1,1 +1,1 @@
-"""Jobs whose results are kept by their content, and what runs them."""
+"""Jobs whose results are stored under a hash of their inputs, and the executors that run them."""

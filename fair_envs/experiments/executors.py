@@ -145,7 +145,7 @@ class Processes(Engine):
                     yield Done(cell, reported(error))
 
     def _begin(self, waiting: list[Job], running: dict[Future[str | None], Job], folder: Path) -> None:
-        """Submit as many cells as there are workers, since a pool runs every cell that it was given."""
+        """Submit one cell for each worker, since a pool runs every cell that was submitted."""
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
@@ -447,10 +447,11 @@ def run_cells(
 
 @contextmanager
 def environment_of_workers() -> Iterator[None]:
-    """Make processes started meanwhile compute on one thread, and import nothing from the current folder.
+    """Let processes started in this block compute on one thread, and import nothing from the current folder.
 
     One process per core with one thread each is faster than processes that share the cores. A worker starts as
-    ``python -c``, for which Python searches the current folder first unless it is told not to (from 3.11 on).
+    ``python -c``, for which Python searches the current folder first, unless ``PYTHONSAFEPATH`` is set (from Python
+    3.11 on).
     """
     own = {**dict.fromkeys(THREAD_COUNTS, "1"), "PYTHONSAFEPATH": "1"}
     kept = {name: os.environ.get(name) for name in own}

@@ -1,4 +1,4 @@
-"""Policies by name: random, a scripted policy, your own function, or the run of a training."""
+"""Policies by name: random, a scripted policy, a user's own function, or the run of a training."""
 
 import hashlib
 from pathlib import Path
@@ -57,7 +57,7 @@ def function_named(name: str) -> Act:
 
 
 def policy_tried(name: str, rules: Rules) -> Policy:
-    """Return the result of `policy_named`; your own function is first tried out on one step of one lane.
+    """Return the result of `policy_named`; a user's own function is first tried on one step of one lane.
 
     Raises:
         ValueError: The name is unknown, or the function does not take observations and uniform numbers and return

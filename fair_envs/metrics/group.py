@@ -1,8 +1,8 @@
-"""Group notions on histories of decisions: how far apart are groups of people in what is decided about them?
+"""Group notions on histories of decisions: how much do decisions differ between groups of people?
 
-A notion is a rate, groups, and how their rates are compared. Every gap is 0 when fair; what is undefined is NaN unless
-the caller chooses otherwise. All rates are quotients of weights that `fair_envs.metrics.History` keeps, so that a
-notion costs the same over any window.
+A notion consists of a rate, the groups, and the way their rates are compared. Every gap is 0 when fair. Undefined gaps
+are NaN unless the caller chooses another value. All rates are quotients of weights that `fair_envs.metrics.History`
+stores; therefore the cost of a notion does not depend on the window.
 """
 
 import sys
@@ -31,22 +31,23 @@ Across = Literal["pairs", "rest"]
 
 # The codes of the rates in compiled code
 SELECTED, TRUE_POSITIVE, FALSE_POSITIVE, ACCURACY, POSITIVE_VALUE, ODDS, VALUES, ERROR_SHARE, ERROR_RATIO = range(9)
-LARGEST = sys.float_info.max  # what the published code of FAReL has for an infinite gap
+LARGEST = sys.float_info.max  # the published code of FAReL replaces an infinite gap by this
 
 
 @rule
 def rate(code: int, counts: Floats, side: int, g: int) -> tuple[float, float]:
-    """Return a group's rate, or both of two; the second is NaN where there is one.
+    """Return the rate of a group; a notion of two rates has a second one, else it is NaN.
 
     Args:
         code: Which rate.
-        counts: Weights of decisions, shape (2, groups, 2, 3), the last axes decision 1 or another, the correct one.
-        side: 0: the group; 1: everybody else.
-        g: Which group.
+        counts: Weights of decisions, shape (2, groups, 2, 3); the last two axes are the decision (another one, 1) and
+            the label (`NEGATIVE`, `POSITIVE`, `UNKNOWN`).
+        side: 0: the group; 1: all other people.
+        g: Index of the group.
     """
     hit, wrong = counts[side, g, 1, POSITIVE], counts[side, g, 1, NEGATIVE]
     missed, spared = counts[side, g, 0, POSITIVE], counts[side, g, 0, NEGATIVE]
-    if code == SELECTED:  # of all decisions, whatever is known of the correct one
+    if code == SELECTED:  # of all decisions, with any label
         selected = hit + wrong + counts[side, g, 1, UNKNOWN]
         return quotient(selected, selected + missed + spared + counts[side, g, 0, UNKNOWN]), np.nan
     if code == TRUE_POSITIVE:
@@ -68,19 +69,19 @@ def rate(code: int, counts: Floats, side: int, g: int) -> tuple[float, float]:
 
 @rule
 def quotient(numerator: float, denominator: float) -> float:
-    """Return the quotient, NaN where the denominator is 0."""
+    """Return the quotient, NaN if the denominator is 0."""
     return numerator / denominator if denominator > 0 else np.nan
 
 
 @rule
 def totals(counts: Floats, b: int, members: Flags, stratum: int, out: Floats) -> None:
-    """Write the weights of each group, then of everybody outside each, in one stratum or (-1) in all.
+    """Write the weights of each group, and of all people outside it, in one stratum or in all of them (-1).
 
     Args:
         counts: Shape (lanes, sensitive codes, legitimate codes, 2, 3).
-        b: Which lane.
+        b: Index of the lane.
         members: Which sensitive codes are in each group, shape (groups, sensitive codes).
-        stratum: Which legitimate code; -1: all.
+        stratum: The legitimate code; -1: all.
         out: Shape (2, groups, 2, 3).
     """
     out[:] = 0.0
@@ -96,9 +97,9 @@ def totals(counts: Floats, b: int, members: Flags, stratum: int, out: Floats) ->
 
 @rule
 def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Return the larger of two absolute differences, of those that are defined; NaN if neither is.
+    """Return the larger of two absolute differences between rates; NaN if neither is defined.
 
-    With one of them it is a lower bound: the other could only make it larger.
+    If only one difference is defined, it is a lower bound: the other one could only make the result larger.
     """
     first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
     if np.isnan(first) or np.isnan(second):
@@ -108,9 +109,9 @@ def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 @rule
 def apart_as_published(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Return what the published code of FAReL makes of two absolute differences, one of which may be undefined.
+    """Return the gap of two absolute differences as in the published code of FAReL, where one may be undefined.
 
-    Python's ``max`` keeps an undefined first one, which then counts as 0, and passes over an undefined second one.
+    Python's ``max`` returns an undefined first difference, which then counts as 0, and ignores an undefined second one.
     """
     first, second = abs(one[0] - other[0]), abs(one[1] - other[1])
     gap = second if second > first else first
@@ -161,21 +162,21 @@ def fill_gaps(
                 if conditional[n] == (stratum >= 0):
                     out[b, n] = largest(codes[n], rest[n], paper[n], sums, out[b, n])
         for n in range(notions):
-            if paper[n]:  # nobody at all is the largest gap, one empty group none
+            if paper[n]:  # the gap is 1 if both groups are empty, and 0 if one is
                 sizes = sums[0, 0].sum(), sums[0, 1].sum()
                 out[b, n] = 1.0 if max(sizes) == 0 else 0.0 if min(sizes) == 0 else out[b, n]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What a notion compares.
+    """The rates that a notion compares.
 
     Attributes:
-        code: Of the rate, see `rate`.
-        components: How many rates; the largest gap counts, of those that are defined.
-        feedback: Whether it needs the correct decisions.
+        code: The code of the rate, see `rate`.
+        components: The number of rates; the gap is the largest of their defined gaps.
+        feedback: Whether it needs labels (the correct decisions).
         conditional: Whether groups are compared within each value of the legitimate factors.
-        worst: The largest gap there can be.
+        worst: The largest possible gap.
     """
 
     code: int
@@ -204,21 +205,23 @@ DEFINITIONS: Mapping[str, Definition] = {
 
 
 def group_members(spec: FairSpec, groups: Groups) -> dict[str, Flags]:
-    """Return each group's name and which combinations of sensitive codes belong to it, shape (codes, codes, ...).
+    """Return the name of each group and its combinations of sensitive codes, shape (codes, codes, ...).
 
     Args:
-        spec: Names the attributes and their values.
+        spec: The spec with the names of the attributes and their values.
         groups: An attribute's name: each of its values is a group (the first attribute by default). Several names: each
-            combination of their values. A mapping of names to values (``{"gender": "woman", "nationality":
-            "foreign"}``): those people, and everybody else. A mapping of groups' names to such mappings: these groups.
+            combination of their values is a group. A mapping of names to values (``{"gender": "woman", "nationality":
+            "foreign"}``): people with all these values, and all other people. A mapping of group names to such
+            mappings: these groups.
 
     Raises:
-        ValueError: No such attribute or value, fewer than two groups, or two of the same people.
+        ValueError: An attribute or value does not exist, there are fewer than two groups, or two groups have the same
+            people.
     """
     if groups is None:
         groups = next(iter(spec.sensitive), None)
         if groups is None:
-            raise ValueError("groups must be given where there is no sensitive attribute, got None")
+            raise ValueError("groups must be given if there is no sensitive attribute, got None")
     if isinstance(groups, Mapping):
         members = _named_groups(spec, groups)
     else:
@@ -237,7 +240,7 @@ def group_members(spec: FairSpec, groups: Groups) -> dict[str, Flags]:
     if len(members) < 2:
         raise ValueError(f"groups must be at least two, got {groups!r}")
     if len({own.tobytes() for own in members.values()}) < len(members):
-        raise ValueError(f"groups must be of different people, got {groups!r}")
+        raise ValueError(f"groups must have different people, got {groups!r}")
     return members
 
 
@@ -250,7 +253,7 @@ def _named_groups(spec: FairSpec, groups: Mapping[str, Any]) -> dict[str, Flags]
 
 
 def _having(spec: FairSpec, criteria: Criteria) -> Flags:
-    """Return which combinations of sensitive codes have all these values."""
+    """Return the mask of the combinations of sensitive codes with all these values."""
     if not criteria:
         raise ValueError("groups must name at least one attribute, got none")
     having = np.ones([len(values) for values in spec.sensitive.values()], bool)
@@ -269,7 +272,7 @@ def _values(spec: FairSpec, name: str) -> tuple[str, ...]:
     if name not in spec.sensitive:
         known = ", ".join(spec.sensitive) or "none"
         raise ValueError(
-            f"groups must be of the sensitive attributes ({known}), got {name!r}{meant(name, spec.sensitive)}"
+            f"groups must use the sensitive attributes ({known}), got {name!r}{meant(name, spec.sensitive)}"
         )
     return spec.sensitive[name]
 
@@ -283,18 +286,18 @@ class GroupNotion:
 
     Args:
         name: One of `DEFINITIONS`, or one of its aliases in `fair_envs.metrics.NOTIONS`, such as ``"SP"``.
-        groups: The compared groups, see `group_members`. By default the values of the first sensitive attribute, with a
-            warning if there are several attributes.
-        across: With more than two groups: ``"pairs"``: the largest gap between two of them; ``"rest"``: the largest
+        groups: The compared groups, see `group_members`. By default, the values of the first sensitive attribute, with
+            a warning if there are several attributes.
+        across: With more than two groups: ``"pairs"``: the largest gap between two of them; ``"rest"``: the largest gap
             between one of them and all other people.
-        undefined: What a gap is that has no value, because a group is empty or a denominator is 0: ``"nan"``;
-            ``"fair"``: 0; ``"unfair"``: the largest there can be; ``"last"``: the one before, see `gap`; ``"paper"``:
-            what the published code of FAReL makes of it, mostly 0. A notion of two rates has a value if one of them
-            has: the largest gap that is defined, a lower bound. ``"paper"`` drops it as the published code does.
-        current_step: Compare the people of each lane's last step alone.
+        undefined: The value of an undefined gap (a group is empty, or a denominator is 0): ``"nan"``; ``"fair"``: 0;
+            ``"unfair"``: the largest possible gap; ``"last"``: the previous gap, see `gap`; ``"paper"``: as in the
+            published code of FAReL, mostly 0. The gap of a notion with two rates is defined if one of them is: it is
+            then the defined one, a lower bound. With ``"paper"``, it is dropped as in the published code.
+        current_step: Whether to compare only the people of each lane's last step.
 
     Raises:
-        ValueError: An unknown name or option.
+        ValueError: The name or an option is unknown.
     """
 
     name: str
@@ -311,17 +314,17 @@ class GroupNotion:
 
     @property
     def definition(self) -> Definition:
-        """What is compared; the published code knows the raw treatment equality alone."""
+        """The definition of the notion; the published code has only the raw form of treatment equality."""
         raw = self.undefined == "paper" and self.name == "treatment_equality"
         return DEFINITIONS["treatment_equality_raw" if raw else self.name]
 
     @property
     def worst(self) -> float:
-        """The largest gap there can be."""
+        """The largest possible gap."""
         return self.definition.worst
 
     def check(self, spec: FairSpec) -> None:
-        """Raise ValueError if an environment cannot tell what the notion needs."""
+        """Raise ValueError if an environment does not report what the notion needs."""
         members = group_members(spec, self.groups)
         if self.groups is None and len(spec.sensitive) > 1:
             first, *others = spec.sensitive
@@ -332,12 +335,12 @@ class GroupNotion:
             )
         if spec.amounts:
             raise ValueError(
-                f"{self.name} needs decisions of which 1 is 'decided for'; those of this environment are amounts from "
-                f"0 to {spec.actions - 1}. Use a notion on individuals (individual_fairness, consistency) or a measure "
-                "of shares, such as fair_envs.metrics.ShareDeviation"
+                f"{self.name} needs decisions where 1 is the positive one; in this environment they are amounts from 0 "
+                f"to {spec.actions - 1}. Use an individual notion (individual_fairness, consistency) or a measure of "
+                "shares, such as fair_envs.metrics.ShareDeviation"
             )
         if self.definition.feedback and spec.feedback == "none":
-            raise ValueError(f"{self.name} needs feedback, the correct decisions; this environment reveals none")
+            raise ValueError(f"{self.name} needs feedback (the correct decisions); this environment reveals none")
         if self.definition.conditional and not spec.legitimate:
             raise ValueError(f"{self.name} needs a legitimate factor; this environment has none")
         if spec.only_accepted:
@@ -346,34 +349,34 @@ class GroupNotion:
             raise ValueError(f"undefined='paper' needs two groups, got {len(members)}")
 
     def check_memory(self, memory: Memory, spec: FairSpec) -> None:
-        """Raise ValueError if a history with such a memory forgets everybody before the needed feedback comes."""
+        """Raise ValueError if a history with this memory removes all people before the needed labels arrive."""
         if not self.definition.feedback or spec.feedback != "delayed":
             return
         if self.current_step:
-            raise ValueError(f"current_step must be False for {self.name} where feedback comes later, got True")
+            raise ValueError(f"current_step must be False for {self.name} if feedback is delayed, got True")
         if not memory.holds(spec.delay, individuals=spec.individuals):
-            people = "somebody" if spec.individuals == 1 else f"{spec.individuals} people"
+            people = "1 person" if spec.individuals == 1 else f"{spec.individuals} people"
             raise ValueError(
-                f"history must hold {people} a step for {spec.delay} steps and more, until feedback comes that "
-                f"{self.name} needs, got {memory}"
+                f"history must hold {people} per step for more than {spec.delay} steps, until the feedback for "
+                f"{self.name} arrives, got {memory}"
             )
 
     def _check_accepted(self, spec: FairSpec) -> None:
-        """Raise ValueError if the notion says nothing, as decisions that it needs the truth of are never learnt about.
+        """Raise ValueError if the notion is meaningless because labels are only revealed for one decision.
 
-        Everybody known of was decided on alike, so that rates among those for whom a decision was right, and shares of
-        the errors, are 0 or 1 in every group whatever the policy.
+        All people with a known label then got the same decision. Therefore rates among people with a given label, and
+        shares of errors, are 0 or 1 in every group, whatever the policy does.
         """
         code, favourable = self.definition.code, spec.favourable_action
         tells = code == ACCURACY or (code == POSITIVE_VALUE and favourable == 1)
         if self.definition.feedback and not tells:
             needed = "decision 1" if code == POSITIVE_VALUE else "all decisions"
             raise ValueError(
-                f"{self.name} needs feedback on {needed}; this environment reveals it on decision {favourable} alone"
+                f"{self.name} needs feedback on {needed}; this environment reveals it only on decision {favourable}"
             )
 
     def rates(self, history: History) -> dict[str, Floats]:
-        """Return each group's compared numbers, shape (B, components), or (B, strata, components) if conditional."""
+        """Return each group's rates, shape (B, components), or (B, strata, components) if conditional."""
         rates = self._rates(history)
         if not self.definition.conditional:
             rates = rates[:, 0]
@@ -383,12 +386,12 @@ class GroupNotion:
         """Return the gap in each lane, shape (B,): 0 is fair, 1 the largest (infinite for the raw treatment equality).
 
         Args:
-            history: What was decided.
-            last: With ``undefined="last"``: the gaps before, shape (B,) or one number; NaN where there is none.
+            history: The decisions.
+            last: With ``undefined="last"``: the previous gaps, shape (B,) or one number; NaN where undefined.
 
         Raises:
-            ValueError: The environment cannot tell what the notion needs, or has no such groups, or the history forgets
-                everybody before feedback comes; ``last`` has another shape.
+            ValueError: The environment does not report what the notion needs or does not have the groups, the history
+                removes all people before their labels arrive, or ``last`` has a wrong shape.
         """
         gaps: GroupGaps = history.follow(repr(self), lambda: GroupGaps([self], history.spec))
         if last is not None and np.shape(last) not in ((), (history.lanes,)):
@@ -408,7 +411,7 @@ class GroupNotion:
 
 
 def stacked_members(spec: FairSpec, groups: Groups) -> Flags:
-    """Return which combinations of sensitive codes are in each group, shape (groups, codes)."""
+    """Return the mask of the combinations of sensitive codes in each group, shape (groups, codes)."""
     return np.stack([own.ravel() for own in group_members(spec, groups).values()])
 
 
@@ -425,21 +428,21 @@ class _Family(NamedTuple):
 
 
 class GroupGaps:
-    """The gaps of several group notions at once: what several of them need is added up once.
+    """Computes the gaps of several group notions at once; sums that several notions need are computed once.
 
     Args:
-        notions: N of them.
-        spec: The environment's static facts.
+        notions: N group notions.
+        spec: The environment's `FairSpec`.
 
     Raises:
-        ValueError: The environment cannot tell what a notion needs, or has no such groups.
+        ValueError: The environment does not report what a notion needs, or does not have its groups.
     """
 
     def __init__(self, notions: Sequence[GroupNotion], spec: FairSpec) -> None:
         for notion in notions:
             notion.check(spec)
         self.spec, self.notions = spec, tuple(notions)
-        self._fits: Memory | None = None  # the memory last asked, in which all notions find what they need
+        self._fits: Memory | None = None  # the last memory that passed the check of all notions
         self._families = _families(notions, spec)
         self._fill = np.array([{"fair": 0.0, "unfair": own.worst}.get(own.undefined, np.nan) for own in notions])
         self._last = np.array([notion.undefined == "last" for notion in notions])
@@ -449,11 +452,11 @@ class GroupGaps:
         """Return each notion's gap in each lane, shape (B, N), as `GroupNotion.gap` does.
 
         Args:
-            history: What was decided, in an environment with this spec.
-            last: The gaps before, shape (B, N), for notions with ``undefined="last"``.
+            history: The decisions, of an environment with this spec.
+            last: The previous gaps, shape (B, N), for notions with ``undefined="last"``.
 
         Raises:
-            ValueError: The history forgets everybody before feedback comes that a notion needs.
+            ValueError: The history removes all people before the labels that a notion needs arrive.
         """
         if self._fits is not history.memory:
             self._check_memory(history.memory)
@@ -476,12 +479,12 @@ class GroupGaps:
         self._fits = memory
 
     def copy(self) -> "GroupGaps":
-        """Return what a copy of the history has beside it: the same, as nothing of the history is kept."""
+        """Return the same object for a copy of the history, because it stores nothing about the history."""
         return self
 
 
 def _families(notions: Sequence[GroupNotion], spec: FairSpec) -> list[_Family]:
-    """Return the notions in families."""
+    """Return the notions in families with the same groups and decisions."""
     alike: dict[Any, list[int]] = {}
     for place, notion in enumerate(notions):
         alike.setdefault((stacked_members(spec, notion.groups).tobytes(), notion.current_step), []).append(place)

@@ -1,7 +1,8 @@
-"""Histories of decisions: who was decided on, how, and what turned out to be right, for the notions that look back.
+"""Histories of decisions, affected people and labels, for fairness notions on decisions.
 
-A history is fed with ``info`` of any face, or with arrays, and remembers each lane for itself: a sliding window, a
-discounted past, or everything. Group notions read `History.counts`, which a decision changes in constant time.
+A history is filled from the ``info`` of any interface, or from arrays. It stores the decisions of each lane separately:
+in a sliding window, with a discount, or all of them. Group notions read `History.counts`, which is updated in constant
+time for each decision.
 """
 
 import math
@@ -18,41 +19,46 @@ from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, I
 from fair_envs.support.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
 
 NEGATIVE, POSITIVE, UNKNOWN = range(3)
-"""What is known of the correct decision, the last axis of `History.counts`."""
+"""What is known about the label (the correct decision): the last axis of `History.counts`."""
 
 TOLERANCE = 2e-4
-"""How far from 1 the sum of a distribution's single-precision numbers may be."""
+"""How much the sum of a distribution's single-precision numbers may differ from 1."""
 
 
-# What is remembered ---------------------------------------------------------------------------------------------------
+# Memories -------------------------------------------------------------------------------------------------------------
 
 
 class Weighting(NamedTuple):
-    """How much a decision counts, later."""
+    """How the weight of a decision changes over time."""
 
     factor: float = 1.0  # each later step multiplies the weight by this
-    threshold: float = 0.0  # below this share of the whole weight a decision is forgotten
-    minimum: int = 0  # so many are kept however light they are
+    threshold: float = 0.0  # a decision is removed if its share of the total weight is below this
+    minimum: int = 0  # this number of decisions is kept, whatever their weight
 
 
 class Memory:
-    """How long decisions count, and how much."""
+    """How long decisions count, and with which weight."""
 
     @property
     def capacity(self) -> int | None:
-        """How many decisions are kept at most; None: no bound."""
+        """The largest number of stored decisions; None: no bound."""
         return None
 
     @property
     def surely_held(self) -> float:
-        """How many decisions of one step are surely kept until the next."""
+        """How many decisions of one step are guaranteed to be kept until the next step."""
         if self.capacity is not None:
             return self.capacity
         _, threshold, minimum = self.weighting
         return max(minimum, 1 / threshold) if threshold else math.inf
 
     def holds(self, age: int, *, individuals: int) -> bool:
-        """Return whether a decision may be kept so many steps later, where each decides about so many people."""
+        """Return whether a decision may still be stored ``age`` steps later.
+
+        Args:
+            age: The number of later steps.
+            individuals: The number of people that each step decides on.
+        """
         newer = age * individuals
         if self.capacity is not None:
             return newer < self.capacity
@@ -62,16 +68,16 @@ class Memory:
 
     @property
     def weighting(self) -> Weighting:
-        """How much they count."""
+        """How their weights change over time."""
         return Weighting()
 
 
 @dataclass(frozen=True)
 class SlidingWindow(Memory):
-    """The last decisions, all of the same weight.
+    """The most recent decisions, all with the same weight.
 
     Args:
-        size: How many, at least 1.
+        size: The number of decisions, at least 1.
     """
 
     size: int
@@ -82,31 +88,32 @@ class SlidingWindow(Memory):
 
     @property
     def capacity(self) -> int:
-        """How many decisions are kept at most."""
+        """The largest number of stored decisions."""
         return self.size
 
 
 @dataclass(frozen=True)
 class Full(Memory):
-    """Every decision, all of the same weight."""
+    """All decisions, all with the same weight."""
 
 
 @dataclass(frozen=True)
 class Discounted(Memory):
-    """Every decision, with the weight ``factor ** age``; the age counts the later steps, whoever they decided on.
+    """All decisions, with the weight ``factor ** age``; the age is the number of later steps.
 
-    The weights are the same for all notions by default. The published code of FAReL discounts individual fairness
-    alone, counts the exponent from within the window, forgets once older decisions hardly change individual fairness,
-    and never forgets or discounts in its group counts: ``algorithm="paper"``. The history then keeps every decision
-    with the weight 1, and each individual notion forgets for itself, see `fair_envs.metrics.individual`.
+    By default, the weights are the same for all notions. With ``algorithm="paper"``, the history follows the published
+    code of FAReL, which discounts only individual fairness: it counts the exponent from within the window, removes
+    older decisions once they hardly change individual fairness, and never removes or discounts decisions in its group
+    counts. The history then stores every decision with the weight 1, and each individual notion removes decisions
+    itself, see `fair_envs.metrics.individual`.
 
     Args:
         factor: Above 0, at most 1.
-        threshold: A decision is forgotten once its share of the whole weight is below this; 0: never. In the published
-            algorithm: how small a change of the mean is.
-        delay: In the published algorithm: more small changes than this end the memory; the newest ``minimum - delay``
-            decisions are left out as the older ones of a pair.
-        minimum: So many are kept however light they are.
+        threshold: A decision is removed once its share of the total weight is below this; 0: never. In the published
+            algorithm: a change of the mean below this counts as small.
+        delay: In the published algorithm: more small changes than this end the memory, and the newest
+            ``minimum - delay`` decisions are not used as the older one of a pair.
+        minimum: This number of decisions is kept, whatever their weight.
         algorithm: ``"weights"`` or ``"paper"``.
     """
 
@@ -128,18 +135,18 @@ class Discounted(Memory):
 
     @property
     def weighting(self) -> Weighting:
-        """How much they count."""
+        """How their weights change over time."""
         return Weighting() if self.algorithm == "paper" else Weighting(self.factor, self.threshold, self.minimum)
 
 
 def check_memory(name: str, memory: Any) -> None:
-    """Raise ValueError if the argument of that name does not say how long decisions count."""
+    """Raise ValueError if the named argument is not a memory."""
     if not isinstance(memory, Memory) or type(memory) is Memory:
         raise ValueError(f"{name} must be a SlidingWindow, Discounted or Full, got {memory!r}")
 
 
 class Follower(Protocol):
-    """What a notion keeps beside a history so that it need not begin anew at every step."""
+    """Data that a notion keeps beside a history, so that it does not have to be computed again at every step."""
 
     def copy(self) -> "Follower":
         """Return an independent copy, for a copy of the history."""
@@ -149,21 +156,21 @@ class Follower(Protocol):
 
 
 class History:
-    """The decisions of B lanes, each lane's for itself.
+    """The decisions of B lanes, stored separately for each lane.
 
     Args:
         memory: `SlidingWindow`, `Discounted` or `Full`.
-        spec: The environment's static facts, ``env.unwrapped.fair_spec``; for an environment of your own, make one.
-        lanes: How many lanes (B); 1 for a single environment.
-        keep: Whether decisions are kept when an episode ends; else the next one begins with none.
-        scores: Whether ``action_probs`` may hold any numbers, as in the published code of FAReL, which took
-            log-probabilities for probabilities; else what is no distribution is an error.
+        spec: The environment's `FairSpec`, ``env.unwrapped.fair_spec``; make one for a user's own environment.
+        lanes: The number of lanes (B); 1 for a single environment.
+        keep: Whether decisions are kept when an episode ends; otherwise, each episode begins with an empty history.
+        scores: Whether ``action_probs`` may contain arbitrary numbers, as in the published code of FAReL, which used
+            log-probabilities as probabilities. Otherwise, numbers that are not a distribution are an error.
 
     Attributes:
-        late_expired: How often feedback came for a decision that was forgotten already, shape (B,).
-        version: Changes whenever a decision is remembered or forgotten.
+        late_expired: How often a delayed label arrived for a decision that was already removed, shape (B,).
+        version: A number that changes whenever a decision is added or removed.
 
-    Copies are independent: a policy can be evaluated on one, and the original has seen nothing of it.
+    Copies are independent: evaluate a policy on a copy, and the original does not change.
 
     Example:
         >>> gender = {"gender": ("man", "woman")}
@@ -194,7 +201,7 @@ class History:
         self.version = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: what notions keep beside the history is made again when they are asked."""
+        """Return the state for pickling, without the data of notions, which they compute again when needed."""
         return self.__dict__ | {"_followers": {}}
 
     def __copy__(self) -> "History":
@@ -207,52 +214,53 @@ class History:
         return other
 
     def snapshot(self) -> dict[str, NDArray[np.uint8]]:
-        """Return what is remembered as bytes, for `restore`; what notions keep beside it is made again when asked."""
+        """Return the stored decisions as bytes, for `restore`; notions compute their own data again when needed."""
         arrays = {"state": self._state, "rows": self._rows}
         return {name: np.frombuffer(array.tobytes(), np.uint8).copy() for name, array in arrays.items()}
 
     def restore(self, snapshot: Mapping[str, NDArray[np.uint8]]) -> None:
-        """Go back to a snapshot of a history of the same memory, environment and lanes.
+        """Restore a snapshot of a history with the same memory, environment and lanes.
 
         Raises:
-            ValueError: It is of another one.
+            ValueError: The snapshot is from another history.
         """
         state, rows = snapshot["state"], snapshot["rows"]
         if state.nbytes != self._state.nbytes or rows.nbytes % (self.lanes * self._rows.dtype.itemsize):
-            raise ValueError("snapshot must be of a history of the same memory, environment and lanes, got another")
+            raise ValueError("snapshot must be of a history with the same memory, environment and lanes, got another")
         self._state = np.frombuffer(state.tobytes(), self._state.dtype).copy()
         self._rows = np.frombuffer(rows.tobytes(), self._rows.dtype).reshape(self.lanes, -1).copy()
         self._followers = {}
         self.version += 1
 
     def __len__(self) -> int:
-        """Return how many decisions are remembered, in all lanes together."""
+        """Return the number of stored decisions in all lanes together."""
         return int((self._state["end"] - self._state["first"]).sum())
 
     @property
     def sizes(self) -> Ints:
-        """How many decisions each lane remembers, shape (B,)."""
+        """The number of stored decisions in each lane, shape (B,)."""
         return np.array(self._state["end"] - self._state["first"])
 
     @property
     def late_expired(self) -> Ints:
-        """How often feedback came for a decision that was forgotten already, shape (B,)."""
+        """How often a delayed label arrived for a decision that was already removed, shape (B,)."""
         return np.array(self._state["late_expired"])
 
     def counts(self, *, current_step: bool = False) -> Floats:
-        """Return the weight of the decisions of each kind.
+        """Return the total weight of the decisions by attributes, decision and label.
 
-        The axes are: lane; a code of each sensitive attribute; a code of each legitimate factor; whether the decision
-        was 1 (index 1) or another (0); whether the correct one is another (`NEGATIVE`), 1 (`POSITIVE`) or `UNKNOWN`.
+        The axes are: lane; the code of each sensitive attribute; the code of each legitimate factor; whether the
+        decision was 1 (index 1) or another one (index 0); whether the label is another one (`NEGATIVE`), 1 (`POSITIVE`)
+        or `UNKNOWN`.
 
         Args:
-            current_step: Count the decisions of each lane's last step alone.
+            current_step: Whether to count only the decisions of each lane's last step.
         """
         counted: Floats = np.array(self._state["now" if current_step else "counts"])
         return counted.reshape(self.lanes, *self._shape, 2, 3)
 
     def columns(self, lane: int = 0) -> dict[str, NDArray[Any]]:
-        """Return a lane's decisions, the oldest first: the columns of `info` without their prefix, and ``weight``."""
+        """Return a lane's decisions, the oldest first: the columns of `info` without prefix, and ``weight``."""
         self._check_lane(lane)
         state = self._state[lane]
         rows = self._rows[lane, np.arange(state["first"], state["end"]) % self._rows.shape[1]]
@@ -265,7 +273,7 @@ class History:
         return reported | {"weight": self.memory.weighting.factor ** (state["step"] - rows["step"])}
 
     def frame(self, lane: int = 0) -> Any:
-        """Return a lane's decisions as a pandas DataFrame: values of attributes by name, features, probabilities."""
+        """Return a lane's decisions as a pandas DataFrame, with the names of attribute values."""
         import pandas
 
         reported = self.columns(lane)
@@ -278,29 +286,30 @@ class History:
         return pandas.DataFrame(table | {name: reported[name] for name in ("action", "feedback", "outcome", "weight")})
 
     def ring(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what is known of each lane and its decisions, shapes (B,) and (B, capacity), for compiled notions.
+        """Return each lane's state, shape (B,), and its decisions, shape (B, capacity), for compiled notions.
 
-        Decision number k of a lane is at place ``k % capacity``; it remembers those from ``first`` up to ``end``. Both
-        arrays are the history's own: read them, and read them anew at every step.
+        Decision number k of a lane is at index ``k % capacity``; the numbers from ``first`` up to ``end`` are stored.
+        Both arrays belong to the history: do not write to them, and call this method again at every step.
         """
         return self._state, self._rows
 
     def follow(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what is kept beside the history under a key, made at first; copies of the history have their own."""
+        """Return a notion's data by key, created by ``make`` at the first call; copies of the history copy the data."""
         if key not in self._followers:
             self._followers[key] = make()
         return self._followers[key]
 
-    # -------------------------------------------------------------------------------------------- what is told
+    # ---------------------------------------------------------------------------------------- adding decisions
 
     def add(self, info: Mapping[str, Any]) -> None:
-        """Take in what a reset or a step returned as ``info``; resets tell where an episode begins.
+        """Add the decisions in the ``info`` of a step; the ``info`` of a reset starts an episode.
 
         Args:
-            info: Of the single face, of the vector face in any autoreset mode, or of all PettingZoo agents.
+            info: The ``info`` of the single interface, of the vector interface in any autoreset mode, or of all
+                PettingZoo agents.
 
         Raises:
-            ValueError: A key is missing, or what is told lies outside the spec; nothing has changed then.
+            ValueError: A key is missing, or a value lies outside the spec. Nothing has changed then.
         """
         if info and all(isinstance(own, Mapping) for own in info.values()):
             info = self._of_agents(info)
@@ -308,26 +317,28 @@ class History:
         reported = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
         decided = columns["decided"].astype(bool)
         parts = [(columns, reported & decided)]
-        if "_final_info" in info:  # these lanes decided, and begin anew in the same step
+        if "_final_info" in info:  # these lanes ended an episode and started the next one in the same step
             parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
         parts = [part for part in parts if np.count_nonzero(part[1])]
-        for part in parts:  # all of them before any is taken in
+        for part in parts:  # check all of them before adding any
             self._check(*part)
         for part in parts:
             self._remember(*part)
         self.begin(reported & ~decided)
 
     def add_batch(self, facts: Facts, action_probs: Floats32 | None, *, decided: Flags, first: Flags) -> None:
-        """Take in the facts of a batch, for a caller who knows their layout and which lanes decided.
+        """Add the record of a batch, given which lanes made a decision and which start an episode.
+
+        Unlike `add_facts`, it does not check the layout.
 
         Args:
-            facts: Shape (B,), see `fair_envs.core.interactions.facts_dtype`.
-            action_probs: What the policy reported, shape (B, M, A), or None.
-            decided: Lanes that decided, shape (B,).
-            first: Lanes that begin an episode, shape (B,).
+            facts: The record, shape (B,), see `fair_envs.core.interactions.facts_dtype`.
+            action_probs: The probabilities reported by the policy, shape (B, M, A), or None.
+            decided: Lanes that made a decision, shape (B,).
+            first: Lanes that start an episode, shape (B,).
 
         Raises:
-            ValueError: What is told lies outside the spec; nothing has changed then.
+            ValueError: A value lies outside the spec. Nothing has changed then.
         """
         if np.count_nonzero(decided):
             columns = {name: facts[name] for name in FACTS}
@@ -339,19 +350,19 @@ class History:
     def add_facts(
         self, facts: NDArray[np.void], action_probs: ArrayLike | None = None, *, done: ArrayLike | None = None
     ) -> None:
-        """Take in the facts of a batch, shape (B,), such as ``vec_env.interactions``.
+        """Add the record of a batch, shape (B,), such as ``vec_env.interactions``.
 
-        Stable-Baselines3's environments begin the next episode in the step that ends one, and report the decision
-        alone: tell it with ``over=done`` (``over=done.reshape(lanes, -1)[:, 0]`` where rows are agents), or the history
-        never sees an episode end.
+        Stable-Baselines3 environments start the next episode in the step that ends one, and only report the decision.
+        Pass ``done=done`` there (``done=done.reshape(lanes, -1)[:, 0]`` if rows are agents); otherwise, the history
+        does not notice the end of an episode.
 
         Args:
-            facts: See `fair_envs.core.interactions.facts_dtype`; lanes with ``decided`` 0 begin an episode.
-            action_probs: What the policy reported, shape (B, M, A), or None.
-            done: Lanes that begin an episode after these decisions, shape (B,) of True and False; none by default.
+            facts: The record, see `fair_envs.core.interactions.facts_dtype`; lanes with ``decided`` 0 start an episode.
+            action_probs: The probabilities reported by the policy, shape (B, M, A), or None.
+            done: Lanes that start an episode after these decisions, booleans of shape (B,); none by default.
 
         Raises:
-            ValueError: Another shape, or what is told lies outside the spec; nothing has changed then.
+            ValueError: A shape is wrong, or a value lies outside the spec. Nothing has changed then.
         """
         if facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
             raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
@@ -360,7 +371,7 @@ class History:
             raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
         ended = np.zeros(self.lanes, bool) if done is None else np.asarray(done)
         if ended.shape != (self.lanes,) or ended.dtype != bool:
-            raise ValueError(f"over must be {self.lanes} of True and False, got {done!r}")
+            raise ValueError(f"done must have {self.lanes} entries, True or False, got {done!r}")
         decided = facts["decided"].astype(bool)
         self.add_batch(facts, probs, decided=decided, first=~decided | ended)
 
@@ -376,20 +387,20 @@ class History:
         feedback: ArrayLike | None = None,
         outcome: ArrayLike | None = None,
     ) -> None:
-        """Take in decisions of a history of one lane from arrays, one step each, in this order.
+        """Add decisions from arrays to a history of one lane; each row is one step.
 
         Args:
-            action: The decisions, shape (n,); -1: none was taken.
+            action: The decisions, shape (n,); -1: no decision.
             sensitive: Codes of the sensitive attributes, shape (n, attributes).
             legitimate: Codes of the legitimate factors, shape (n, factors).
-            individual: Who was decided on, shape (n,); counted on by default.
-            features: Finite numbers, shape (n, features); to be given where the spec has any.
-            action_probs: Probability of each decision, shape (n, actions); all 0 if none is known.
-            feedback: The correct decisions, shape (n,); -1 (by default): not known yet.
+            individual: Ids of the people, shape (n,); consecutive numbers by default.
+            features: Finite numbers, shape (n, features); required if the spec has features.
+            action_probs: Probability of each decision, shape (n, actions); all 0 if unknown.
+            feedback: The labels (correct decisions), shape (n,); -1 (the default): not known yet.
             outcome: Finite numbers, shape (n,).
 
         Raises:
-            ValueError: A shape or a value that does not fit the spec; nothing has changed then.
+            ValueError: A shape or value does not fit the spec. Nothing has changed then.
         """
         if self.lanes != 1:
             raise ValueError(f"add_rows needs a history of 1 lane, got one of {self.lanes}")
@@ -413,16 +424,17 @@ class History:
             self._remember({name: column[row : row + 1] for name, column in columns.items()}, everyone)
 
     def add_feedback(self, individual: ArrayLike, feedback: ArrayLike, *, lane: int = 0) -> None:
-        """Take in feedback for decisions of the present episode that were taken earlier.
+        """Add delayed labels for earlier decisions of the current episode.
 
         Args:
-            individual: Who, shape (K,).
-            feedback: The correct decisions, shape (K,).
-            lane: Whose episode.
+            individual: Ids of the people, shape (K,).
+            feedback: The labels (correct decisions), shape (K,).
+            lane: The lane of the episode.
 
         Raises:
-            ValueError: Nobody of that number was decided on in this episode; nothing has changed then. Of numbers
-                between those that were forgotten, it cannot be known if some were skipped: these count as forgotten.
+            ValueError: This episode has no decision on a person with that id. Nothing has changed then. Ids between
+                those of removed decisions count as removed too, since the history cannot know whether they were
+                skipped.
         """
         self._check_lane(lane)
         who, what = (_integers(*given) for given in (("individual", individual), ("feedback", feedback)))
@@ -434,7 +446,7 @@ class History:
         self._take_late(mask, *late)
 
     def begin(self, mask: Flags | None = None) -> None:
-        """Begin an episode in the masked lanes (all by default); without ``keep`` they forget what was."""
+        """Start an episode in the masked lanes (all by default); without ``keep``, their decisions are removed."""
         lanes = np.ones(self.lanes, bool) if mask is None else mask
         if not np.count_nonzero(lanes):
             return
@@ -447,10 +459,10 @@ class History:
             for field in ("counts", "numbers", "total"):
                 self._state[field][lanes] = 0
 
-    # ------------------------------------------------------------------------------------------- how it is done
+    # ------------------------------------------------------------------------------------------- implementation
 
     def _columns(self, info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """Return the columns of ``info`` with the axes of lanes and of individuals."""
+        """Return the columns of ``info``, with axes for lanes and individuals."""
         columns: dict[str, NDArray[Any]] = {}
         for name, key, kind, shape, personal in self._reported:
             if key not in info:
@@ -468,7 +480,7 @@ class History:
         return columns
 
     def _of_agents(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return PettingZoo's infos as one info: of all agents if they are the affected, else anybody's."""
+        """Return PettingZoo's infos as one info: joined if the agents are the affected people, else the first one."""
         several = list(infos.values())
         if self.spec.one_person or len(several) != self.spec.individuals:
             return dict(several[0])
@@ -482,7 +494,7 @@ class History:
             raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
 
     def _check(self, columns: Columns, mask: Flags) -> None:
-        """Raise ValueError for codes, decisions, features, probabilities or late feedback that do not fit."""
+        """Raise ValueError if codes, decisions, features, probabilities or delayed labels do not fit the spec."""
         reported = (columns[name] for name in CHECKED)
         limits = self._sizes, self.spec.actions, self._labels
         place, lane, person, k = check(mask, *limits, self.scores, *reported)
@@ -492,7 +504,7 @@ class History:
             self._check_late(mask, *(columns[name] for name in LATE))
 
     def _odd(self, name: str, value: Any, k: int) -> str:
-        """Return what is wrong with what a column tells of somebody, at place k if there are several."""
+        """Return the error message for a person's entry in a column; k is the index of the wrong code."""
         if name in ("action", "feedback"):
             highest = self.spec.actions - 1
             allowed = "at least -1" if name == "feedback" and self.spec.amounts else f"between -1 and {highest}"
@@ -505,7 +517,7 @@ class History:
         return f"action_probs must be distributions: at least 0 and summing to 1, got {value.tolist()}"
 
     def _remember(self, columns: Columns, mask: Flags) -> None:
-        """Take in the decisions of the masked lanes, after the late feedback that came with them."""
+        """Add the delayed labels and then the decisions of the masked lanes."""
         if np.count_nonzero(columns["late_count"]):
             self._take_late(mask, *(columns[name] for name in LATE))
         self.version += 1
@@ -518,7 +530,7 @@ class History:
         )
 
     def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
-        """Raise ValueError for late feedback of an odd number, of an odd value, or for nobody."""
+        """Raise ValueError for delayed labels with a wrong number, a wrong value, or an unknown person."""
         odd, lane, k = check_late(readable(self._state), readable(self._rows), mask, self._labels, who, what, count)
         if odd == ODD_COUNT:
             raise ValueError(f"late_count must be between 0 and {who.shape[1]}, got {count[lane]}")
@@ -526,13 +538,13 @@ class History:
             allowed = "at least 0" if self.spec.amounts else f"between 0 and {self.spec.actions - 1}"
             raise ValueError(f"feedback must be {allowed}, got {what[lane, k]}")
         if odd == ODD_PERSON:
-            raise ValueError(f"late feedback must be for somebody decided on in this episode, got {who[lane, k]}")
+            raise ValueError(f"late feedback must be for a person with a decision in this episode, got {who[lane, k]}")
 
     def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         take_late(readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count)
 
     def _grow(self, more: int) -> None:
-        """Make room for so many more rows in each lane."""
+        """Make room for ``more`` rows in each lane."""
         capacity = self._rows.shape[1]
         if self.sizes.max() + more <= capacity:
             return
@@ -547,12 +559,12 @@ CHECKED = ("action", "feedback", "sensitive", "legitimate", "features", "action_
 """The columns that are checked, in the order of the compiled check."""
 
 LATE = ("late_individual", "late_feedback", "late_count")
-"""Who late feedback is for, what it is, and how many of them are used."""
+"""The columns of delayed labels: the people, the labels, and the number of rows that are used."""
 
 FACTS = (*CHECKED[:-1], "individual", "outcome", *LATE)
-"""The columns that are read, of `fair_envs.core.interactions.facts_dtype`; probabilities come beside them."""
+"""The columns that are read from `fair_envs.core.interactions.facts_dtype`; probabilities are passed separately."""
 
-FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with late feedback
+FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with delayed labels
 
 
 class Reported(NamedTuple):
@@ -561,8 +573,8 @@ class Reported(NamedTuple):
     name: str
     key: str
     kind: np.dtype[Any]
-    shape: tuple[int, ...]  # of a lane's entry
-    personal: bool  # whether the axis of individuals is left out, because there is one
+    shape: tuple[int, ...]  # of one lane's entry
+    personal: bool  # whether the axis of individuals is missing, because there is only one
 
 
 def _reported(spec: FairSpec) -> list[Reported]:
@@ -592,18 +604,18 @@ def _layout(spec: FairSpec) -> dict[str, tuple[Any, tuple[int, ...]]]:
 
 
 def _column(name: str, value: NDArray[Any], kind: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return the argument of that name as numbers of a kind, or raise ValueError."""
+    """Return the named argument as numbers of a kind, or raise ValueError."""
     if value.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {value.shape}")
     if name == "outcome" and not np.isfinite(value).all():
         raise ValueError(f"outcome must hold finite numbers, got {value.tolist()}")
     if kind is np.int64 and not (np.isfinite(value).all() and (value == value.astype(kind)).all()):
         raise ValueError(f"{name} must hold integers, got {value.dtype} values")
-    return value.astype(kind, order="C")  # as a single environment tells it: another order is compiled anew
+    return value.astype(kind, order="C")  # as in a single environment: another memory order would be compiled again
 
 
 def _integers(name: str, given: ArrayLike) -> Ints:
-    """Return the argument of that name as integers in one row, or raise ValueError."""
+    """Return the named argument as a flat array of integers, or raise ValueError."""
     values = np.atleast_1d(np.asarray(given))
     if values.size and not np.issubdtype(values.dtype, np.integer):
         raise ValueError(f"{name} must hold integers, got {values.dtype} values")
@@ -613,18 +625,18 @@ def _integers(name: str, given: ArrayLike) -> Ints:
 def _state_dtype(profiles: int) -> np.dtype[np.void]:
     return np.dtype(
         [
-            ("first", np.int64),  # number of the oldest row; row k is at place k % capacity
+            ("first", np.int64),  # number of the oldest row; row k is at index k % capacity
             ("end", np.int64),  # number of the next row
-            ("step", np.int64),  # steps, those in which nobody was decided on too
+            ("step", np.int64),  # number of steps, including steps without a decision
             ("episode", np.int64),
-            ("expired", np.int64),  # how many decisions of this episode have been forgotten
-            ("expired_low", np.int64),  # the lowest and the highest number of those people
+            ("expired", np.int64),  # number of removed decisions of this episode
+            ("expired_low", np.int64),  # the lowest and the highest id of their people
             ("expired_high", np.int64),
             ("late_expired", np.int64),
             ("total", np.float64),  # the weight of all rows
             ("counts", np.float64, (profiles, 2, 3)),
-            ("numbers", np.int64, (profiles, 2, 3)),  # of rows: where there is none, no rounding is left either
-            ("now", np.float64, (profiles, 2, 3)),  # of the last step alone
+            ("numbers", np.int64, (profiles, 2, 3)),  # number of rows; if it is 0, the count is set to exactly 0
+            ("now", np.float64, (profiles, 2, 3)),  # only of the last step
         ],
         align=True,
     )
@@ -649,7 +661,7 @@ def _row_dtype(spec: FairSpec) -> np.dtype[np.void]:
 
 @rule
 def reported_well(probs: Floats32) -> bool:
-    """Return whether numbers are a distribution, or all 0: nothing was reported."""
+    """Return whether numbers are a distribution, or all 0 (not reported)."""
     total, least = 0.0, 0.0
     for a in range(probs.shape[0]):
         total += probs[a]
@@ -660,20 +672,20 @@ def reported_well(probs: Floats32) -> bool:
 
 @rule
 def fade(values: Floats, factor: float) -> None:
-    """Multiply all by a factor."""
+    """Multiply all values by a factor, in place."""
     for j in range(values.shape[0]):
         values[j] *= factor
 
 
 @rule
 def known(feedback: int) -> int:
-    """Return whether a label is unknown, positive or negative, as an index of the counts."""
+    """Return the index of a label in the counts: unknown, positive or negative."""
     return UNKNOWN if feedback < 0 else POSITIVE if feedback == 1 else NEGATIVE
 
 
 @rule
 def count(lane: Lane, row: Record, number: int, weight: float) -> None:
-    """Add a row to the weights of its profile, decision and label, or take it off (number -1)."""
+    """Add a row to the weights of its profile, decision and label, or subtract it (number -1)."""
     cell = row.profile, int(row.action == 1), known(row.feedback)
     lane.numbers[cell] += number
     lane.counts[cell] = lane.counts[cell] + number * weight if lane.numbers[cell] else 0.0
@@ -681,7 +693,7 @@ def count(lane: Lane, row: Record, number: int, weight: float) -> None:
 
 @rule
 def forget(lane: Lane, row: Record, weight: float) -> None:
-    """Take the oldest row out of the history."""
+    """Remove the oldest row from the history."""
     count(lane, row, -1, weight)
     lane.total -= weight
     lane.first += 1
@@ -694,13 +706,13 @@ def forget(lane: Lane, row: Record, weight: float) -> None:
 
 @rule
 def may_have_expired(lane: Lane, individual: int) -> bool:
-    """Return whether somebody may be among the decisions of this episode that were forgotten."""
+    """Return whether a person's decision may be among the removed decisions of this episode."""
     return lane.expired > 0 and lane.expired_low <= individual <= lane.expired_high
 
 
 @rule
 def weigh_again(lane: Lane, rows: Records, cell: tuple[int, int, int], factor: float) -> None:
-    """Sum the weight of a cell from its rows, where differences have lost their last digits."""
+    """Compute the weight of a cell again from its rows, after subtraction has lost precision."""
     capacity = rows.shape[0]
     weight = 0.0
     for number in range(lane.first, lane.end):
@@ -712,7 +724,7 @@ def weigh_again(lane: Lane, rows: Records, cell: tuple[int, int, int], factor: f
 
 @rule
 def place_of(lane: Lane, rows: Records, individual: int) -> int:
-    """Return where the last decision on somebody in this episode is kept, or -1."""
+    """Return the index of the last decision on a person in this episode, or -1."""
     capacity = rows.shape[0]
     for number in range(lane.end - 1, lane.first - 1, -1):
         row = rows[number % capacity]
@@ -725,7 +737,7 @@ def place_of(lane: Lane, rows: Records, individual: int) -> int:
 
 @rule
 def profile_of(sizes: Ints, sensitive: Ints, legitimate: Ints) -> int:
-    """Return one number for the codes of all attributes and factors."""
+    """Return one number that encodes all attributes and factors."""
     profile, attributes = 0, sensitive.shape[0]
     for k in range(sizes.shape[0]):
         code = sensitive[k] if k < attributes else legitimate[k - attributes]
@@ -735,7 +747,7 @@ def profile_of(sizes: Ints, sensitive: Ints, legitimate: Ints) -> int:
 
 @rule
 def odd_code(codes: Ints, sizes: Ints, first: int) -> int:
-    """Return the first code that is out of its range, or -1."""
+    """Return the index of the first code that is out of range, or -1."""
     for k in range(codes.shape[0]):
         if not 0 <= codes[k] < sizes[first + k]:
             return k
@@ -753,7 +765,7 @@ def odd_of(
     features: Floats32,
     probs: Floats32,
 ) -> tuple[int, int]:
-    """Return which of one decision's columns is out of its range (-1: none) and which of its entries."""
+    """Return the index of the decision's first column that is out of range (-1: none), and the index of the entry."""
     if not MISSING <= feedback < labels:
         return 1, 0
     odd = odd_code(sensitive, sizes, 0)
@@ -782,7 +794,7 @@ def check(
     features: Floats32,
     probs: Floats32,
 ) -> tuple[int, int, int, int]:
-    """Return the first column that is out of its range (-1: none), its lane, individual and entry."""
+    """Return the index of the first column that is out of range (-1: none), and its lane, individual and entry."""
     for b in range(mask.shape[0]):
         for m in range(action.shape[1] if mask[b] else 0):
             if not MISSING <= action[b, m] < actions:
@@ -823,7 +835,7 @@ def remember(
     individual: Ints,
     outcome: Floats32,
 ) -> None:
-    """Add the decisions of a step to the history, and forget those that no longer count."""
+    """Add the decisions of a step to the history, and remove those that no longer count."""
     capacity = rows.shape[1]
     for b in range(state.shape[0]):
         if not mask[b]:
@@ -864,7 +876,7 @@ def remember(
 def check_late(
     state: Records, rows: Records, mask: Flags, labels: int, who: Ints, what: Ints, used: Ints
 ) -> tuple[int, int, int]:
-    """Return what is wrong with delayed labels, in which lane, and with which of them."""
+    """Return what is wrong with delayed labels, and the lane and index of the first wrong one."""
     for b in range(state.shape[0]):
         if not mask[b]:
             continue
@@ -880,7 +892,7 @@ def check_late(
 
 @kernel
 def take_late(state: Records, rows: Records, mask: Flags, factor: float, who: Ints, what: Ints, used: Ints) -> None:
-    """Give earlier decisions the labels that arrive now."""
+    """Write the labels that arrive now to the earlier decisions."""
     for b in range(state.shape[0]):
         if not mask[b]:
             continue
@@ -897,7 +909,7 @@ def take_late(state: Records, rows: Records, mask: Flags, factor: float, who: In
             had = lane.counts[cell]
             count(lane, row, -1, weight)
             row.feedback = what[b, k]
-            if lane.counts[cell] < 0.01 * had and lane.numbers[cell]:  # the difference has lost its last digits
+            if lane.counts[cell] < 0.01 * had and lane.numbers[cell]:  # the subtraction has lost precision
                 weigh_again(lane, rows[b], cell, factor)
             count(lane, row, 1, weight)
             if row.step == lane.step:

@@ -269,7 +269,7 @@ class _Run:
         search, count = self._search, one.episodes
         alpha = WRONGLY_STOPPED / (
             max(1, len(rivals)) * search.rounds
-        )  # of an error in one comparison; in all, at most CHANCE
+        )  # error probability of one comparison; at most WRONGLY_STOPPED in all comparisons
         beating = (rival for rival in rivals if search.prune and self._beats(rival, one, alpha=alpha))
         better = next(beating, None)
         if better is not None:

@@ -177,8 +177,8 @@ def _among(name: str, given: Sequence[Any], kind: Any) -> Options:
         raise ValueError(f"range of {name} must name each option once, got {found}")
     if tuple(checked(name, option, kind) for option in _read(name, str(found), kind)) != found.options:
         raise ValueError(
-            f"range of {name} must have options whose texts differ, got {found}: in one is {SEPARATOR!r}, "
-            "or in a part of one a comma or nothing"
+            f"range of {name} must have options whose texts differ, got {found}: one contains {SEPARATOR!r}, "
+            "or a part of one contains a comma or is empty"
         )
     return found
 

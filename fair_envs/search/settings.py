@@ -66,7 +66,7 @@ class Search:
     finalists: PositiveInt = 5  # best ones in the first objective, played four times as long at the end
     price: UnitInterval | None = None  # largest share of the original's total return that may be lost; None: any
     held_out: Annotated[int, Range(2, SEARCH_EACH)] = 256  # episodes of the comparison with the original configuration
-    flip: Flip = "protected"  # who loses the attribute in counterfactual worlds, see `systems.play_system`
+    flip: Flip = "protected"  # which agents are flipped in counterfactual worlds, see `systems.play_system`
     seed: Annotated[int, Range(0, 2**20 - 1)] = 0
 
     def __post_init__(self) -> None:

@@ -126,7 +126,7 @@ class Trials:
         return [self._read(trial) for trial in mine]
 
     def stamp(self, numbers: Sequence[int]) -> None:
-        """Tell other machines that trials are being played here."""
+        """Mark trials as being played by this worker, for other machines."""
         if self._me is not None:
             for trial in self._of(numbers):
                 self._storage.set_trial_user_attr(trial._trial_id, CLAIM, [self._me, time.time()])

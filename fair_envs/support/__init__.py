@@ -1,1 +1,1 @@
-"""Modules that know nothing about environments: validation, files, imports by name, progress bars, seeds, signals."""
+"""Helpers that do not depend on environments: validation, files, imports by name, progress bars, seeds, signals."""

@@ -23,7 +23,7 @@ Lane = Any
 """The state of one episode: a record whose fields compiled code reads as attributes."""
 
 Facts = Any
-"""What one step did, and to whom: a record like `Lane`."""
+"""The record of one step: the decisions and the people they affected; a record like `Lane`."""
 
 Record = Any
 """Any other record, such as that of an environment's parameters."""

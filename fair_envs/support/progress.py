@@ -5,26 +5,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-EVERY = 0.1  # seconds between two updates: one takes as long as a step of a small environment
+EVERY = 0.1  # seconds between two updates; an update takes as long as a step of a small environment
 
 
 class Advance(Protocol):
-    """Moves a bar on by so many parts."""
+    """A function that advances a progress bar."""
 
     def __call__(self, parts: int = 1) -> object:
-        """Move it on."""
+        """Advance the bar by a number of parts."""
 
 
 @contextmanager
 def progress_bar(what: str, *, total: int, done: int = 0, unit: str = "", shown: bool = True) -> Iterator[Advance]:
-    """Show how much is done and the time left, in a file only the last state, and yield what moves the bar on.
+    """Show a progress bar with the remaining time, and yield the function that advances it.
+
+    If standard error is a file, only the final state is written.
 
     Args:
-        what: Is being done.
-        total: How many parts there are.
-        done: How many were done before.
-        unit: Of the parts, in the plural.
-        shown: Whether there is a bar at all.
+        what: Description of the work.
+        total: Number of parts.
+        done: Number of parts that are already done.
+        unit: Name of the parts, in the plural.
+        shown: Whether to show a bar.
     """
     if not shown:
         yield lambda parts=1: None

@@ -1,4 +1,4 @@
-"""Ends work in an orderly way when the system asks for it: SIGTERM and SIGHUP are handled like Ctrl-C."""
+"""Orderly stops: SIGTERM and SIGHUP are handled like Ctrl-C."""
 
 import signal
 import sys
@@ -11,10 +11,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class StoppedError(KeyboardInterrupt):
-    """Raised where SIGTERM or SIGHUP arrives.
+    """Raised when SIGTERM or SIGHUP arrives.
 
     Args:
-        number: The signal.
+        number: The number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -23,17 +23,19 @@ class StoppedError(KeyboardInterrupt):
 
 
 def disregard(number: int, frame: Any) -> None:
-    """Do nothing. Python complains of signals that are on their way when SIG_IGN is set, and processes inherit it."""
+    """Do nothing; a handler to use instead of SIG_IGN.
+
+    With SIG_IGN, Python complains about signals that are already pending, and child processes inherit the setting.
+    """
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Raise `StoppedError`, a KeyboardInterrupt, when SIGTERM or SIGHUP arrives.
 
-    A cluster sends SIGTERM before it kills a job, a closed terminal SIGHUP. More of them do not interrupt the
-    ``except`` and ``finally`` blocks that the error passes. A signal that is ignored (``nohup``) or has a handler
-    already stays as it is, and nothing changes outside the main thread. Ctrl-C does what it always does, but for
-    `undisturbed`.
+    A cluster sends SIGTERM before it kills a job; a closed terminal sends SIGHUP. Further signals do not interrupt the
+    ``except`` and ``finally`` blocks that handle the error. Signals that are ignored (``nohup``) or already have a
+    handler do not change, and nothing changes outside the main thread. Ctrl-C works as usual, except in `undisturbed`.
     """
     usual = {number: signal.SIG_DFL for number in SIGNALS} | {signal.SIGINT: signal.default_int_handler}
     ours = {number: kept for number, kept in usual.items() if _here() and signal.getsignal(number) is kept}
@@ -52,11 +54,11 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let the signals of `stoppable` wait until this ends, and raise then what came.
+    """Delay the signals of `stoppable` until this block ends, and raise them then.
 
-    An exception between two instructions of a queue leaves it locked, or another thread waiting for what is there. A
-    signal that came before is raised too, unless it is being handled: some libraries drop exceptions that they did not
-    expect.
+    An exception between two instructions of a queue can leave the queue locked, or another thread waiting for an entry
+    that exists. A signal that arrived earlier is raised too, unless it is being handled, because some libraries drop
+    unexpected exceptions.
     """
     if not _here():
         yield
@@ -70,16 +72,16 @@ def undisturbed() -> Iterator[None]:
 
 
 def raise_pending() -> None:
-    """Raise again a signal whose exception was dropped, between two parts of long work."""
+    """Raise the exception of a signal again if it was dropped; call this between two parts of long work."""
     if _here():
         _raise()
 
 
 _undisturbed: list[bool] = []
 _came: list[int] = []
-"""Signals of which no exception has ended what is stoppable."""
+"""Received signals whose exception has not ended the `stoppable` block yet."""
 _raised: list[StoppedError] = []
-"""The exceptions that were raised for them."""
+"""The exceptions raised for them."""
 
 
 def _stop(number: int, frame: Any) -> None:
@@ -90,7 +92,7 @@ def _stop(number: int, frame: Any) -> None:
 
 
 def _raise() -> None:
-    """Raise what came, unless that has to wait, or cleaning up and writing the last state would be broken off."""
+    """Raise the received signals, unless they are delayed, or would interrupt the cleanup or the final save."""
     if _undisturbed or not _came:
         return
     interrupted = signal.SIGINT in _came

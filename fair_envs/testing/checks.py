@@ -19,7 +19,7 @@ Schema = Mapping[str, tuple[Any, tuple[int, ...]]]
 """Dtype and shape of each key of ``info``."""
 
 
-# ------------------------------------------------------------------------------------------- sameness and memory
+# ----------------------------------------------------------------------------------------- equality and memory
 
 
 def assert_same(one: Any, other: Any, place: str = "") -> None:

@@ -98,7 +98,7 @@ def test_it_is_not_seen_through_what_another_library_may_change() -> None:
     message = "env must have no wrapper of another library that may change observations, got"
     for env in (HideSensitive(TransformObservation(harmless, np.sin, plain.observation_space)), VecNormalize(rows)):
         with pytest.raises(
-            ValueError, match=rf"{message} (TransformObservation|VecNormalize): ask about a layer below"
+            ValueError, match=rf"{message} (TransformObservation|VecNormalize): pass the environment below"
         ):
             counterfactual_observation(env)
 
@@ -219,7 +219,7 @@ def test_bad_arguments_are_named() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             decision_gap(Ferry(), blind, **settings)
-    with pytest.raises(ValueError, match="decision_gap needs decisions on one person a step; harvest has others"):
+    with pytest.raises(ValueError, match="decision_gap needs one decision on one person per step; harvest has other"):
         decision_gap(Harvest(), blind)
     with pytest.raises(ValueError, match="unit must be one of 'episode', 'person', got 'step'"):
         decision_gap(Ferry(), blind, episodes=2).mean(unit="step")  # type: ignore[arg-type]
@@ -355,7 +355,7 @@ def test_twins_that_cannot_be_are_refused() -> None:
         twin_decisions(Fraud(), from_probabilities(blind))
     with pytest.raises(ValueError, match="attribute must be one of dialect, got 'age'"):
         twin_decisions(Ferry(), from_probabilities(blind), attribute="age")
-    with pytest.raises(ValueError, match="twin_decisions needs decisions on one person a step; harvest has others"):
+    with pytest.raises(ValueError, match="twin_decisions needs one decision on one person per step; harvest has other"):
         twin_decisions(Harvest(), from_probabilities(blind))
     with pytest.raises(
         ValueError, match=r"Twins needs agents .* in ferry one decision-maker .*\. twin_decisions is for"

@@ -534,8 +534,8 @@ def test_nothing_changes_rewards_above_a_vector(make: Callable[..., Any]) -> Non
 def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> None:
     for wrap, why in (
         (FairnessPenalty, "env must have no FairnessPenalty yet, a second FairnessPenalty would count"),
-        (SocialReward, "env must have no SocialReward yet, a second SocialReward would take utilities"),
-        (RecordFairness, "env must have no RecordFairness yet, RecordFairness tells of one set of rewards"),
+        (SocialReward, "env must have no SocialReward yet, a second SocialReward would treat utilities as rewards"),
+        (RecordFairness, "env must have no RecordFairness yet, RecordFairness reports on only one set of rewards"),
     ):
         env: Any = HideSensitive(wrap(make(**SIZE)))
         with pytest.raises(ValueError, match=why):
@@ -544,13 +544,13 @@ def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> N
 
 
 def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
-    refused = "env must have no FairnessPenalty yet, give one FairnessPenalty all notions"
+    refused = "env must have no FairnessPenalty yet, pass all notions to one FairnessPenalty"
     kinds: list[dict[str, Any]] = [{}, {"notions": "SP", "history": SlidingWindow(9)}]
     for below in kinds:
         env: Any = FairnessPenalty(Env(**SIZE), **below)
         with pytest.raises(ValueError, match=refused):
             FairnessPenalty(env, notions="consistency", history=SlidingWindow(9))
-    with pytest.raises(ValueError, match="env must have no ReportActionProbs yet, one policy's probabilities"):
+    with pytest.raises(ValueError, match="env must have no ReportActionProbs yet, only one policy's probabilities"):
         ReportActionProbs(ReportActionProbs(Env(**SIZE), "uniform"), "uniform")
 
 
@@ -560,11 +560,11 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
     notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
         (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
-        (RecordFairness, "fair_envs.metrics.History with info, or use FairnessObjectives"),
+        (RecordFairness, "Add info to a fair_envs.metrics.History, or use FairnessObjectives"),
         (VectorReward, "FairnessObjectives makes a vector"),
         (SocialReward, ""),
     ):
-        what = f"needs agents with rewards of their own; in {env_id[4:-3].lower()} one decision-maker .*{instead}"
+        what = f"needs agents that earn rewards; in {env_id[4:-3].lower()} one decision-maker .*{instead}"
         with pytest.raises(ValueError, match=what):
             wrap(env)
     groups = "gender" if env_id == "FairHiring-v0" else None
@@ -575,7 +575,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
 def test_observations_that_are_not_those_of_the_agents_one_after_another_are_named(wrap: Any) -> None:
     stacked: Any = gym.wrappers.FrameStackObservation(Env(**SIZE), 3)
     with pytest.raises(
-        ValueError, match=r"env must show the observations of 8 agents one after .*, got \(3, 80\): put "
+        ValueError, match=r"env must have the joined observations of 8 agents .*, got shape \(3, 80\): put "
     ):
         wrap(stacked)
 
@@ -585,7 +585,7 @@ def test_an_attribute_is_not_sought_among_entries_that_have_other_places() -> No
         stacked: Any = gym.wrappers.FlattenObservation(gym.wrappers.FrameStackObservation(gym.make(env_id), 3))
         for wrap in (HideSensitive, SwapSensitive):
             with pytest.raises(
-                ValueError, match=rf"env must show observations of shape \({shape},\), .*, got \({flat},\)"
+                ValueError, match=rf"env must have the observation shape \({shape},\) .*, got \({flat},\)"
             ):
                 wrap(stacked)
 
@@ -661,7 +661,7 @@ def test_the_turn_based_view_is_made_from_the_wrapped_parallel_one() -> None:
 def test_a_reward_that_something_below_has_changed_is_refused() -> None:
     env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(**SIZE), lambda reward: 2 * reward + 1))  # type: ignore[operator]
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="put Penalty below what changes it"):
+    with pytest.raises(ValueError, match="put Penalty below wrappers that change the reward"):
         env.step(ACTIONS[0, 0])
 
 

@@ -602,7 +602,7 @@ def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
 
     env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(), double), notions="SP", history=Full())
     env.reset(seed=1)
-    with pytest.raises(ValueError, match=r"reward must be a number for each lane and agent, got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"reward must have one number for each lane and agent, got shape \(2,\)"):
         env.step(BOARD)
 
 
@@ -854,8 +854,8 @@ def test_the_spec_makes_the_wrapped_environment_again() -> None:
         (([], Full()), r"notions must name at least one notion, got \[\]"),
         ((["SPP"], Full()), r"notions must be one of demographic_parity, .*, got 'SPP'; did you mean"),
         (([3], Full()), "notions must be objects with check and gap or names .*, got 3"),
-        ((["treatment_equality_raw"], Full()), "notions must have a largest gap.*; treatment_equality_raw has none"),
-        (([GroupNotion(name="SP", groups="age")], Full()), r"groups must be of the sensitive attributes \(dialect\)"),
+        ((["treatment_equality_raw"], Full()), "notions must have a finite largest gap.*; treatment_equality_raw"),
+        (([GroupNotion(name="SP", groups="age")], Full()), r"groups must use the sensitive attributes \(dialect\)"),
         (([Consistency(k=9)], SlidingWindow(9)), "k must be below the window's size, 9, got 9"),
         (([IndividualFairness()], Discounted(algorithm="paper")), "form must be 'paper' and between 'hellinger' on a"),
         ((["SP"], Memory()), "history must be a SlidingWindow, Discounted or Full, got <"),
@@ -882,7 +882,7 @@ def test_bad_options_are_named() -> None:
 
 def test_notions_that_need_feedback_are_refused_where_none_is_revealed() -> None:
     assert FairnessObjectives(Env(feedback="none"), ["SP"], Full()) is not None
-    with pytest.raises(ValueError, match="equal_opportunity needs feedback, the correct decisions"):
+    with pytest.raises(ValueError, match=r"equal_opportunity needs feedback \(the correct decisions\);"):
         FairnessObjectives(Env(feedback="none"), ["SP", "EO"], Full())
 
 
@@ -898,7 +898,7 @@ def test_reported_probabilities_must_be_distributions_of_the_right_shape() -> No
             env.step(BOARD)
 
 
-CHANGED = r"reward must be the mean of the agents' rewards; put \w+ below what changes it"
+CHANGED = r"reward must be the mean of the agents' rewards: put \w+ below wrappers that change the reward"
 
 
 @uncompiled

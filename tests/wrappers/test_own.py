@@ -167,7 +167,7 @@ def test_several_people_a_step_and_observations_that_are_no_arrays_are_met() -> 
         assert seen is env.seen and vector.tolist() == [1.0, -1.0]
         assert info["fair_action_probs"].tolist() == [[0.5, 0.5]] * 2
         assert not env.told["fair_action_probs"].any()
-    with pytest.raises(ValueError, match="policy must be 'uniform' where observations are no arrays, got"):
+    with pytest.raises(ValueError, match="policy must be 'uniform' if observations are not arrays, got"):
         ReportActionProbs(Desk(dict_space=True), likely)
 
 
@@ -181,14 +181,14 @@ def test_probabilities_in_the_record_are_kept() -> None:
 @pytest.mark.parametrize(
     ("desk", "message"),
     [
-        ({"start": {}}, r"info must hold fair_envs.core.interactions.record: fair_\w+, shape \(2,\), got None"),
+        ({"start": {}}, r"info must contain fair_envs.core.interactions.record: fair_\w+, shape \(2,\), got None"),
         (
             {"start": record(SPEC, action=[1, 0])},
-            "fair_decided must be 0 after a reset, which decides on nobody, got 1",
+            "fair_decided must be 0 after a reset, which makes no decision, got 1",
         ),
-        ({"told": record(SPEC)}, "fair_decided must be 1 after a step, which decides on somebody, got 0"),
+        ({"told": record(SPEC)}, "fair_decided must be 1 after a step, which makes a decision, got 0"),
         ({"told": record(SPEC, action=[1, 0]) | {"fair_action": 1}}, r"record: fair_action, shape \(2,\), got \(\)"),
-        ({"reward": np.zeros(2)}, r"reward must be a number for each lane and agent, got shape \(2,\)"),
+        ({"reward": np.zeros(2)}, r"reward must have one number for each lane and agent, got shape \(2,\)"),
     ],
 )
 def test_what_is_not_told_is_named(desk: Any, message: str) -> None:
@@ -213,7 +213,7 @@ def test_an_environment_that_is_played_inside_is_no_layer() -> None:
 
 
 def test_an_environment_without_static_facts_is_no_environment_to_wrap() -> None:
-    with pytest.raises(TypeError, match="that has its FairSpec as fair_spec, got <"):
+    with pytest.raises(TypeError, match="with its FairSpec as fair_spec, got <"):
         FairnessObjectives(Own(), ["SP"], Full())
 
 
@@ -222,7 +222,7 @@ def test_an_environment_without_static_facts_is_no_environment_to_wrap() -> None
 )
 def test_what_needs_the_rules_or_the_same_agents_refuses(wrap: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"(must be an environment of fair_envs for \w+, got Own|needs agents with rewards of)"
+        ValueError, match=r"(must be an environment of fair_envs for \w+, got Own|needs agents that earn rewards)"
     ):
         wrap(own())
 

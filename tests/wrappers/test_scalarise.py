@@ -129,11 +129,11 @@ def test_stable_baselines3_learns_from_the_number() -> None:
     [
         ({"form": "sum"}, "form must be one of 'linear', 'chebyshev', 'gini', 'maximin', got 'sum'"),
         ({"weights": [1, 2]}, "weights must have one entry for each of 3 objectives, got 2"),
-        ({"weights": [1, -1, 0]}, r"weights must be at least 0 and one above 0, got \[1.0, -1.0, 0.0\]"),
-        ({"weights": [0, 0, 0]}, r"weights must be at least 0 and one above 0, got \[0.0, 0.0, 0.0\]"),
-        ({"weights": [1, np.nan, 0]}, r"weights must be finite numbers in one row, got \[1, nan, 0\]"),
+        ({"weights": [1, -1, 0]}, r"weights must be at least 0, and at least one above 0, got \[1.0, -1.0, 0.0\]"),
+        ({"weights": [0, 0, 0]}, r"weights must be at least 0, and at least one above 0, got \[0.0, 0.0, 0.0\]"),
+        ({"weights": [1, np.nan, 0]}, r"weights must be a flat list of finite numbers, got \[1, nan, 0\]"),
         ({"weights": "much"}, "weights must be numbers, got 'much'"),
-        ({"weights": 3}, "weights must be finite numbers in one row, got 3"),
+        ({"weights": 3}, "weights must be a flat list of finite numbers, got 3"),
         ({"form": "gini", "weights": [1, 2, 0]}, "weights must not increase for form='gini'"),
         ({"form": "maximin", "weights": [1, 1, 1]}, r"weights must be None for form='maximin', got \[1, 1, 1\]"),
         ({"form": "chebyshev"}, "reference must be given for form='chebyshev', got None"),
@@ -148,5 +148,5 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
 
 def test_a_reward_that_is_a_number_is_refused() -> None:
     for env in (Env(), Scalarise(objectives(Env())), toys.Parallel()):
-        with pytest.raises(ValueError, match="env must have a vector reward, such as FairnessObjectives makes"):
+        with pytest.raises(ValueError, match="env must have a vector reward, such as that of FairnessObjectives"):
             Scalarise(env)

@@ -338,7 +338,7 @@ def test_a_swapped_world_starts_every_episode_with_the_other_value_and_the_same_
 @pytest.mark.parametrize(
     ("transform", "message"),
     [
-        (HiddenAttribute(features=["age"]), "features must be among those that harvest shows by name .*, got 'age'"),
+        (HiddenAttribute(features=["age"]), "features must be named features of harvest .*, got 'age'"),
         (SwappedAttribute(agents=[4]), "agents must be among 0 to 3 or agent_0 to agent_3, got 4"),
         (SwappedAttribute(agents="agent_1"), "agents must be a list of indices or names, got 'agent_1'"),
         (HiddenAttribute(features="sensitive"), "features must be a list of names, got 'sensitive'"),
@@ -352,7 +352,7 @@ def test_what_the_environment_lacks_is_named(transform: Transform, message: str)
 
 
 def test_features_of_the_observation_have_no_place_in_a_swapped_world() -> None:
-    with pytest.raises(ValueError, match="features must be None where the world is swapped"):
+    with pytest.raises(ValueError, match="features must be None with where='world'"):
         SwappedAttribute(where="world", features=["x"])
     with pytest.raises(ValueError, match="where must be 'observation' or 'world', got 'info'"):
         SwappedAttribute(where="info")  # type: ignore[arg-type]

@@ -479,12 +479,12 @@ def test_an_environment_of_another_package_has_no_twin() -> None:
 
 def test_worlds_that_differ_already_have_no_twin() -> None:
     env = fair_envs.make_sb3("FairHarvest-v0", n_envs=1, worlds=[{}, {"sensitive_fraction": 0.0}], **SIZE)
-    with pytest.raises(TypeError, match="env must have one world"):
+    with pytest.raises(TypeError, match="env must play one world"):
         counterfactual(env)
 
 
 def test_a_transform_that_swaps_the_world_is_refused() -> None:
-    with pytest.raises(ValueError, match="transforms must leave the world as it is: say who is flipped with flip"):
+    with pytest.raises(ValueError, match="transforms must not change the world: select the agents with flip"):
         twins(transforms=[SwappedAttribute(where="world")])
 
 

@@ -22,10 +22,10 @@ from fair_envs.wrappers.transform import Batch, Setting, Transform
 
 
 def face_of(env: Any) -> Any:
-    """Return the face that an environment's layers stand on, or what stands for it where it is one's own.
+    """Return the interface object below all wrappers; for a user's own environment, its replacement (`OwnFace`).
 
     Raises:
-        TypeError: It is neither.
+        TypeError: It is neither an environment of this package nor a user's own with a spec.
     """
     known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
     if known and isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
@@ -48,22 +48,22 @@ def _is_vec_env(env: Any) -> bool:
 
 
 class Bound:
-    """A transform bound to an environment, and the shapes of the environment's face.
+    """A transform bound to an environment, with the shapes of the environment's interface.
 
     Args:
         env: The environment below.
-        transform: Is copied.
+        transform: The transform; it is copied.
         space: The observation space below.
-        joint: Whether that space is of all agents together.
-        face: The environment's face, see `face_of`.
+        joint: Whether that space contains the observations of all agents.
+        face: The environment's interface object, see `face_of`.
 
     Attributes:
         rewards: The agents' rewards after the last step, shape (B, agents).
 
     Raises:
-        ValueError: The environment lacks what the transform needs, or its reward is a vector where a number is needed,
-            or the other way round, or a history below has been told what the transform holds back, or the environment
-            has such a transform already, see `Transform.once`.
+        ValueError: The environment lacks what the transform needs; its reward is a vector where a number is needed, or
+            a number where a vector is needed; a history below stores what the transform changes; or the environment
+            already has such a transform, see `Transform.once`.
     """
 
     def __init__(self, env: Any, transform: Transform, space: gym.Space[Any], *, joint: bool, face: Any = None) -> None:
@@ -79,12 +79,12 @@ class Bound:
         self._maker: Bound | None = _maker(below)
         self.objectives = len(self._maker.transform.objectives) if self._maker else 0
         if self.objectives and transform.changes_reward and not transform.takes_vector:
-            raise ValueError("env must have a reward that is a number: put what makes it a vector above all others")
+            raise ValueError("env must have a reward that is a number: put the wrapper that makes a vector above this")
         if transform.takes_vector and not self.objectives:
-            raise ValueError("env must have a vector reward, such as FairnessObjectives makes, got a number")
+            raise ValueError("env must have a vector reward, such as that of FairnessObjectives, got a number")
         self._env = env
         self._hides = transform.reports and (self.own or other_layer(env) is not None)
-        self._kept: NDArray[Any] | None = None  # what came up from below, where the lanes cannot tell it
+        self._kept: NDArray[Any] | None = None  # the observation from below, if the lanes cannot reproduce it
         lanes: Lanes | Worlds = self.face.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
@@ -107,38 +107,38 @@ class Bound:
             vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
 
     def saw(self, observation: NDArray[Any]) -> None:
-        """Keep what came up from below, (B, agents, ...): a policy is asked about it, and the lanes cannot tell it."""
+        """Store the observation from below, (B, agents, ...), for the policy, if the lanes cannot reproduce it."""
         if self._hides:
             self._kept, self._clock = observation.copy(), self._now()
 
     def _seen(self) -> NDArray[Any]:
-        """Return what is seen below, (B, agents, ...), or raise ValueError where it is not known."""
+        """Return the observation below, (B, agents, ...), or raise ValueError if it is not known."""
         if not self._hides:
             return seen(self._env, self.face.lanes)
         other = type(other_layer(self._env)).__name__
         if getattr(self.face, "focal_agent", None) is not None:
-            raise ValueError(f"env must be under joint control above {other}, through which the partners do not see")
+            raise ValueError(f"env must be under joint control above {other}, which does not apply to the partners")
         if self._kept is None:
             raise NotReset("step must follow a reset")
         if not np.array_equal(self._clock, self._now()):
-            raise ValueError(f"env must not be set to another state below {other}, which may change what is seen of it")
+            raise ValueError(f"env must not be set to another state below {other}, which may change observations")
         kept: NDArray[Any] = self._kept.copy()
         return kept
 
     def _now(self) -> NDArray[Any]:
-        """Return where each lane is in its episodes, shape (2, B), if that can be known."""
+        """Return the position of each lane in its episodes, shape (2, B); empty for a user's own environment."""
         if self.own:
             return np.empty((2, 0))
         records = self.face.lanes.records
         return np.stack([records["key"], records["time"].astype(np.uint64)])
 
     def reported(self) -> NDArray[Any]:
-        """Return the probabilities of the next actions by what is seen below, one row where one person is met.
+        """Return the probabilities of the next actions, given the observation below.
 
-        The shape is (B, M, A), or (B, A) where each step is about one person.
+        The shape is (B, M, A), or (B, A) if each step affects one person.
 
         Raises:
-            ValueError: Another shape.
+            ValueError: The transform's probabilities have another shape.
         """
         spec: FairSpec = self.face.fair_spec
         probs = np.asarray(self.transform.action_probs(self._seen))
@@ -148,25 +148,25 @@ class Bound:
         return probs[:, 0] if spec.one_person else probs
 
     def earned(self, reward: Any, own: Any) -> tuple[Floats, Floats32 | None]:
-        """Return the agents' rewards, shape (B, agents), and the vectors, if a layer below has made the reward one.
+        """Return the agents' rewards, shape (B, agents), and the vector rewards, if a wrapper below makes them.
 
         Args:
-            reward: What the layer below returned: numbers of the lanes or of the agents, or vectors of the lanes.
-            own: The agents' rewards, if they are told.
+            reward: The reward from below: a number for each lane or agent, or a vector for each lane.
+            own: The agents' rewards, if they are reported.
 
         Raises:
-            ValueError: A layer between here and what makes the vector has changed its shape, or there is no such layer
-                and the reward is no number.
+            ValueError: A wrapper between this one and the one that makes the vector has changed its shape; or there is
+                no such wrapper and the reward is not a number.
         """
         if self._maker is None:
             if own is None and np.size(reward) != self.rewards.size:
-                raise ValueError(f"reward must be a number for each lane and agent, got shape {np.shape(reward)}")
+                raise ValueError(f"reward must have one number for each lane and agent, got shape {np.shape(reward)}")
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
         if np.size(reward) != self.lanes * self.objectives:
             name, given = type(self.transform).__name__, np.shape(reward)
             raise ValueError(
-                f"reward must be the vector of {self.objectives} objectives made below {name}, got shape {given}; put "
-                "other libraries' wrappers that change it above"
+                f"reward must be the vector of {self.objectives} objectives made below {name}, got shape {given}: put "
+                "wrappers of other libraries that change it above"
             )
         return self._maker.rewards, np.reshape(reward, (self.lanes, self.objectives))
 
@@ -180,7 +180,7 @@ class Bound:
         return Box(np.full(count, -np.inf, np.float32), high, dtype=np.float32)
 
     def face_space(self) -> gym.Space[Any]:
-        """Return the face's observation space after the transform."""
+        """Return the interface's observation space after the transform."""
         return joint_space(self.shown_space, self.agents, drop=not self.joint)
 
     def split(self, observation: NDArray[Any]) -> NDArray[Any]:
@@ -196,7 +196,7 @@ class Bound:
         done: Flags,
         decided: Flags | None = None,
     ) -> tuple[Batch, Batch]:
-        """Return a step as it comes from below, and as the layer above sees it; `Batch` describes the arguments."""
+        """Return a step before and after the transform; `Batch` describes the arguments."""
         decided = np.ones(self.lanes, bool) if decided is None else decided
         facts, probs = self.face.interactions, self.face.action_probs
         batch = Batch(observation, reward, facts, decided, ~decided, done, vector, probs)
@@ -205,18 +205,18 @@ class Bound:
         return batch, out
 
     def reset(self, observation: NDArray[Any], first: Flags | None = None) -> Batch:
-        """Return lanes that a reset began as the layer above sees them, all by default."""
+        """Return lanes after a reset (all by default) and the transform."""
         self.saw(observation)
         out = self.start(observation, np.ones(self.lanes, bool) if first is None else first)
         self.face.interactions = out.facts
         return out
 
     def start(self, observation: NDArray[Any], first: Flags) -> Batch:
-        """Return what the transform makes of lanes that show their first observation; observations (B, agents, ...)."""
+        """Return lanes with their first observation, (B, agents, ...), after the transform."""
         return self.transform(self._undecided(observation, self.face.interactions)._replace(first=first))
 
     def look(self, observation: NDArray[Any], facts: Records) -> Batch:
-        """Return what the transform makes of observations that follow nothing; its memory stays."""
+        """Return observations outside any step, after the transform; the transform's state does not change."""
         return self.transform(self._undecided(observation, facts))
 
     def _undecided(self, observation: NDArray[Any], facts: Records) -> Batch:
@@ -225,17 +225,21 @@ class Bound:
 
 
 def is_transform(layer: Any) -> bool:
-    """Return whether a layer of an environment is a wrapper of this package."""
+    """Return whether a layer (the environment or one of its wrappers) is a wrapper of this package."""
     return isinstance(vars(layer).get("bound"), Bound)
 
 
 def transforms(env: Any) -> list[Bound]:
-    """Return the transforms that an environment is wrapped in, bound to it, from outside to inside."""
+    """Return the bound transforms of an environment's wrappers, from the outermost to the innermost."""
     return [layer.bound for layer in layers(env) if is_transform(layer)]
 
 
 def _maker(below: list[Bound]) -> Bound | None:
-    """Return which of these, from outside to inside, makes the reward the vector that it is; None: it is a number."""
+    """Return the bound transform that makes the reward a vector; None: the reward is a number.
+
+    Args:
+        below: The bound transforms, from the outermost to the innermost.
+    """
     for bound in below:
         if bound.transform.takes_vector or bound.transform.objectives:
             return bound if bound.transform.objectives else None
@@ -243,27 +247,27 @@ def _maker(below: list[Bound]) -> Bound | None:
 
 
 def _check_unknown(face: Any, transform: Transform) -> None:
-    """Raise ValueError if a history below a transform that changes the facts has been told them as they were."""
+    """Raise ValueError if there is a history below a transform that changes the record."""
     if face.histories:
         name = type(transform).__name__
         raise ValueError(
-            f"env must keep no history of decisions below {name}, which changes the facts: put {name} below "
+            f"env must keep no history of decisions below {name}, which changes the record: put {name} below "
             "FairnessObjectives and FairnessPenalty"
         )
 
 
 def other_layer(env: Any) -> Any | None:
-    """Return the outermost wrapper of another library that may change observations; None: there is none."""
+    """Return the outermost wrapper of another library that may change observations, or None."""
     others = (layer for layer in layers(env) if layer is not env.unwrapped)
     return next((one for one in others if not (is_transform(one) or leaves_observations(one))), None)
 
 
 def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
-    """Return what lanes show now through the transforms of an environment, shape (B, agents, ...).
+    """Return the current observations of lanes after the transforms of an environment, shape (B, agents, ...).
 
     Args:
-        env: An environment of any face, without wrappers of other libraries that change observations.
-        lanes: Its own, or as many with the same rules.
+        env: An environment with any interface, without wrappers of other libraries that change observations.
+        lanes: The environment's lanes, or the same number of lanes with the same rules.
     """
     step = lanes.show()
     observation = step.observation
@@ -276,7 +280,7 @@ def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
 
 
 def layers(env: Any) -> Iterator[Any]:
-    """Yield the environment and those that it wraps, from outside to inside."""
+    """Yield the environment and all environments below it, from the outermost to the innermost."""
     innermost = env.unwrapped
     while env is not None:
         yield env
@@ -284,15 +288,15 @@ def layers(env: Any) -> Iterator[Any]:
 
 
 def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds, name: str) -> Box:
-    """Return the space of one agent that a joint space is made of.
+    """Return the observation space of one agent from the joint space of all agents.
 
     Raises:
-        ValueError: It is not made of so many agents' spaces, because of a wrapper below the transform of that name.
+        ValueError: A wrapper below the named transform has changed the shape of the joint space.
     """
     if not isinstance(space, Box) or len(space.shape) != 1 or space.shape[0] % lanes.agents:
         raise ValueError(
-            f"env must show the observations of {lanes.agents} agents one after another to {name}, got {space.shape}: "
-            f"put {name} below wrappers of other libraries that change their shape"
+            f"env must have the joined observations of {lanes.agents} agents below {name}, got shape {space.shape}: "
+            f"put {name} below wrappers of other libraries that change the shape"
         )
     shape = lanes.rules.observation_space(lanes.rules.params).shape or ()
     size = space.low.size // lanes.agents
@@ -302,24 +306,26 @@ def _of_one(space: gym.Space[Any], lanes: Lanes | Worlds, name: str) -> Box:
 
 
 def rewards_anew(batch: Batch, out: Batch) -> bool:
-    """Return whether a transform has made a reward of the agents' rewards: changed them, or made a vector of them."""
+    """Return whether a transform has made a new reward: changed the agents' rewards, or made a vector of them."""
     return batch.vector is None and (out.reward is not batch.reward or out.vector is not None)
 
 
 def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
-    """Raise ValueError if the reward is not the one that the agents' rewards make."""
+    """Raise ValueError if the reward does not equal the reward computed from the agents' rewards."""
     if not np.array_equal(reward, expected):
         name = type(transform).__name__
-        raise ValueError(f"reward must be the mean of the agents' rewards; put {name} below what changes it")
+        raise ValueError(
+            f"reward must be the mean of the agents' rewards: put {name} below wrappers that change the reward"
+        )
 
 
 def pick(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
-    """Return ``then`` in the masked rows and ``otherwise`` in the rest; fresh."""
+    """Return a new array with ``then`` in the masked rows and ``otherwise`` in all others."""
     mixed: NDArray[Any] = otherwise.copy()
     mixed[rows] = then[rows]
     return mixed
 
 
 def only(rows: Flags, column: NDArray[Any]) -> NDArray[Any]:
-    """Return the column with zeros outside the masked rows; fresh."""
+    """Return a copy of the column with zeros outside the masked rows."""
     return pick(rows, column, np.zeros_like(column))

@@ -1,4 +1,4 @@
-"""Which wrappers of other libraries are known to leave observations as they are."""
+"""A list of wrappers of other libraries that do not change observations."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ HARMLESS = frozenset(
         "stable_baselines3.common.vec_env.vec_video_recorder",
     }
 )
-"""Modules all of whose wrappers leave observations alone, and such classes of other modules."""
+"""Modules in which no wrapper changes observations, and individual classes of other modules."""
 
 
 def leaves_observations(layer: Any) -> bool:
-    """Return whether this wrapper is known to leave observations alone; what is derived from one is not known."""
+    """Return whether this wrapper is known not to change observations; subclasses of known wrappers are not known."""
     kind = type(layer)
     return kind.__module__ in HARMLESS or f"{kind.__module__}.{kind.__qualname__}" in HARMLESS

@@ -1,4 +1,4 @@
-"""Gymnasium environments of one's own that tell the record in ``info``: what stands for the lanes that they lack."""
+"""Support for a user's own Gymnasium environments, which return the record in ``info`` and have no lanes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ PROBS = PREFIX + "action_probs"
 
 @dataclass(frozen=True)
 class OwnRules:
-    """What can be said of the rules of an environment that is not made of them."""
+    """A replacement for the rules of a user's own environment, with what is known about it."""
 
     name: str
     spec: FairSpec
@@ -26,7 +26,7 @@ class OwnRules:
 
 @dataclass(frozen=True)
 class OwnLanes:
-    """One lane with one decision-maker, of which nothing but ``info`` is known."""
+    """A replacement for the lanes of a user's own environment: one lane with one decision-maker."""
 
     rules: OwnRules
     count: int = 1
@@ -34,19 +34,19 @@ class OwnLanes:
 
 
 class OwnFace:
-    """What adapters keep of an environment of one's own; the layers on it share it.
+    """A replacement for the interface object of a user's own environment, shared by all wrappers on it.
 
     Args:
-        env: The environment, for its name.
-        spec: Its static facts.
+        env: The environment; only its name is used.
+        spec: Its `FairSpec`.
 
     Attributes:
-        lanes: What stands for its lanes.
+        lanes: The replacement for its lanes.
         interactions: The record of the last step or reset, shape (1,).
-        action_probs: With which probabilities its decisions were taken, shape (1, M, A); 0 where it is not known.
-        reported_spec: What a wrapper that changes the facts says of them.
-        histories: Of the wrappers that keep one, the innermost first.
-        focal_agent: None: there is one decision-maker.
+        action_probs: The probabilities with which the decisions were made, shape (1, M, A); 0 if unknown.
+        reported_spec: The spec of a wrapper that changes the record; None: unchanged.
+        histories: The histories of wrappers that keep one, the innermost first.
+        focal_agent: Always None, because there is one decision-maker.
     """
 
     reported_spec: FairSpec | None = None
@@ -60,26 +60,26 @@ class OwnFace:
         self._layout = self.interactions.dtype
         self._fields = [(name, PREFIX + name) for name in self._layout.names or ()]
         self.action_probs: Floats32 = np.zeros((1, spec.individuals, spec.actions), np.float32)
-        self._reported = Reported(self.lanes.rules, 1)  # type: ignore[arg-type]  # it asks for the spec alone
+        self._reported = Reported(self.lanes.rules, 1)  # type: ignore[arg-type]  # it only uses the spec
 
     @property
     def fair_spec(self) -> FairSpec:
-        """The static facts."""
+        """The environment's `FairSpec`, as changed by wrappers."""
         return self.reported_spec or self.lanes.rules.spec
 
     def report_action_probs(self, action_probs: Any) -> None:
-        """Keep with which probabilities the next action is chosen, shape (A,), or (M, A) for M people."""
+        """Store the probabilities of the next action, shape (A,), or (M, A) for M people."""
         self._reported.set(action_probs, shape=self._shapes[PROBS])
 
     def extra(self, info: Mapping[str, Any], *, decided: bool) -> dict[str, Any]:
-        """Keep the record that an ``info`` holds, and return it with the probabilities that were reported.
+        """Store the record in ``info``, and return it together with the reported probabilities.
 
         Args:
-            info: Of a reset or a step.
-            decided: Whether it is of a step.
+            info: The ``info`` of a reset or a step.
+            decided: Whether it is from a step.
 
         Raises:
-            ValueError: It does not hold the record.
+            ValueError: ``info`` does not contain the record.
         """
         for name, shape in self._shapes.items():
             if getattr(info.get(name), "shape", None) == shape:
@@ -87,10 +87,10 @@ class OwnFace:
             given = np.shape(info[name]) if name in info else None
             if given != shape:
                 raise ValueError(
-                    f"info must hold fair_envs.core.interactions.record: {name}, shape {shape}, got {given}"
+                    f"info must contain fair_envs.core.interactions.record: {name}, shape {shape}, got {given}"
                 )
         if info[PREFIX + "decided"] != decided:
-            when = "step, which decides on somebody" if decided else "reset, which decides on nobody"
+            when = "step, which makes a decision" if decided else "reset, which makes no decision"
             raise ValueError(f"fair_decided must be {decided:d} after a {when}, got {info[PREFIX + 'decided']}")
         probs, extra = self._reported.take(), dict(info)
         if probs is not None and decided:
@@ -103,5 +103,5 @@ class OwnFace:
 
 
 def stacked(observation: Any, space: Space[Any]) -> NDArray[Any]:
-    """Return an observation as (1, 1, ...), fresh; 0 where observations are no arrays."""
+    """Return a copy of an observation with shape (1, 1, ...); 0 if observations are not arrays."""
     return np.zeros((1, 1)) if space.shape is None else np.array(observation)[np.newaxis, np.newaxis]

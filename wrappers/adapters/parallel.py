@@ -46,13 +46,13 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
         return space
 
     def state(self) -> NDArray[Any]:
-        """Return all agents' observations one after another, as the agents see them."""
+        """Return the observations of all agents, concatenated, after the transform."""
         lanes: Lanes = self.env.unwrapped.lanes  # type: ignore[attr-defined]
         below = self.env.state().reshape(1, lanes.agents, *(self.bound.space.shape or ()))
         return self.bound.look(below, lanes.show().facts).observation.reshape(-1)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Begin an episode."""
+        """Start an episode."""
         observations, infos = self.env.reset(seed=seed, options=options)
         out = self.bound.reset(_stack(observations))
         return _see(out, observations), self._infos(out, infos)
@@ -76,7 +76,7 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
         return _see(out, observations), rewards, terminations, truncations, self._infos(out, infos)
 
     def _infos(self, out: Batch, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return the infos with what the transform added, to each agent its own."""
+        """Return the infos with the columns that the transform added; each agent gets its own entries."""
         extra = {}
         for i, (name, info) in enumerate(infos.items()):
             extra[name] = dict(info)
@@ -92,5 +92,5 @@ def _see(out: Batch, observations: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stack(values: Mapping[str, Any]) -> NDArray[Any]:
-    """Return the agents' values as one row, shape (1, agents, ...)."""
+    """Return the agents' values as one array, shape (1, agents, ...)."""
     return np.array(list(values.values()))[np.newaxis]

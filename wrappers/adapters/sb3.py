@@ -1,4 +1,4 @@
-"""The adapter for Stable-Baselines3, apart from the others because importing it imports that library."""
+"""The adapter for Stable-Baselines3; a separate module, because importing it imports Stable-Baselines3."""
 
 from typing import Any
 
@@ -14,9 +14,10 @@ from fair_envs.wrappers.transform import Batch, Transform
 class SB3Adapter(VecEnvWrapper):
     """A transform on a Stable-Baselines3 environment whose rows are agents or lanes.
 
-    ``vec_env.agent_reward``, shape (B, agents), is what the transforms made of the agents' rewards, and
-    ``vec_env.added`` has what they added about the last step, arrays of shape (B, ...). At the end of an episode the
-    rows' infos have it too. A vector reward is ``vec_env.vector_reward``, shape (B, objectives).
+    ``vec_env.agent_reward``, shape (B, agents), contains the agents' rewards after the transforms, and
+    ``vec_env.added`` the columns that the transforms added in the last step, arrays of shape (B, ...). At the end of an
+    episode, the rows' infos have these columns too. A vector reward is in ``vec_env.vector_reward``, shape (B,
+    objectives).
 
     Attributes:
         bound: The transform and the shapes.
@@ -36,15 +37,15 @@ class SB3Adapter(VecEnvWrapper):
         return f"<{type(self).__name__}, {self.venv!r}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what cannot be pickled: the descriptions of the class."""
+        """Return the state without the class attributes, which cannot be pickled."""
         return {name: value for name, value in self.__dict__.items() if name != "class_attributes"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find the descriptions of the class again."""
+        """Restore the state, and collect the class attributes again."""
         self.__dict__.update(state, class_attributes={name: getattr(type(self), name) for name in dir(type(self))})
 
     def reset(self) -> Any:
-        """Begin episodes in all lanes and return the rows' observations."""
+        """Start episodes in all lanes and return the rows' observations."""
         out = self.bound.reset(self.bound.split(self.venv.reset()))  # type: ignore[arg-type]
         self._tell(out)
         return self._join(out)
@@ -72,7 +73,7 @@ class SB3Adapter(VecEnvWrapper):
         return shown, reward, done_rows, infos
 
     def _ends(self, observation: NDArray[Any], done: Flags, infos: list[dict[str, Any]]) -> NDArray[Any]:
-        """Return the observations that the decisions led to; the last ones of episodes come from the infos."""
+        """Return the observations after the decisions; final observations of episodes come from the infos."""
         if done.any():
             observation = observation.copy()
             for row, info in enumerate(infos):
@@ -81,12 +82,12 @@ class SB3Adapter(VecEnvWrapper):
         return self.bound.split(observation)
 
     def _vector_below(self) -> Floats32:
-        """Return the vector reward that a layer below has made."""
+        """Return the vector reward made by a wrapper below."""
         made = (vars(layer)["vector_reward"] for layer in layers(self.venv) if "vector_reward" in vars(layer))
         return next(made)
 
     def _end(self, out: Batch, shown: NDArray[Any], done_rows: Flags, infos: list[dict[str, Any]]) -> None:
-        """Write the ends of episodes to the rows' infos."""
+        """Write the final observations and added columns of ended episodes to the rows' infos."""
         rows_each = self.num_envs // self.bound.lanes
         for row in np.flatnonzero(done_rows):
             lane, agent = divmod(int(row), rows_each)
@@ -101,7 +102,7 @@ class SB3Adapter(VecEnvWrapper):
             self.vector_reward = out.vector
 
     def _rows(self, reward: Floats) -> Floats32:
-        """Return the rows' rewards as the learner gets them."""
+        """Return the rewards of the rows for the learner."""
         if isinstance(self._face, AgentsVecEnv):
             return (reward * self._face.reward_scale).astype(np.float32).reshape(-1)
         return reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]

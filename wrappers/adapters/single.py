@@ -18,8 +18,8 @@ from fair_envs.wrappers.transform import Batch, Transform
 class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     """A transform on a Gymnasium environment, under joint and under focal control.
 
-    The scalar reward is the mean of ``info["agent_reward"]``, or the focal agent's. Under focal control only the focal
-    agent's observation is changed; what its partners see is not.
+    The scalar reward is the mean of ``info["agent_reward"]``, or the focal agent's entry. Under focal control, only the
+    observation of the focal agent changes, not those of its partners.
 
     Attributes:
         bound: The transform and the shapes.
@@ -33,7 +33,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         self._focal: int | None = face.focal_agent
         joint = self._focal is None and face.lanes.rules.multi_agent
         self.bound = Bound(env, transform, env.observation_space, joint=joint, face=face)
-        self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # meets one's own info
+        self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # reads the user's info
         self.observation_space = self.bound.face_space()
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
@@ -41,12 +41,12 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
 
     @property
     def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
+        """The environment's `FairSpec`."""
         return self.bound.face.fair_spec  # type: ignore[no-any-return]
 
     @property
     def histories(self) -> tuple[History, ...]:
-        """What wrappers remember of the decisions, the innermost first; ``env.get_wrapper_attr("histories")``."""
+        """The wrappers' histories of decisions, the innermost first; ``env.get_wrapper_attr("histories")``."""
         return self.bound.face.histories  # type: ignore[no-any-return]
 
     @property
@@ -62,7 +62,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         return self._cached_spec
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode."""
+        """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         info = info if self._first is None else self._first.extra(info, decided=False)
         split = self._split(observation)
@@ -79,7 +79,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         split = self._split(observation)
         self.bound.saw(split)
         batch, out = self.bound.step(split, *earned, done=np.array([terminated or truncated]))
-        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+        if self.bound.multi_agent and rewards_anew(batch, out):  # with one decision-maker, it is the reward itself
             check_untouched(reward, self._number(batch), self.bound.transform)
         if out.reward is not batch.reward:
             reward = self._number(out)
@@ -104,7 +104,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         return everyone
 
     def _shown(self, out: Batch, split: NDArray[Any], observation: Any) -> Any:
-        """Return the observation above; one's own environment's is left as it came, if the transform leaves it."""
+        """Return the observation after the transform; an unchanged one of a user's own environment is not copied."""
         return observation if self.bound.own and out.observation is split else self._join(out)
 
     def _join(self, out: Batch) -> NDArray[Any]:
@@ -115,5 +115,5 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def _row(batch: Batch) -> dict[str, Any]:
-    """Return what the transform added about the only lane."""
+    """Return the columns that the transform added, for the only lane."""
     return {name: column[0] for name, column in batch.added.items()}

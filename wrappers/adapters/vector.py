@@ -28,21 +28,21 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
         if (space := self.bound.reward_space) is not None:
             for owner in (self, env.unwrapped):
-                # one lane's, as in MO-Gymnasium's batches, whose wrappers read the objectives from its shape
+                # the space of one lane, as in MO-Gymnasium, whose wrappers read the number of objectives from it
                 vars(owner).update(single_reward_space=space, reward_space=space, reward_dim=space.shape[0])
 
     @property
     def fair_spec(self) -> FairSpec:
-        """The static facts of the environment."""
+        """The environment's `FairSpec`."""
         return self.env.unwrapped.fair_spec  # type: ignore[attr-defined, no-any-return]
 
     @property
     def autoreset_mode(self) -> AutoresetMode:
-        """When lanes that are over begin again."""
+        """The autoreset mode of the environment."""
         return self.env.unwrapped.autoreset_mode  # type: ignore[attr-defined, no-any-return]
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes in all lanes, or in those of ``options["reset_mask"]``."""
+        """Start episodes in all lanes, or in those of ``options["reset_mask"]``."""
         observation, info = self.env.reset(seed=seed, options=options)
         first = info["_fair_decided"]
         out = self.bound.reset(self.bound.split(observation), first)
@@ -56,12 +56,12 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         self.bound.saw(self.bound.split(observation))
         done = terminated | truncated
         decided = info["fair_decided"] == 1
-        restarted = done & ~decided  # the mode SameStep: these lanes show their next episode already
+        restarted = done & ~decided  # in the mode SameStep, these lanes already show their next episode
         earned = self.bound.earned(reward, self._agent_reward(info, restarted))
         batch, out = self.bound.step(
             self._ends(observation, info, restarted), *earned, done=done, decided=decided | done
         )
-        if self.bound.multi_agent and rewards_anew(batch, out):  # one decision-maker's is the reward itself
+        if self.bound.multi_agent and rewards_anew(batch, out):  # with one decision-maker, it is the reward itself
             check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
         if out.reward is not batch.reward:
             reward = out.reward.mean(axis=1)
@@ -71,7 +71,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         return shown, reward, terminated, truncated, info
 
     def _ends(self, observation: Any, info: dict[str, Any], restarted: Flags) -> NDArray[Any]:
-        """Return the observations that the decisions led to; those of restarted lanes are under ``final_obs``."""
+        """Return the observations after the decisions; those of restarted lanes are in ``final_obs``."""
         ends = self.bound.split(observation)
         if restarted.any():
             ends = ends.copy()
@@ -80,7 +80,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         return ends
 
     def _agent_reward(self, info: dict[str, Any], restarted: Flags) -> Floats | None:
-        """Return the agents' rewards, if they are told; those of restarted lanes are under ``final_info``."""
+        """Return the agents' rewards, if reported; those of restarted lanes are in ``final_info``."""
         own: Floats | None = info.get("agent_reward")
         if own is None or not restarted.any():
             return own
@@ -89,7 +89,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
     def _with_extra(
         self, out: Batch, observation: Any, info: dict[str, Any], restarted: Flags, *, changed: bool
     ) -> tuple[Any, dict[str, Any]]:
-        """Return observations and info, in which the ends of restarted lanes are under ``final_*``."""
+        """Return observations and info, with the final entries of restarted lanes under ``final_*``."""
         active = np.ones(self.num_envs, bool)
         extra = dict(out.added)
         if changed and "agent_reward" in info:
@@ -112,7 +112,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
 
 
 def _masked(columns: Columns, rows: Flags) -> dict[str, NDArray[Any]]:
-    """Return the columns with Gymnasium's mask beside each: which lanes have the key."""
+    """Return the columns, each with Gymnasium's mask of the lanes that have the key."""
     extra = {}
     for name, column in columns.items():
         extra[name], extra["_" + name] = only(rows, column), rows.copy()

@@ -24,7 +24,7 @@ class AttentionParams(NamedTuple):
 
     profile: Literal["paper", "authors", "pocar", "ml-fairness-gym"] = "paper"  # selects other defaults, see PROFILES
     # The locations
-    locations: Annotated[int, Range(2, 1000)] = 5  # the number of your own rates, if given; A, Y, G's experiments
+    locations: Annotated[int, Range(2, 1000)] = 5  # the number of user-defined rates, if given; A, Y, G's experiments
     initial_rates: Literal["study", "even", "own"] = "study"  # or one number, or one per location; A, Y, G
     increase_rates: Literal["study", "as_decrease", "own"] = "study"  # or one number, or one per location; A; Y, G: .1
     decrease_rate: NonNegative = 0.1  # decrease of the rate per unit sent; A, Y; G: 0 to 0.15

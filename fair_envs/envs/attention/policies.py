@@ -89,7 +89,7 @@ class Proportional(Allocator):
 
 
 class Greedy(Allocator):
-    """Sends units one by one to the location where one more discovery is most probable, given the true rates.
+    """Sends each unit to the location where one more discovery is most probable, given the true rates.
 
     It maximises the expected discoveries of the step and ignores the effect on future rates.
     """
@@ -108,7 +108,7 @@ def tail(count: NDArray[Any], rates: Floats) -> Floats:
 
 
 def added_greedily(rates: Floats, counts: Ints, limits: Ints, units: int) -> Ints:
-    """Return allocations after adding units one by one to the location where one more discovery is most probable.
+    """Return allocations after adding each unit to the location where one more discovery is most probable.
 
     The expected discoveries are the sum of `tail` over the units at a location. `tail` decreases from unit to unit, so
     this greedy allocation is optimal. Ties go to the lowest index.
@@ -361,7 +361,7 @@ def fair_allocation(rates: Floats, units: int, *, alpha: float) -> Ints:
     """Return the allocation that discovers the most under the constraint of `FairGreedy`, shape (B, K).
 
     One location has the smallest share. For each candidate location and number of units there, the other locations need
-    at least that share and at most ``alpha`` more. Units are added one by one within these limits.
+    at least that share and at most ``alpha`` more. Units are added individually within these limits.
 
     Args:
         rates: Rates of incidents, shape (B, K).

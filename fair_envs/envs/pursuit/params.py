@@ -25,7 +25,7 @@ class PursuitParams(NamedTuple):
 
     profile: Literal["recommended", "authors"] = "recommended"  # selects other defaults, see PROFILES
     # The world
-    pursuers: Annotated[int, Range(1, MOST)] = 3  # the number of your own speeds, if given; P
+    pursuers: Annotated[int, Range(1, MOST)] = 3  # the number of user-defined speeds, if given; P
     evaders: Annotated[int, Range(1, MOST)] = 1  # P
     side: Annotated[float, Range(0.1, 1e6)] = 6.0  # side of the torus; C, not given in P
     time_step: Positive = 0.1  # time units per step; C

@@ -735,7 +735,7 @@ class Pursuit(Rules):
         return ObservedTeammates(base=parts.evader * params.evaders, mates=mates, mate=parts.mate, own=parts.own)
 
     def asymmetry(self, *, sets: bool) -> str:
-        """Return whether speeds or the order of team-mates tell agents apart."""
+        """Return whether agents can be distinguished by speeds or by the order of team-mates."""
         params = self.params
         if len(set(self.factors)) > 1:
             return f"pursuers have different speeds, {self.factors.tolist()}"
