@@ -39,7 +39,7 @@ from fair_envs.support.files import (
     writing,
 )
 from fair_envs.support.imports import paths_in, refuse_stored_paths, source_hash
-from fair_envs.support.stopping import undisturbed
+from fair_envs.support.stopping import delayed_signals
 
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
@@ -393,7 +393,7 @@ class Run:
         """
         logger = RunLogger(str(self.folder), [Metrics(self)], iterations=iterations)
         try:
-            with undisturbed():  # as in `RunLogger.dump`
+            with delayed_signals():  # as in `RunLogger.dump`
                 logger.output_formats.append(Board(self.folder / "tensorboard", step=model.num_timesteps))
             for name, value in self.unlogged.items():
                 logger.record(name, math.nan if value is None else value)
@@ -429,7 +429,7 @@ class RunLogger(Logger):
 
     def dump(self, step: int = 0) -> None:
         """Write a row undisturbed, since an interruption could leave the queue of TensorBoard's thread locked."""
-        with undisturbed():
+        with delayed_signals():
             super().dump(step)
 
 

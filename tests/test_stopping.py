@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fair_envs.support.stopping import SIGNALS, StoppedError, raise_pending, stoppable, undisturbed
+from fair_envs.support.stopping import SIGNALS, StoppedError, delayed_signals, raise_pending, stoppable
 
 
 @pytest.fixture(autouse=True)
@@ -65,8 +65,8 @@ def test_other_threads_change_nothing() -> None:
 def test_a_signal_waits_until_what_must_not_be_disturbed_is_done(number: signal.Signals) -> None:
     done = []
     with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
-        with undisturbed():
-            with undisturbed():
+        with delayed_signals():
+            with delayed_signals():
                 signal.raise_signal(number)
                 done.append("inside")
             signal.raise_signal(number)
@@ -74,7 +74,7 @@ def test_a_signal_waits_until_what_must_not_be_disturbed_is_done(number: signal.
         done.append("afterwards")
     assert done == ["inside", "outside"]
     assert isinstance(stopped.value, StoppedError) == (number != signal.SIGINT)
-    with stoppable(), undisturbed():
+    with stoppable(), delayed_signals():
         pass  # nothing is left over
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -83,7 +83,7 @@ def test_a_signal_whose_exception_was_dropped_is_raised_again() -> None:
     with pytest.raises(StoppedError, match="SIGTERM"), stoppable():
         with suppress(KeyboardInterrupt):  # as some libraries do with what they did not expect
             signal.raise_signal(signal.SIGTERM)
-        with undisturbed():
+        with delayed_signals():
             pass
         pytest.fail("it went on")
     with pytest.raises(StoppedError, match="SIGTERM"), stoppable():
@@ -109,7 +109,7 @@ def test_nothing_is_raised_again_while_a_signal_is_handled() -> None:
                     raise ValueError("in the midst of cleaning up")
                 finally:
                     signal.raise_signal(signal.SIGTERM)
-            with undisturbed():
+            with delayed_signals():
                 signal.raise_signal(signal.SIGHUP)
 
 
@@ -125,6 +125,6 @@ def test_work_that_is_begun_while_an_earlier_signal_is_handled_can_be_stopped() 
 
 
 def test_ctrl_c_does_not_hide_a_signal_that_came_with_it() -> None:
-    with pytest.raises(StoppedError, match="SIGTERM"), stoppable(), undisturbed():
+    with pytest.raises(StoppedError, match="SIGTERM"), stoppable(), delayed_signals():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)

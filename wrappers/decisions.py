@@ -211,7 +211,7 @@ def decision_gap(
     seeds = check_seeds(seed, episodes)
     found: list[dict[str, NDArray[Any]]] = []
     for first in range(0, episodes, lanes):
-        asked = _Asked(rules, policy, attribute)
+        asked = _Queried(rules, policy, attribute)
         batch = begun(rules, seeds[first : first + lanes])
         view = View(batch, transforms)
         for step in rollout(LanesWorld(batch, shown=view), asked):
@@ -223,7 +223,7 @@ def decision_gap(
     return DecisionGaps(attribute=attribute, values=rules.spec.sensitive[attribute], **columns)
 
 
-class _Asked(Policy):
+class _Queried(Policy):
     """A policy that is called twice about each person: with the actual attribute value and with another one."""
 
     def __init__(self, rules: Rules, policy: Probabilities, attribute: str) -> None:
@@ -273,7 +273,7 @@ class _Asked(Policy):
         _assign(self._rules, assigned, self._attribute, codes)
         lanes = Lanes(self._rules, len(assigned))
         lanes.restore(assigned)
-        return self._probabilities(view.look(lanes.show()))
+        return self._probabilities(view.transform_observation(lanes.show()))
 
     def _probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return the policy's probabilities, shape (B, 1, A), or raise ValueError."""
@@ -376,7 +376,7 @@ class TwinDecisions:
     favourable_action: int
 
     @property
-    def met_in_both(self) -> Flags:
+    def same_person(self) -> Flags:
         """Whether the step decides on the same person in both worlds, shape (episodes, steps)."""
         one, other = self.factual, self.counterfactual
         met: Flags = (one.individual == other.individual) & (one.action >= 0) & (other.action >= 0)
@@ -384,7 +384,7 @@ class TwinDecisions:
 
     def changed(self, *, level: float = 0.95) -> Estimate:
         """Return the share of people with another decision, among those met in both worlds: 0 is fair."""
-        return self._mean(self.factual.action != self.counterfactual.action, self.met_in_both, level)
+        return self._mean(self.factual.action != self.counterfactual.action, self.same_person, level)
 
     def favoured(self, *, level: float = 0.95) -> dict[str, Estimate]:
         """Return how much more often people get the favourable decision with the other value, by their actual value."""
@@ -402,7 +402,7 @@ class TwinDecisions:
     def _by_group(self, numbers: Floats, level: float) -> dict[str, Estimate]:
         own = self.factual.sensitive[self.attribute]
         groups = enumerate(self.values)
-        return {name: self._mean(numbers, self.met_in_both & (own == code), level) for code, name in groups}
+        return {name: self._mean(numbers, self.same_person & (own == code), level) for code, name in groups}
 
     def _mean(self, numbers: NDArray[Any], who: Flags, level: float) -> Estimate:
         """Return the mean over these people, with episodes as the independent units."""

@@ -46,13 +46,13 @@ class LateFeedback(Transform):
         """Hold back the revealed labels, and report those whose delay is over."""
         facts = batch.facts.astype(self._layout)
         hold(batch.first, batch.decided, self._wanted, self._time, self._who, self._what, readable(facts))
-        added = {PREFIX + name: facts[name] for name in TOLD}
+        added = {PREFIX + name: facts[name] for name in REPLACED}
         if self._one_person:
             added["fair_feedback"] = facts["feedback"][:, 0]
         return batch._replace(facts=facts, added=added)
 
 
-TOLD = ("feedback", "late_individual", "late_feedback", "late_count", "late_dropped")
+REPLACED = ("feedback", "late_individual", "late_feedback", "late_count", "late_dropped")
 """The columns of the record that this wrapper replaces."""
 
 

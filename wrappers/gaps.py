@@ -60,7 +60,7 @@ class GapTransform(Transform):
             if not np.isfinite(worst):
                 raise ValueError(f"notions must have a finite largest gap to be used in a reward; {name} has none")
         self.histories = (History(self.memory, setting.spec, lanes=setting.lanes.count, keep=self.keep),)
-        self._asking = [n for n in self.gaps.notions if getattr(n, "needs_action_probs", False)]
+        self._needing_probs = [n for n in self.gaps.notions if getattr(n, "needs_action_probs", False)]
         self._start = self.gaps.worst if self.undefined == "unfair" else np.zeros(len(self.gaps.notions))
         self._last = np.full((setting.lanes.count, len(self.gaps.notions)), np.nan)
 
@@ -79,7 +79,7 @@ class GapTransform(Transform):
         Raises:
             ValueError: A notion needs the policy's probabilities and none were reported. Nothing has changed then.
         """
-        for notion in self._asking:
+        for notion in self._needing_probs:
             _check_reported(batch, notion)
         (history,) = self.histories
         history.add_batch(batch.facts, batch.action_probs, decided=batch.decided, first=batch.first)

@@ -288,10 +288,10 @@ class Twins(Plays):
     ) -> tuple[_Played, _Played]:
         """Play the factual and the counterfactual world of some seeds."""
         factual = self._begun(seeds)
-        carries = factual.show().facts["sensitive"][..., 0] == 1
+        has_attribute = factual.show().facts["sensitive"][..., 0] == 1
         if flip == "all_none":
-            self.rules.flip(factual.records, ~carries)
-        who = self._who(flip, carries)  # (worlds, B, agents)
+            self.rules.flip(factual.records, ~has_attribute)
+        who = self._who(flip, has_attribute)  # (worlds, B, agents)
         twin = Lanes(self.rules, who.shape[0] * len(seeds), threads=self.threads)
         twin.restore(np.tile(factual.records, who.shape[0]))
         self.rules.flip(twin.records, who.reshape(-1, self.agents))
@@ -299,18 +299,18 @@ class Twins(Plays):
         played = self._play(factual, policy, group=None), self._play(twin, counterfactual_policy, group=group)
         return played[0], played[1].own_worlds(self.agents) if flip == "each" else played[1]
 
-    def _who(self, flip: Flipped | Sequence[int | str], carries: Flags) -> Flags:
+    def _who(self, flip: Flipped | Sequence[int | str], has_attribute: Flags) -> Flags:
         """Return which agents are flipped in each counterfactual world, shape (worlds, B, agents)."""
         if not isinstance(flip, str) and flip is not None:
-            who = np.zeros((1, *carries.shape), bool)
+            who = np.zeros((1, *has_attribute.shape), bool)
             who[..., agent_indices(flip, self.agents)] = True
             return who
         if flip == "each":
-            return np.repeat(np.eye(self.agents, dtype=bool)[:, np.newaxis], len(carries), axis=1)
+            return np.repeat(np.eye(self.agents, dtype=bool)[:, np.newaxis], len(has_attribute), axis=1)
         if flip == "protected":
-            return carries[np.newaxis]
+            return has_attribute[np.newaxis]
         if flip in ("all", "all_none"):
-            return np.ones((1, *carries.shape), bool)
+            return np.ones((1, *has_attribute.shape), bool)
         raise ValueError(f"flip must be 'each', 'all', 'protected', 'all_none' or a list of agents, got {flip!r}")
 
 
@@ -349,7 +349,7 @@ class View:
         nobody = np.zeros_like(mask)
         return self._through(step, decided=nobody, first=mask, done=nobody)
 
-    def look(self, step: Step) -> NDArray[Any]:
+    def transform_observation(self, step: Step) -> NDArray[Any]:
         """Return the observations of other lanes; the state of the transforms does not change."""
         observation, nobody = self._observation, np.zeros(self._lanes.count, bool)
         self._observation = step.observation

@@ -194,11 +194,11 @@ def search_of(
 
 def search_again(out: Path | None, given: Mapping[str, Any]) -> tuple[Any, Path]:
     """Return the search in a folder; only the number of trials and the price may change."""
-    from fair_envs.search.settings import FREE, Search
+    from fair_envs.search.settings import CHANGEABLE, Search
 
     if out is None:
         raise ValueError("out must name the folder of the search to resume, got none")
     for name, value in given.items():
-        if name not in FREE:
+        if name not in CHANGEABLE:
             raise ValueError(f"{name} must be left out when a search is resumed, it keeps its settings; got {value!r}")
     return Search.read(out).again(**given), out

@@ -29,7 +29,7 @@ from fair_envs.support.aliases import OnProgress
 from fair_envs.support.files import appearing
 from fair_envs.support.imports import Permissions, permissions, permit
 from fair_envs.support.progress import progress_bar
-from fair_envs.support.stopping import SIGNALS, disregard, raise_pending, stoppable
+from fair_envs.support.stopping import SIGNALS, ignore_signal, raise_pending, stoppable
 
 EngineName = Literal["processes", "ray"]
 
@@ -249,7 +249,7 @@ def interrupted(*_: object) -> None:
         InterruptedCellError: Always.
     """
     for number in (signal.SIGINT, *SIGNALS):
-        signal.signal(number, disregard)
+        signal.signal(number, ignore_signal)
     raise InterruptedCellError(1)
 
 

@@ -45,26 +45,26 @@ def rate(code: int, counts: Floats, side: int, g: int) -> tuple[float, float]:
         side: 0: the group; 1: all other people.
         g: Index of the group.
     """
-    hit, wrong = counts[side, g, 1, POSITIVE], counts[side, g, 1, NEGATIVE]
-    missed, spared = counts[side, g, 0, POSITIVE], counts[side, g, 0, NEGATIVE]
+    tp, fp = counts[side, g, 1, POSITIVE], counts[side, g, 1, NEGATIVE]
+    fn, tn = counts[side, g, 0, POSITIVE], counts[side, g, 0, NEGATIVE]
     if code == SELECTED:  # of all decisions, with any label
-        selected = hit + wrong + counts[side, g, 1, UNKNOWN]
-        return quotient(selected, selected + missed + spared + counts[side, g, 0, UNKNOWN]), np.nan
+        selected = tp + fp + counts[side, g, 1, UNKNOWN]
+        return quotient(selected, selected + fn + tn + counts[side, g, 0, UNKNOWN]), np.nan
     if code == TRUE_POSITIVE:
-        return quotient(hit, hit + missed), np.nan
+        return quotient(tp, tp + fn), np.nan
     if code == FALSE_POSITIVE:
-        return quotient(wrong, wrong + spared), np.nan
+        return quotient(fp, fp + tn), np.nan
     if code == ACCURACY:
-        return quotient(hit + spared, hit + spared + missed + wrong), np.nan
+        return quotient(tp + tn, tp + tn + fn + fp), np.nan
     if code == POSITIVE_VALUE:
-        return quotient(hit, hit + wrong), np.nan
+        return quotient(tp, tp + fp), np.nan
     if code == ODDS:
-        return quotient(wrong, wrong + spared), quotient(hit, hit + missed)
+        return quotient(fp, fp + tn), quotient(tp, tp + fn)
     if code == VALUES:
-        return quotient(spared, spared + missed), quotient(hit, hit + wrong)
+        return quotient(tn, tn + fn), quotient(tp, tp + fp)
     if code == ERROR_SHARE:
-        return quotient(missed, missed + wrong), np.nan
-    return np.inf if missed > 0 and wrong == 0 else quotient(missed, wrong), np.nan  # ERROR_RATIO
+        return quotient(fn, fn + fp), np.nan
+    return np.inf if fn > 0 and fp == 0 else quotient(fn, fp), np.nan  # ERROR_RATIO
 
 
 @rule
@@ -96,7 +96,7 @@ def totals(counts: Floats, b: int, members: Flags, stratum: int, out: Floats) ->
 
 
 @rule
-def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
+def rate_difference(one: tuple[float, float], other: tuple[float, float]) -> float:
     """Return the larger of two absolute differences between rates; NaN if neither is defined.
 
     If only one difference is defined, it is a lower bound: the other one could only make the result larger.
@@ -108,7 +108,7 @@ def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 
 @rule
-def apart_as_published(one: tuple[float, float], other: tuple[float, float]) -> float:
+def rate_difference_as_published(one: tuple[float, float], other: tuple[float, float]) -> float:
     """Return the gap of two absolute differences as in the published code of FAReL, where one may be undefined.
 
     Python's ``max`` returns an undefined first difference, which then counts as 0, and ignores an undefined second one.
@@ -135,7 +135,7 @@ def largest(code: int, rest: bool, paper: bool, sums: Floats, gap: float) -> flo
         own = rate(code, sums, 0, g)
         for k in range(1 if rest else g):
             other = rate(code, sums, 1, g) if rest else rate(code, sums, 0, k)
-            found = apart_as_published(own, other) if paper else apart(own, other)
+            found = rate_difference_as_published(own, other) if paper else rate_difference(own, other)
             if np.isnan(gap) or found > gap:
                 gap = found
     return gap

@@ -29,10 +29,10 @@ from fair_envs.support.files import write_json, writing
 
 DATABASE = "trials.db"
 CELLS = "cells"
-EACH = 64  # episodes of a cell, played at once
-LONGER = 4  # each finalist gets this many times a trial's maximal number of episodes
+EPISODES_PER_CELL = 64  # episodes of a cell, played at once
+FINALIST_FACTOR = 4  # each finalist gets this many times a trial's maximal number of episodes
 WRONGLY_STOPPED = 0.01  # probability of stopping a configuration that is not worse
-FEW = 4  # number of trials that is too small for importances
+MIN_TRIALS_FOR_IMPORTANCE = 4  # number of trials that is too small for importances
 PLACE = "place.json"
 
 
@@ -274,7 +274,7 @@ class _Run:
         better = next(beating, None)
         if better is not None:
             who = "the original" if better.number < 0 else f"trial {better.number}"
-            one.stopped = f"surely worse than {who} after {count} episodes"
+            one.stopped = f"significantly worse than {who} after {count} episodes"
         elif count < search.episodes and all(
             goal.error(one.series[goal.name]) <= search.precision * self._spread(goal.name) for goal in search.goals
         ):
@@ -282,7 +282,7 @@ class _Run:
         return not one.stopped and count < search.episodes
 
     def _beats(self, rival: Trial, one: _Running, *, alpha: float) -> bool:
-        """Return whether a configuration is surely worse than a rival in every objective."""
+        """Return whether a configuration is significantly worse than a rival in every objective."""
         count = min(one.episodes, len(rival.series[self._search.goals[0].name]))
         return all(
             goal.significantly_worse(one.series[goal.name][:count], rival.series[goal.name][:count], alpha=alpha)
@@ -306,7 +306,10 @@ class _Run:
         if not played:
             raise ValueError(f"objectives must be defined in some configuration, got none of {search.trials}")
         left = self._affordable(sorted(played, key=self._rank), self.original)
-        begun, until = search.episodes, (1 + LONGER) * search.episodes  # episodes that were not used for the selection
+        begun, until = (
+            search.episodes,
+            (1 + FINALIST_FACTOR) * search.episodes,
+        )  # episodes that were not used for the selection
         (before,) = self._played([{}], begun, until)
         for first in range(0, len(left), search.finalists):
             best = left[first : first + search.finalists]
@@ -356,7 +359,7 @@ class _Run:
     def _cells(self, own: Mapping[str, Any], episodes: int, **options: Any) -> list[SystemCell]:
         search = self._search
         parameters = {**search.parameters, **own}
-        options |= {"episodes": episodes, "each": EACH, "flip": search.flip}
+        options |= {"episodes": episodes, "each": EPISODES_PER_CELL, "flip": search.flip}
         return system_cells(search.env_id, parameters, search.policy, **options)
 
 
@@ -398,7 +401,7 @@ def importances(search: Search, study: optuna.Study) -> dict[str, dict[str, floa
     empty if there are too few trials, or if an objective is the same in all.
     """
     found: dict[str, dict[str, float]] = {}
-    if len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))) < FEW:
+    if len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))) < MIN_TRIALS_FOR_IMPORTANCE:
         return found
     for k, goal in enumerate(search.goals):
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=search.seed)

@@ -25,7 +25,7 @@ SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
 
 KEPT = "search.json"
 NEVER_IMPORTED = ("objectives",)  # settings that look like import paths, such as "demographic_parity:human_driven"
-FREE = ("trials", "price")  # settings that may change when a search is continued
+CHANGEABLE = ("trials", "price")  # settings that may change when a search is continued
 CHECKED = (
     "sampler",
     "trials",
@@ -62,7 +62,7 @@ class Search:
     episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 64  # maximum for a configuration
     least_episodes: Annotated[int, Range(2, SEARCH_EACH // 8)] = 16  # minimum for a configuration
     precision: NonNegative = 0.15  # sufficient standard errors, in standard deviations of the original configuration
-    prune: bool = True  # whether to stop configurations that are surely worse than another one
+    prune: bool = True  # whether to stop configurations that are significantly worse than another one
     finalists: PositiveInt = 5  # best ones in the first objective, played four times as long at the end
     price: UnitInterval | None = None  # largest share of the original's total return that may be lost; None: any
     held_out: Annotated[int, Range(2, SEARCH_EACH)] = 256  # episodes of the comparison with the original configuration
@@ -205,7 +205,7 @@ def check_same(kept: Mapping[str, Any], search: Search, *, where: str) -> None:
     if now["contents"] and same.get("contents") == now["contents"]:
         same["policy"] = now["policy"]  # another machine has it in another folder
     for name, value in now.items():
-        if name not in FREE and same.get(name) != value:
+        if name not in CHANGEABLE and same.get(name) != value:
             raise ValueError(
                 f"{where} must be that of the same search, got another one: {name} is {kept.get(name)!r} there, "
                 f"{value!r} here"

@@ -22,7 +22,7 @@ class StoppedError(KeyboardInterrupt):
         self.number = number
 
 
-def disregard(number: int, frame: Any) -> None:
+def ignore_signal(number: int, frame: Any) -> None:
     """Do nothing; a handler to use instead of SIG_IGN.
 
     With SIG_IGN, Python complains about signals that are already pending, and child processes inherit the setting.
@@ -35,7 +35,8 @@ def stoppable() -> Iterator[None]:
 
     A cluster sends SIGTERM before it kills a job; a closed terminal sends SIGHUP. Further signals do not interrupt the
     ``except`` and ``finally`` blocks that handle the error. Signals that are ignored (``nohup``) or already have a
-    handler do not change, and nothing changes outside the main thread. Ctrl-C works as usual, except in `undisturbed`.
+    handler do not change, and nothing changes outside the main thread. Ctrl-C works as usual, except in
+    `delayed_signals`.
     """
     usual = {number: signal.SIG_DFL for number in SIGNALS} | {signal.SIGINT: signal.default_int_handler}
     ours = {number: kept for number, kept in usual.items() if _here() and signal.getsignal(number) is kept}
@@ -53,7 +54,7 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def delayed_signals() -> Iterator[None]:
     """Delay the signals of `stoppable` until this block ends, and raise them then.
 
     An exception between two instructions of a queue can leave the queue locked, or another thread waiting for an entry

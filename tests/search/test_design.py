@@ -243,7 +243,7 @@ SPARSE |= {"episodes": 16, "least_episodes": 4, "precision": 0.0, "parameters": 
 @pytest.mark.parametrize(
     ("changes", "episodes", "said"),
     [
-        ({"ranges": {"time_cost": "9|8"}}, 4, "surely worse than the original after 4 episodes"),
+        ({"ranges": {"time_cost": "9|8"}}, 4, "significantly worse than the original after 4 episodes"),
         ({"ranges": {"time_cost": "9|8"}, "prune": False}, 16, ""),
         ({"ranges": {"time_cost": "0.01|0.02"}, "precision": 10.0}, 4, "precise enough after 4 episodes"),
         ({"ranges": {"time_cost": "0.01|0.02"}}, 16, ""),

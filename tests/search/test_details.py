@@ -47,7 +47,10 @@ def test_only_what_is_worse_in_every_objective_is_given_up() -> None:
     original = trial(-1, 1 + luck, 5 + luck)
     run = looking(search, original)
     worse, cheaper = running(3 + luck, 3 + luck), running(3 + luck, 9 + luck)
-    assert not run._goes_on(worse, [original]) and worse.stopped == "surely worse than the original after 32 episodes"
+    assert (
+        not run._goes_on(worse, [original])
+        and worse.stopped == "significantly worse than the original after 32 episodes"
+    )
     assert run._goes_on(cheaper, [original]) and cheaper.stopped == ""
 
 

@@ -257,7 +257,7 @@ def test_twin_episodes_compare_what_was_decided() -> None:
 
     played = twin_decisions(Ferry(seats=100, horizon=15), from_probabilities(locals_only), episodes=10, seed=SEED)
     assert (played.attribute, played.values) == ("dialect", ("local", "foreign"))
-    assert played.met_in_both.all()
+    assert played.same_person.all()
     assert played.changed().value == 1
     assert {name: one.value for name, one in played.favoured().items()} == {"local": -1, "foreign": 1}
     assert {name: one.value for name, one in played.outcomes().items()} == {"local": -1, "foreign": 1}
@@ -281,7 +281,7 @@ def test_after_the_end_of_an_episode_nobody_is_compared() -> None:
     assert one.action.shape == other.action.shape and len(set(one.lengths.tolist())) > 1
     for episode, length in enumerate(one.lengths):
         assert (one.action[episode, length:] == -1).all() and (one.action[episode, :length] >= 0).all()
-        assert played.met_in_both[episode].sum() == min(length, other.lengths[episode])
+        assert played.same_person[episode].sum() == min(length, other.lengths[episode])
     assert np.array_equal(one.action, whole.factual.action)
     assert played.changed() == whole.changed()
 
@@ -337,7 +337,7 @@ def test_everybody_can_be_given_one_value() -> None:
 def test_the_worlds_of_the_environments_differ_in_that_attribute(rules: Any, attribute: Any, value: Any) -> None:
     policy = from_probabilities(lambda seen: np.full((*seen.shape[:2], 2), 0.5))
     played = twin_decisions(rules(horizon=30), policy, episodes=3, attribute=attribute, value=value)
-    both = played.met_in_both
+    both = played.same_person
     assert both.any()
     names = list(played.factual.sensitive)
     for name in names:

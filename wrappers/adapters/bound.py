@@ -76,8 +76,8 @@ class Bound:
         below = transforms(env)
         if transform.once and any(other.transform.wrapper == transform.wrapper for other in below):
             raise ValueError(f"env must have no {transform.wrapper} yet, {transform.once}")
-        self._maker: Bound | None = _maker(below)
-        self.objectives = len(self._maker.transform.objectives) if self._maker else 0
+        self._vector_source: Bound | None = _vector_source(below)
+        self.objectives = len(self._vector_source.transform.objectives) if self._vector_source else 0
         if self.objectives and transform.changes_reward and not transform.takes_vector:
             raise ValueError("env must have a reward that is a number: put the wrapper that makes a vector above this")
         if transform.takes_vector and not self.objectives:
@@ -106,7 +106,7 @@ class Bound:
         if self.transform.histories:
             vars(self.face)["histories"] = (*self.face.histories, *self.transform.histories)
 
-    def saw(self, observation: NDArray[Any]) -> None:
+    def store_observation(self, observation: NDArray[Any]) -> None:
         """Store the observation from below, (B, agents, ...), for the policy, if the lanes cannot reproduce it."""
         if self._hides:
             self._kept, self._clock = observation.copy(), self._now()
@@ -158,7 +158,7 @@ class Bound:
             ValueError: A wrapper between this one and the one that makes the vector has changed its shape; or there is
                 no such wrapper and the reward is not a number.
         """
-        if self._maker is None:
+        if self._vector_source is None:
             if own is None and np.size(reward) != self.rewards.size:
                 raise ValueError(f"reward must have one number for each lane and agent, got shape {np.shape(reward)}")
             return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
@@ -168,7 +168,7 @@ class Bound:
                 f"reward must be the vector of {self.objectives} objectives made below {name}, got shape {given}: put "
                 "wrappers of other libraries that change it above"
             )
-        return self._maker.rewards, np.reshape(reward, (self.lanes, self.objectives))
+        return self._vector_source.rewards, np.reshape(reward, (self.lanes, self.objectives))
 
     @property
     def reward_space(self) -> Box | None:
@@ -206,7 +206,7 @@ class Bound:
 
     def reset(self, observation: NDArray[Any], first: Flags | None = None) -> Batch:
         """Return lanes after a reset (all by default) and the transform."""
-        self.saw(observation)
+        self.store_observation(observation)
         out = self.start(observation, np.ones(self.lanes, bool) if first is None else first)
         self.face.interactions = out.facts
         return out
@@ -215,7 +215,7 @@ class Bound:
         """Return lanes with their first observation, (B, agents, ...), after the transform."""
         return self.transform(self._undecided(observation, self.face.interactions)._replace(first=first))
 
-    def look(self, observation: NDArray[Any], facts: Records) -> Batch:
+    def transform_observation(self, observation: NDArray[Any], facts: Records) -> Batch:
         """Return observations outside any step, after the transform; the transform's state does not change."""
         return self.transform(self._undecided(observation, facts))
 
@@ -234,7 +234,7 @@ def transforms(env: Any) -> list[Bound]:
     return [layer.bound for layer in layers(env) if is_transform(layer)]
 
 
-def _maker(below: list[Bound]) -> Bound | None:
+def _vector_source(below: list[Bound]) -> Bound | None:
     """Return the bound transform that makes the reward a vector; None: the reward is a number.
 
     Args:
@@ -275,7 +275,7 @@ def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
         group = step.facts["group"][..., np.newaxis].astype(observation.dtype)
         observation = np.concatenate([observation, group], axis=-1)
     for bound in reversed(transforms(env)):
-        observation = bound.look(observation, step.facts).observation
+        observation = bound.transform_observation(observation, step.facts).observation
     return observation
 
 
@@ -319,7 +319,7 @@ def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
         )
 
 
-def pick(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+def select_rows(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
     """Return a new array with ``then`` in the masked rows and ``otherwise`` in all others."""
     mixed: NDArray[Any] = otherwise.copy()
     mixed[rows] = then[rows]
@@ -328,4 +328,4 @@ def pick(rows: Flags, then: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[An
 
 def only(rows: Flags, column: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of the column with zeros outside the masked rows."""
-    return pick(rows, column, np.zeros_like(column))
+    return select_rows(rows, column, np.zeros_like(column))

@@ -49,7 +49,7 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
         """Return the observations of all agents, concatenated, after the transform."""
         lanes: Lanes = self.env.unwrapped.lanes  # type: ignore[attr-defined]
         below = self.env.state().reshape(1, lanes.agents, *(self.bound.space.shape or ()))
-        return self.bound.look(below, lanes.show().facts).observation.reshape(-1)
+        return self.bound.transform_observation(below, lanes.show().facts).observation.reshape(-1)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Start an episode."""
@@ -67,7 +67,7 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
         earned, seen = self.bound.earned(rewarded, None), _stack(observations)
-        self.bound.saw(seen)
+        self.bound.store_observation(seen)
         batch, out = self.bound.step(seen, *earned, done=np.array([not self.env.agents]))
         if out.reward is not batch.reward:
             rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))

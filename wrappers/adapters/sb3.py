@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvStepReturn, VecEnvWrapper
 from fair_envs.support.aliases import Flags, Floats, Floats32
-from fair_envs.wrappers.adapters.bound import Bound, check_untouched, layers, pick, rewards_anew
+from fair_envs.wrappers.adapters.bound import Bound, check_untouched, layers, rewards_anew, select_rows
 from fair_envs.wrappers.transform import Batch, Transform
 
 
@@ -55,7 +55,7 @@ class SB3Adapter(VecEnvWrapper):
         if self.bound.transform.reports:
             self._face.report_action_probs(self.bound.reported())
         observation, reward, done_rows, infos = self.venv.step_wait()
-        self.bound.saw(self.bound.split(observation))  # type: ignore[arg-type]
+        self.bound.store_observation(self.bound.split(observation))  # type: ignore[arg-type]
         done = done_rows.reshape(self.bound.lanes, -1)[:, 0]
         vector = self._vector_below() if self.bound.objectives else None
         batch, out = self.bound.step(self._ends(observation, done, infos), self._face.agent_reward, vector, done=done)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ class SB3Adapter(VecEnvWrapper):
         if done.any():
             self._end(out, shown, done_rows, infos)
             start = self.bound.start(self.bound.split(observation), done)  # type: ignore[arg-type]
-            shown = pick(done_rows, self._join(start), shown)
+            shown = select_rows(done_rows, self._join(start), shown)
         return shown, reward, done_rows, infos
 
     def _ends(self, observation: NDArray[Any], done: Flags, infos: list[dict[str, Any]]) -> NDArray[Any]:

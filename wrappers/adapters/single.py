@@ -77,7 +77,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         info = info if self._first is None else self._first.extra(info, decided=True)
         earned = self.bound.earned(reward, info.get("agent_reward") if self.bound.multi_agent else None)
         split = self._split(observation)
-        self.bound.saw(split)
+        self.bound.store_observation(split)
         batch, out = self.bound.step(split, *earned, done=np.array([terminated or truncated]))
         if self.bound.multi_agent and rewards_anew(batch, out):  # with one decision-maker, it is the reward itself
             check_untouched(reward, self._number(batch), self.bound.transform)

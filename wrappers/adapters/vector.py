@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core.interactions import FairSpec
 from fair_envs.support.aliases import Columns, Flags, Floats
-from fair_envs.wrappers.adapters.bound import Bound, check_untouched, only, pick, rewards_anew
+from fair_envs.wrappers.adapters.bound import Bound, check_untouched, only, rewards_anew, select_rows
 from fair_envs.wrappers.transform import Batch, Transform
 
 
@@ -53,7 +53,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         if self.bound.transform.reports:
             self.env.unwrapped.report_action_probs(self.bound.reported())  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        self.bound.saw(self.bound.split(observation))
+        self.bound.store_observation(self.bound.split(observation))
         done = terminated | truncated
         decided = info["fair_decided"] == 1
         restarted = done & ~decided  # in the mode SameStep, these lanes already show their next episode
@@ -84,7 +84,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         own: Floats | None = info.get("agent_reward")
         if own is None or not restarted.any():
             return own
-        return pick(restarted, info["final_info"]["agent_reward"], own)
+        return select_rows(restarted, info["final_info"]["agent_reward"], own)
 
     def _with_extra(
         self, out: Batch, observation: Any, info: dict[str, Any], restarted: Flags, *, changed: bool
@@ -99,13 +99,13 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         final = {name: only(restarted, column) for name, column in extra.items()}
         start = self.bound.start(self.bound.split(observation), restarted)
         begun = {"agent_reward": np.zeros_like(out.reward), **start.added}
-        info = {**info, **_masked({name: pick(restarted, begun[name], extra[name]) for name in extra}, active)}
+        info = {**info, **_masked({name: select_rows(restarted, begun[name], extra[name]) for name in extra}, active)}
         info["final_info"] = {**info["final_info"], **_masked(final, restarted)}
         info["final_obs"] = np.full(self.num_envs, None, dtype=object)
         ends = self._join(out)
         for lane in np.flatnonzero(restarted):
             info["final_obs"][lane] = ends[lane].copy()
-        return pick(restarted, self._join(start), ends), info
+        return select_rows(restarted, self._join(start), ends), info
 
     def _join(self, out: Batch) -> NDArray[Any]:
         return out.observation.reshape(self.observation_space.shape or ())
