@@ -26,8 +26,8 @@ SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
 
 # These stand on Stable-Baselines3; without it they say which command installs it.
 NEED_AN_EXTRA = (
-    "fair_envs.assessment",
     "fair_envs.baselines",
+    "fair_envs.benchmark.peers",
     "fair_envs.faces.sb3",
     "fair_envs.reproduction",
     "fair_envs.search",

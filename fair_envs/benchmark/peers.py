@@ -16,11 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import stable_baselines3 as sb3
-import torch as th
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.pcn.coverage import cover
 from fair_envs.baselines.pcn.pcn import PCN, PCNSettings
@@ -29,6 +25,15 @@ from fair_envs.baselines.tasks import study_of
 from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG
 from fair_envs.metrics.pareto import hypervolume
 from fair_envs.registration import make_rules, make_sb3
+
+try:
+    import stable_baselines3 as sb3
+    import torch as th
+    from stable_baselines3.common.buffers import ReplayBuffer
+    from stable_baselines3.common.logger import Logger
+except ModuleNotFoundError as error:
+    needed = "fair_envs.benchmark.peers needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+    raise ImportError(needed) from error
 
 TREASURE = "deep-sea-treasure-v0"  # of MO-Gymnasium
 STEPS = 20_000

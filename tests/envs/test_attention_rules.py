@@ -181,7 +181,7 @@ def test_units_and_incidents_are_amounts_which_group_notions_refuse() -> None:
     env, memory = gym.make("FairAttention-v0"), SlidingWindow(100)
     for name in DEFINITIONS:
         with pytest.raises(
-            ValueError, match=f"{name} needs decisions of which 1 .* amounts from 0 to 6. Use .*ShareDeviation"
+            ValueError, match=f"{name} needs decisions where 1 .* amounts from 0 to 6. Use .*ShareDeviation"
         ):
             FairnessObjectives(env, [name], memory)
     with pytest.raises(ValueError, match="amounts must be False if feedback is only on one decision, got True"):
