@@ -575,3 +575,12 @@ def test_what_was_forgotten_in_an_earlier_episode_does_not_hide_a_wrong_number()
     history.begin()
     with pytest.raises(ValueError, match="in this episode, got 9"):
         history.add_feedback([9], [1])
+
+
+def test_arguments_of_another_kind_are_refused_by_name() -> None:
+    env = gym.make("FairLending-v0")
+    with pytest.raises(TypeError, match=r"spec must be a FairSpec, such as env.unwrapped.fair_spec, got \w+"):
+        History(SlidingWindow(100), env)  # type: ignore[arg-type]
+    history = History(SlidingWindow(100), env.unwrapped.fair_spec)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="info must be a mapping, the last item that step and reset return, got tuple"):
+        history.add(env.reset(seed=0))  # type: ignore[arg-type]

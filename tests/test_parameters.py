@@ -43,7 +43,7 @@ def test_what_is_given_stays_as_it_came() -> None:
 
 
 def test_an_unknown_keyword_is_a_type_error_that_names_it_and_what_there_is() -> None:
-    with pytest.raises(TypeError, match=r"^horizn must be one of free, horizon, .*unknown"):
+    with pytest.raises(TypeError, match=r"^got an unexpected keyword argument 'horizn'.*: free, horizon, "):
         make_params(Params, {"horizn": 3})
 
 
@@ -182,7 +182,9 @@ def test_the_option_that_was_meant_is_suggested(given: Any, suggested: str) -> N
 
 
 def test_a_keyword_and_a_choice_that_are_almost_right_come_with_what_was_meant() -> None:
-    with pytest.raises(TypeError, match=r"horizn must be one of .*; it is unknown; did you mean 'horizon'\?"):
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'horizn'; did you mean 'horizon'\? The parameters are: "
+    ):
         make_params(Params, {"horizn": 3})
     with pytest.raises(
         ValueError, match=r"law must be one of 'linear', 'cubic', got 'Lineer'; did you mean 'linear'\?"

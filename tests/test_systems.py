@@ -19,7 +19,6 @@ from fair_envs.evaluation.systems import (
     measure,
     named,
     negative_totals,
-    notes,
     outcomes,
     play_parallel,
     play_system,
@@ -216,9 +215,8 @@ ONE_WITHOUT = Returns([[1.0, 5.0], [2.0, 2.5], [3.0, 1.0]], attributes={"old": [
 
 def told(episodes: Episodes, **options: Any) -> tuple[list[str], list[str]]:
     """Return the numbers of a table and the notes below it."""
-    measured = {"one": measure(episodes, **{name: options[name] for name in options.keys() & {"form"}})}
-    shown = report({"one": episodes}, **options).table()
-    return [str(cell) for cell in shown.columns[-1].cells], list(notes({"one": episodes}, measured, **options))
+    found = report({"one": episodes}, **options)
+    return [str(cell) for cell in found.table().columns[-1].cells], found.footnotes()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -236,17 +234,19 @@ def test_the_sentence_below_the_table_has_the_sign_and_unit_of_the_form(form: An
 def test_a_number_of_fewer_episodes_says_of_how_many_and_why() -> None:
     cells, lines = told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)))
     assert cells[0].startswith("2.25 [") and cells[0].endswith("] (2)") and "(" not in cells[1]
+    assert lines[-1] == "95 % confidence intervals; n = 3 episodes; (2): defined in 2 of them."
     assert "undefined in episodes in which all compared agents, or none of them, have the attribute" in lines[1]
     assert "equal agent without it" in told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)), form="sum")[1][1]
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=slice(0, 2)), sensitive=("old",)))
     assert "(" not in cells[0] and not any("undefined" in line for line in lines)
+    assert lines[-1] == "95 % confidence intervals; n = 2 episodes."
 
 
 def test_what_does_not_exist_is_undefined_and_no_number() -> None:
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=[2]), sensitive=("old",)))
-    assert cells == ["undefined", "4 [undefined]"] and "An interval needs two episodes." not in lines
+    assert cells == ["undefined", "4 [undefined]"]
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=[0]), sensitive=("old",)))
-    assert cells[0] == "4 [undefined]" and "An interval needs two episodes." in lines
+    assert cells[0] == "4 [undefined]" and lines[-1] == "n = 1 episode; an interval needs two episodes."
 
 
 @pytest.mark.parametrize(

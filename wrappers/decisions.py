@@ -92,8 +92,8 @@ def _attribute(spec: FairSpec, attribute: str | None, value: str | int = 0) -> t
         ValueError: The attribute or value does not exist.
     """
     if attribute is None:
-        attribute = next(iter(spec.sensitive), None)
-    if attribute is None or attribute not in spec.sensitive:
+        attribute = spec.default_attribute(chosen_with="attribute")
+    if attribute not in spec.sensitive:
         raise ValueError(f"attribute must be one of {', '.join(spec.sensitive) or 'none'}, got {attribute!r}")
     values = spec.sensitive[attribute]
     code = values.index(value) if value in values else value

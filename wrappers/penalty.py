@@ -138,9 +138,10 @@ class Penalty(Transform):
     wrapper = "FairnessPenalty"
 
     def __init__(
-        self, *, notions: str = "demographic_parity", alpha: float = 1.0, times_group_size: bool = True
+        self, *, notions: str | Sequence[str] = "demographic_parity", alpha: float = 1.0, times_group_size: bool = True
     ) -> None:
-        name = canonical_name("notions (without a history)", notions, ("demographic_parity", "conditional_parity"))
+        named = notions[0] if isinstance(notions, (list, tuple)) and len(notions) == 1 else notions
+        name = canonical_name("notions (without a history)", named, ("demographic_parity", "conditional_parity"))
         self.conditional, self.alpha = name == "conditional_parity", checked("alpha", alpha, NonNegative)
         self.times_group_size = checked("times_group_size", times_group_size, bool)
 
@@ -201,9 +202,17 @@ class FairnessPenalty(Wrapper):
     ) -> None:
         transform: Transform
         if history is None:
-            if groups is not None:
-                raise ValueError(f"groups needs a history; without one, fair_spec.groups are compared, got {groups!r}")
+            of_history: dict[str, tuple[Any, Any]] = {
+                "groups": (groups, None),
+                "keep": (keep, True),
+                "undefined": (undefined, "last"),
+            }
+            for name, (given, default) in of_history.items():
+                if given != default:
+                    raise ValueError(f"{name} needs a history, such as history=SlidingWindow(500), got {given!r}")
             transform = Penalty(notions=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+        elif not times_group_size:
+            raise ValueError(f"times_group_size must be left out with a history, got {times_group_size!r}")
         else:
             transform = GapPenalty(notions, history, groups=groups, alpha=alpha, keep=keep, undefined=undefined)
         super().__init__(env, transform)

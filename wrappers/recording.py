@@ -29,13 +29,22 @@ class Recorder(Transform):
         instead = "Add info to a fair_envs.metrics.History, or use FairnessObjectives, whose info has fair_gaps"
         need_agents(setting, "RecordFairness", instead=instead)
         self._spec = setting.spec
-        self._group: Group = next(iter(self._spec.sensitive)) if self.sensitive is None else self.sensitive
+        self._group: Group = self._default_group() if self.sensitive is None else self.sensitive
         names = (self._group,) if isinstance(self._group, str) else tuple(self._group)
         for name in names:
             if name not in self._spec.sensitive:
                 raise ValueError(f"sensitive must be among {', '.join(self._spec.sensitive)}, got {name!r}")
         self._return = np.zeros(setting.shape)
         self._length = np.zeros(setting.lanes.count, np.int64)
+
+    def _default_group(self) -> Group:
+        """Return the first attribute with two values, or else who has the last value of the first attribute."""
+        sizes = {name: len(values) for name, values in self._spec.sensitive.items()}
+        name = self._spec.default_attribute(
+            chosen_with="sensitive='ATTRIBUTE' or sensitive={'ATTRIBUTE': code}",
+            preferred=[name for name, size in sizes.items() if size == 2],
+        )
+        return name if sizes[name] == 2 else {name: sizes[name] - 1}
 
     def __call__(self, batch: Batch) -> Batch:
         """Add up the rewards, and report on the episodes that ended."""

@@ -48,6 +48,10 @@ class Wrapper(Interface):  # type: ignore[misc]
         return made
 
     def __init__(self, env: Any, transform: Transform) -> None:
+        if not isinstance(transform, Transform):
+            raise TypeError(
+                f"transform must be an instance of a Transform, such as Penalty(alpha=1.0), got {transform!r}"
+            )
         super().__init__(env, transform)  # of the adapter
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -75,7 +79,10 @@ def adapter_of(env: Any) -> type[Any]:
         TypeError: The environment has none of the interfaces, and no ``fair_spec``.
     """
     if isinstance(env, AECEnv):
-        raise TypeError("env must be parallel: wrap the parallel environment, then convert it with parallel_to_aec")
+        raise TypeError(
+            f"env must be a parallel environment, got {env}; wrap the parallel environment and convert the result with "
+            "pettingzoo.utils.conversions.parallel_to_aec"
+        )
     face_of(env)
     if isinstance(env, gym.Env):
         return SingleAdapter

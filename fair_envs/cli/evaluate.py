@@ -85,7 +85,7 @@ def evaluate(
     show_report(
         report,
         folder,
-        "Intervals are over test episodes of one training; other training seeds may lie outside them.",
+        "The episodes are of one training; other training seeds may lie outside the intervals.",
     )
 
 

@@ -118,7 +118,7 @@ def show_report(report: Any, folder: Path, *notes: str) -> None:
     """Save a report, and print its table and notes."""
     report.save(folder)
     terminal().print(report.table())
-    for note in (*report.notes, *notes):
+    for note in (*report.footnotes(), *notes):
         typer.echo(note)
     typer.echo(f"saved {folder}")
 

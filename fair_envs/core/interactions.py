@@ -5,7 +5,8 @@ that record, key by key, in one place. Missing values are -1, or 0 beside a mask
 a Python scalar, because each of these breaks a library that reads ``info``.
 """
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Literal
@@ -84,6 +85,26 @@ class FairSpec:
                 raise ValueError(
                     f"{kind} must be among {', '.join(self.features) or 'no features'}, got {unknown[0]!r}"
                 )
+
+    def default_attribute(self, *, chosen_with: str, preferred: Collection[str] = ()) -> str:
+        """Return the first sensitive attribute; warn if there are others, which are then ignored.
+
+        Args:
+            chosen_with: The argument that chooses others, with an example for the warning.
+            preferred: Attributes that come before all others.
+
+        Raises:
+            ValueError: There is no sensitive attribute.
+        """
+        if not self.sensitive:
+            raise ValueError(f"{chosen_with} needs a sensitive attribute, got an environment without any")
+        first, *others = sorted(self.sensitive, key=lambda name: name not in preferred)
+        if others:
+            ignored = ", ".join(map(repr, others))
+            warnings.warn(
+                f"groups are compared by {first!r}, not by {ignored}; choose with {chosen_with}", stacklevel=3
+            )
+        return first
 
     @property
     def one_person(self) -> bool:

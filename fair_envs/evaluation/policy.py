@@ -1,6 +1,7 @@
 """Policies choose actions; they can be learned, scripted or your own functions."""
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -116,7 +117,13 @@ class FromProbabilities(Stochastic):
 
     def probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return what the function returns."""
-        return np.asarray(self._function(observation), np.float64)
+        probs = np.asarray(self._function(observation), np.float64)
+        if probs.ndim < 3 or probs.shape[:2] != observation.shape[:2]:
+            lanes, agents = observation.shape[:2]
+            raise ValueError(
+                f"function must return probabilities of shape ({lanes}, {agents}, actions), got {probs.shape}"
+            )
+        return probs
 
 
 class FromSB3(Stochastic):
@@ -232,12 +239,23 @@ def as_policy(given: Policy | Act) -> Policy:
     kind: Any = given
     if isinstance(kind, type) and issubclass(kind, Policy):
         raise TypeError(f"policy must be a Policy, got the class {kind.__name__}: pass an instance")
-    if not callable(given):
+    if not callable(given) or not _takes_two(given):
         raise TypeError(
             "policy must be a Policy or callable, a function of observations and uniform numbers that returns actions, "
             f"got {given!r}"
         )
     return FromFunction(given)
+
+
+def _takes_two(function: Any) -> bool:
+    """Return whether a function accepts two arguments; true if its signature is unknown."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # of functions in C
+        pass
+    return True
 
 
 def scripted(rules: Rules, name: str) -> Policy:

@@ -58,6 +58,21 @@ class Report:
             )
         return shown
 
+    def footnotes(self) -> list[str]:
+        """Return the notes, and sentences on the intervals: their level, and the number of episodes."""
+        estimates = [one for one in self.estimates.values() if not np.isnan(one.value)]
+        most = max((one.n for one in estimates), default=0)
+        episodes = self.about.get("episodes", most)
+        fewer = min((one.n for one in estimates if one.n < episodes), default=None)
+        levels = {f"{100 * one.level:g} %" for one in estimates if not np.isnan(one.low)}
+        counted = f"n = {episodes} episode{'s' * (episodes != 1)}"
+        found = [f"{' and '.join(sorted(levels))} confidence intervals; {counted}" if levels else counted]
+        if most == 1:
+            found.append("an interval needs two episodes")
+        if fewer is not None:
+            found.append(f"({fewer}): defined in {fewer} of them")
+        return [*self.notes, "; ".join(found) + "."]
+
     def _column(self, labels: Labels) -> str:
         return "value" if self.across is None else labels[self.labels.index(self.across)]
 

@@ -568,14 +568,11 @@ def notes(
             else "one of the groups has no people to compare"
         )
         more = ", or no agent with it has an otherwise equal agent without it" if form == "sum" and of_agents else ""
-        yield f"A gap is undefined in episodes in which {why}{more}; (7): it is defined in 7 episodes."
-    if any(one.gap.n == 1 for one, _ in rows):
-        yield "An interval needs two episodes."
+        yield f"A gap is undefined in episodes in which {why}{more}."
     short = [name for name, episodes in found.items() if negative_totals(episodes, attributes=attributes)]
     if "ratio" in form and short:
         reported = "groups have a total return below 0 in some episodes"
         yield f"A ratio means little here, use --form difference: {reported} of {', '.join(short)}."
-    yield "Intervals are over test episodes."
 
 
 def report(

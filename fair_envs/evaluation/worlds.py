@@ -119,7 +119,7 @@ class LanesWorld(World):
         lanes = self.lanes
         action = self._check(action, shape=(lanes.count, lanes.agents, *self._check.shape))
         before = self.observation
-        step = lanes.advance(action, mask=None if active.all() else active)
+        step = lanes.advance(action, mask=active)
         if self._assign is not None:
             self._assign(lanes)
             step = step._replace(observation=lanes.observe())

@@ -71,6 +71,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         self._of_nobody = self._check.first  # actions of agents that have left have no effect
         self.state_space = joint_space(observation_space, self.lanes.agents, drop=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.metadata['name']}, agents={len(self.possible_agents)})"
+
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the agent's observation space."""
         return self.observation_spaces[agent]

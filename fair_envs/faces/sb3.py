@@ -65,6 +65,9 @@ class LanesVecEnv(OfLanes, VecEnv):
         super().__init__(self._rows(), *self._spaces(rules))
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.lanes.rules.name}, num_envs={self.num_envs})"
+
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed lane i of each world with ``seed + i`` at the next reset; return each row's seed."""
         if seed is not None:

@@ -6,7 +6,6 @@ stores; therefore the cost of a notion does not depend on the window.
 """
 
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -326,18 +325,22 @@ class GroupNotion:
     def check(self, spec: FairSpec) -> None:
         """Raise ValueError if an environment does not report what the notion needs."""
         members = group_members(spec, self.groups)
-        if self.groups is None and len(spec.sensitive) > 1:
-            first, *others = spec.sensitive
-            warnings.warn(
-                f"{self.name} compares groups by {first!r} and ignores {', '.join(map(repr, others))}; choose the "
-                f"attributes with groups={first!r}, or groups={tuple(spec.sensitive)} for all combinations",
-                stacklevel=2,
+        if self.groups is None:
+            first = next(iter(spec.sensitive), "")
+            spec.default_attribute(
+                chosen_with=f"groups={first!r}, or groups={tuple(spec.sensitive)} for all combinations"
             )
         if spec.amounts:
             raise ValueError(
                 f"{self.name} needs decisions where 1 is the positive one; in this environment they are amounts from 0 "
                 f"to {spec.actions - 1}. Use an individual notion (individual_fairness, consistency) or a measure of "
                 "shares, such as fair_envs.metrics.ShareDeviation"
+            )
+        if spec.same_individuals and spec.actions > 2:
+            raise ValueError(
+                f"{self.name} needs decisions about people, where 1 is the positive one; in this environment, they "
+                f"choose one of {spec.actions} actions themselves. Compare returns instead: FairnessPenalty(env), "
+                'VectorReward(env, per="group"), or fair_envs.metrics.demographic_parity(returns)'
             )
         if self.definition.feedback and spec.feedback == "none":
             raise ValueError(f"{self.name} needs feedback (the correct decisions); this environment reveals none")
@@ -372,7 +375,8 @@ class GroupNotion:
         if self.definition.feedback and not tells:
             needed = "decision 1" if code == POSITIVE_VALUE else "all decisions"
             raise ValueError(
-                f"{self.name} needs feedback on {needed}; this environment reveals it only on decision {favourable}"
+                f"{self.name} needs feedback on {needed}; this environment reveals it only on decision {favourable}: "
+                "make the environment with feedback='full', if it has this parameter"
             )
 
     def rates(self, history: History) -> dict[str, Floats]:

@@ -185,6 +185,8 @@ class History:
         self, memory: Memory, spec: FairSpec, *, lanes: int = 1, keep: bool = True, scores: bool = False
     ) -> None:
         check_memory("memory", memory)
+        if not isinstance(spec, FairSpec):
+            raise TypeError(f"spec must be a FairSpec, such as env.unwrapped.fair_spec, got {type(spec).__name__}")
         if spec.actions < 2:
             raise ValueError(f"spec must have at least 2 actions, got {spec.actions}")
         self.memory, self.spec, self.keep = memory, spec, checked("keep", keep, bool)
@@ -311,6 +313,10 @@ class History:
         Raises:
             ValueError: A key is missing, or a value lies outside the spec. Nothing has changed then.
         """
+        if not isinstance(info, Mapping):
+            raise TypeError(
+                f"info must be a mapping, the last item that step and reset return, got {type(info).__name__}"
+            )
         if info and all(isinstance(own, Mapping) for own in info.values()):
             info = self._of_agents(info)
         columns = self._columns(info)

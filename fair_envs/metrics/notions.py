@@ -27,7 +27,7 @@ NOTIONS: tuple[Notion, ...] = (
         aliases=("statistical parity", "group parity", "independence", "dp", "sp"),
         kind="group",
         question="Do agents with the sensitive attribute earn as much as those without it?",
-        extremes="0 is parity; as a ratio, 1 or -1 when one side earns nothing",
+        extremes="0 is parity; positive: those without it earn more (form 'sum': less); ratio 1: they earn everything",
         source="Dwork et al. 2012; for returns: La Malfa et al. 2024",
     ),
     Notion(
@@ -244,6 +244,8 @@ def find_notion(name: str) -> Notion:
 
 _BY_NAME = {notion.name: notion for notion in NOTIONS}
 
+LONGEST_ABBREVIATION = 6  # letters; shorter ones are too similar for suggestions, such as "eo" and "eqodds" for "EOd"
+
 
 def canonical_name(argument: str, name: Any, known: Iterable[str]) -> str:
     """Return the one of the known names that a name or alias of a notion stands for.
@@ -266,8 +268,20 @@ def canonical_name(argument: str, name: Any, known: Iterable[str]) -> str:
         meanings |= {_plain(alias): own for alias in _BY_NAME[own].aliases}
     if isinstance(name, str) and _plain(name) in meanings:
         return meanings[_plain(name)]
-    spellings = [*names, *(alias for own in names if own in _BY_NAME for alias in _BY_NAME[own].aliases)]
-    raise ValueError(f"{argument} must be one of {', '.join(names)}, got {name!r}{meant(name, spellings)}")
+    raise ValueError(f"{argument} must be one of {', '.join(names)}, got {name!r}{_hint(name, names)}")
+
+
+def _hint(name: Any, known: list[str]) -> str:
+    """Return what is wrong with a name, or which one was probably meant; empty if unclear."""
+    other = isinstance(name, str) and [own.name for own in NOTIONS if _plain(name) in map(_plain, _spellings(own))]
+    if other:
+        return f": {other[0]} is a notion on other data, see `fair-envs show notions`"
+    spellings = [spelling for own in known for spelling in (_spellings(_BY_NAME[own]) if own in _BY_NAME else [own])]
+    return meant(name, [spelling for spelling in spellings if len(spelling) > LONGEST_ABBREVIATION])
+
+
+def _spellings(notion: Notion) -> tuple[str, ...]:
+    return notion.name, *notion.aliases
 
 
 class OneOf:

@@ -15,6 +15,7 @@ from fair_envs.metrics.returns import (
     Group,
     MaxAbs,
     Returns,
+    check_returns,
     conditional_parity,
     counterfactual_fairness,
     demographic_parity,
@@ -48,6 +49,8 @@ class FairnessReport(Mapping[str, Estimate]):
     reference: str | None  # the set that scales the estimates named `_scaled`
 
     def __getitem__(self, name: str) -> Estimate:
+        if name not in self.estimates:
+            raise KeyError(f"name must be one of {', '.join(self.estimates)}, got {name!r}")
         return self.estimates[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -74,7 +77,7 @@ def fairness_report(
     returns: Returns,
     *,
     sensitive: Group = "sensitive",
-    legitimate: str | Sequence[str] | None = "preference",
+    legitimate: str | Sequence[str] | None = None,
     counterfactual: Returns | None = None,
     factual: Returns | None = None,
     reference: MaxAbs | None = None,
@@ -99,7 +102,7 @@ def fairness_report(
     Args:
         returns: Returns and attributes.
         sensitive: The group with the sensitive attribute (see `Returns.members`).
-        legitimate: The legitimate factor or factors, or None.
+        legitimate: The legitimate factor or factors; None: conditional parity is left out.
         counterfactual: The same episodes with the attribute flipped, or None.
         factual: The episodes that `counterfactual` belongs to, if they are not `returns`.
         reference: Scale for `_scaled` (see `max_abs`), or None.
@@ -136,7 +139,7 @@ def fairness_series(
     returns: Returns,
     *,
     sensitive: Group = "sensitive",
-    legitimate: str | Sequence[str] | None = "preference",
+    legitimate: str | Sequence[str] | None = None,
     counterfactual: Returns | None = None,
     factual: Returns | None = None,
     reference: MaxAbs | None = None,
@@ -146,6 +149,7 @@ def fairness_series(
 
     Use it for box plots, and for your own statistics such as the paired difference of two methods over seeds.
     """
+    check_returns("returns", returns)
     shared: dict[str, Any] = {"sensitive": sensitive, "floor": floor}
     measures: dict[str, _Measure] = {"demographic_parity": partial(_parity, returns, **shared)}
     if legitimate is not None:

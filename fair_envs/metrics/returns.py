@@ -25,6 +25,7 @@ References:
     arXiv:2502.03953 (their use as penalties, the price of fairness).
 """
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -89,7 +90,8 @@ class Returns:
     def attribute(self, name: str) -> NDArray[Any]:
         """Return the codes of one attribute, shape (episodes, agents)."""
         if name not in self.attributes:
-            raise ValueError(f"attribute must be one of {', '.join(self.attributes) or 'none'}, got {name!r}")
+            names = ", ".join(map(repr, self.attributes)) or "none: pass attributes={name: codes} to Returns"
+            raise ValueError(f"returns must have the attribute {name!r}, got {names}")
         return self.attributes[name]
 
     def members(self, group: Group) -> Flags:
@@ -143,12 +145,15 @@ def demographic_parity(
     Args:
         returns: Returns and attributes.
         sensitive: The group with the sensitive attribute (see `Returns.members`).
-        form: See the table of this module.
+        form: How the groups are compared. ``"sum"`` is the published definition and is positive if agents *with* the
+            attribute are better off; all other forms are positive if those *without* it are. See the table of this
+            module.
         floor: Smallest denominator of `ratio` and `mean_ratio`.
 
     Returns:
         One number per episode; NaN without any such pair (`sum`) or if one of the groups is empty.
     """
+    check_returns("returns", returns)
     counted = np.ones(returns.values.shape, dtype=np.bool_)
     return _parity(returns, counted, sensitive=sensitive, form=form, floor=floor)
 
@@ -157,7 +162,7 @@ def conditional_parity(
     returns: Returns,
     *,
     sensitive: Group = "sensitive",
-    legitimate: str | Sequence[str] = "preference",
+    legitimate: str | Sequence[str],
     form: Form = "sum",
     floor: float = 1.0,
 ) -> dict[str, Floats]:
@@ -173,6 +178,7 @@ def conditional_parity(
     Returns:
         For each value of the factor (as text, in ascending order), one number per episode, shape (episodes,).
     """
+    check_returns("returns", returns)
     overlap = sorted(_criteria(returns, sensitive).keys() & set(_names(legitimate)))
     if overlap:
         raise ValueError(f"legitimate and sensitive must not share attributes, got {overlap[0]!r} in both")
@@ -204,6 +210,8 @@ def counterfactual_fairness(
     Returns:
         One number per episode; NaN if no agent has the attribute.
     """
+    check_returns("factual", factual)
+    check_returns("counterfactual", counterfactual)
     _check_same_agents(factual, counterfactual)
     having = factual.members(sensitive)
     _check_flipped(factual, counterfactual, having, sensitive)
@@ -594,8 +602,18 @@ def _welch(one: Floats, other: Floats) -> tuple[float, float]:
 # Checks of arguments ------------------------------------------------------------------------------------------------
 
 
+def check_returns(argument: str, value: Any) -> None:
+    """Raise TypeError if an argument is not a `Returns`."""
+    if not isinstance(value, Returns):
+        kind = type(value).__name__
+        raise TypeError(f"{argument} must be Returns(values, attributes={{'gender': codes}}), got {kind}")
+
+
 def _checked_values(values: ArrayLike) -> Floats:
-    array = np.array(values, dtype=np.float64)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"values must be numbers of shape (episodes, agents), got {values!r}") from error
     if array.ndim != 2:
         raise ValueError(f"values must have shape (episodes, agents), got {array.shape}")
     if not np.isfinite(array).all():
@@ -627,7 +645,11 @@ def _criteria(returns: Returns, group: Group) -> dict[str, Code]:
         codes = returns.attribute(group)
         if codes.dtype.kind == "U" or (codes.size and codes.max() > 1):
             found = ", ".join(map(str, np.unique(codes)))
-            raise ValueError(f"sensitive must be a mapping such as {{{group!r}: code}} here, got codes {found}")
+            code = codes.ravel()[0].item()
+            raise ValueError(
+                f"sensitive must be a mapping such as {{{group!r}: {code!r}}} if codes are not 0 and 1, got {group!r} "
+                f"with the codes {found}"
+            )
         return {group: 1}
     if not group:
         raise ValueError("sensitive must name at least one attribute, got none")
@@ -635,6 +657,9 @@ def _criteria(returns: Returns, group: Group) -> dict[str, Code]:
         if isinstance(code, str) != (returns.attribute(name).dtype.kind == "U"):
             kind = "a text" if returns.attribute(name).dtype.kind == "U" else "a whole number"
             raise ValueError(f"sensitive[{name!r}] must be {kind}, got {code!r}")
+        if (codes := returns.attribute(name)).size and not (codes == code).any():
+            found = ", ".join(map(str, np.unique(codes)))
+            warnings.warn(f"no agent has {name!r} {code!r}; the codes are {found}", stacklevel=2)
     return dict(group)
 
 

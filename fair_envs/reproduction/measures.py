@@ -39,7 +39,7 @@ def series(result: Result, *, horizon: int) -> Series:
     for form in ("ratio", "difference", "total"):
         unit = horizon if form == "difference" else 1
         found[f"dp_{form}"] = demographic_parity(result.ordinary, form=form) / unit
-        for value, gap in conditional_parity(result.ordinary, form=form).items():
+        for value, gap in conditional_parity(result.ordinary, legitimate="preference", form=form).items():
             found[f"csp_{form}[{value}]"] = gap / unit
         if result.everybody is not None and result.none is not None:
             found[f"cf_{form}"] = counterfactual_fairness(result.everybody, result.none, form=form) / unit

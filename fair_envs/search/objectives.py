@@ -113,13 +113,15 @@ def objective_named(text: str, rules: Rules) -> Objective:
         ValueError: The environment has no such number.
     """
     known = list(known_names(rules))
-    first = next(iter(rules.spec.sensitive))
     with suppress(ValueError):
         notion, colon, of = text.partition(":")
         text = canonical_name("objective", notion, {name.partition(":")[0] for name in known}) + colon + of
-    for name in (text, f"{text}:{first}"):
-        if name in known:
-            return Objective(name=name)
+    if text in known:
+        return Objective(name=text)
+    if any(name.startswith(f"{text}:") for name in known):
+        of_first = f"{text}:{rules.spec.default_attribute(chosen_with=f'objective {text}:ATTRIBUTE')}"
+        if of_first in known:
+            return Objective(name=of_first)
     raise ValueError(f"objective must be one of {', '.join(known)}, got {text!r}")
 
 

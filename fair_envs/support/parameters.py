@@ -61,7 +61,8 @@ def make_params(
     for name in given:
         if name not in fields:
             known = ", ".join(sorted(fields))
-            raise TypeError(f"{name} must be one of {known}; it is unknown{meant(name, fields)}")
+            hint = meant(name, fields) or "."
+            raise TypeError(f"got an unexpected keyword argument {name!r}{hint} The parameters are: {known}")
     values = dict(given)
     if presets is not None:
         profile = given.get("profile", params._field_defaults["profile"])  # type: ignore[attr-defined]

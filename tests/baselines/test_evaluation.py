@@ -89,7 +89,7 @@ def test_attributes_have_the_names_that_the_metrics_expect(model: Any) -> None:
     assert set(np.unique(played.returns.attribute("preference"))) == {"red", "blue"}
     assert played.returns.attribute("sensitive").sum(axis=1).tolist() == [4, 4]
     assert played.steps.tolist() == [12, 12]
-    assert "conditional_parity_ratio[red]" in fairness_report(played.returns)
+    assert "conditional_parity_ratio[red]" in fairness_report(played.returns, legitimate="preference")
 
 
 def test_selected_actions_are_counted_in_all_turns_and_executed_ones_in_those_that_were_had() -> None:

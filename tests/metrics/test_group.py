@@ -499,3 +499,19 @@ def test_a_notion_is_compiled_once_for_each_history_and_holds_nothing_but_its_op
     assert notion.gap(kept) == notion.gap(copy.deepcopy(kept)) == found
     with pytest.raises(TypeError):
         notion.gap(history(G1))
+
+
+def test_actions_that_people_choose_themselves_are_no_decisions_about_them() -> None:
+    sensitive = {"speed": ("full", "half")}
+    spec = FairSpec(
+        individuals=4, actions=8, features=(), sensitive=sensitive, groups=sensitive["speed"], same_individuals=True
+    )
+    with pytest.raises(ValueError, match=r"needs decisions about people.*choose one of 8 actions themselves. Compare"):
+        GroupNotion(name="demographic_parity").check(spec)
+
+
+def test_a_notion_that_needs_all_labels_names_the_parameter_that_reveals_them() -> None:
+    group = {"group": ("a", "b")}
+    spec = FairSpec(individuals=1, actions=2, features=(), sensitive=group, groups=group["group"], feedback="accepted")
+    with pytest.raises(ValueError, match=r"equal_opportunity needs feedback on all decisions.*feedback='full'"):
+        GroupNotion(name="equal_opportunity").check(spec)

@@ -90,3 +90,15 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "0.5 -0.4375" in printed  # the worked example of max-abs scaling
     assert "demographic_parity [0.25]" in printed
     assert "equal_opportunity [nan]" in printed
+
+
+def test_a_notion_on_other_data_is_named_and_abbreviations_are_never_suggested() -> None:
+    known = ["equal_opportunity", "equalized_odds", "individual_fairness"]
+    with pytest.raises(ValueError, match="got 'Gini-Index': gini is a notion on other data"):
+        canonical_name("notions", "Gini-Index", known)
+    with pytest.raises(ValueError, match="got 'cf': counterfactual_fairness is a notion on other data"):
+        canonical_name("notions", "cf", known)
+    with pytest.raises(ValueError, match=r"got 'EOd'$"):  # some mean equal opportunity by it, others equalised odds
+        canonical_name("notions", "EOd", known)
+    with pytest.raises(ValueError, match="did you mean 'equalized_odds'"):
+        canonical_name("notions", "equalized_ods", known)

@@ -1,5 +1,6 @@
 import json
 import pickle
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_the_studys_ratio_of_600_to_300_is_a_third() -> None:
 
 
 def test_the_studys_conditional_ratios_are_taken_within_each_preference() -> None:
-    ratios = conditional_parity(four_groups(400, 100, 200, 200), form="ratio")
+    ratios = conditional_parity(four_groups(400, 100, 200, 200), legitimate="preference", form="ratio")
     assert list(ratios) == ["blue", "red"]
     assert ratios["red"] == pytest.approx([0.6])
     assert ratios["blue"] == pytest.approx([0.0])
@@ -111,9 +112,9 @@ def test_a_floor_shrinks_the_ratio_of_small_totals() -> None:
 
 def test_every_notions_ratio_has_the_floor_that_is_asked_for() -> None:
     small = four_groups(0.3, 0.1, 0.2, 0.2)
-    assert conditional_parity(small, form="ratio", floor=0)["red"] == pytest.approx([0.5])
+    assert conditional_parity(small, legitimate="preference", form="ratio", floor=0)["red"] == pytest.approx([0.5])
     flipped = Returns(2 * small.values, attributes={**small.attributes, "sensitive": np.repeat([1, 0, 1, 0], 2)})
-    report = fairness_report(small, counterfactual=flipped, floor=0)
+    report = fairness_report(small, legitimate="preference", counterfactual=flipped, floor=0)
     assert report["demographic_parity_ratio"].value == pytest.approx(0.2 / 0.8)
     assert report["conditional_parity_ratio[red]"].value == pytest.approx(0.5)
     assert report["conditional_parity_mean_ratio[red]"].value == pytest.approx(0.5)
@@ -154,7 +155,7 @@ def test_the_studys_two_games_are_a_factual_and_a_counterfactual_world() -> None
 def test_the_definition_sums_with_minus_without_over_pairs_of_equal_others() -> None:
     # Episode 0: red 1 - 10; blue (2 - 20) + (4 - 20). Episode 1: red 3 - 30; blue (4 - 10) + (6 - 10).
     assert demographic_parity(UNEVEN) == pytest.approx([-43, -37])
-    conditional = conditional_parity(UNEVEN)
+    conditional = conditional_parity(UNEVEN, legitimate="preference")
     assert conditional["red"] == pytest.approx([-9, -27])
     assert conditional["blue"] == pytest.approx([-34, -10])
 
@@ -176,7 +177,7 @@ def test_grouping_gives_the_same_sums_as_all_pairs(seed: int, attributes: int, r
     brute = brute_force_pair_sum(returns, ignored=("sensitive",), chosen=everyone)
     assert demographic_parity(returns) == pytest.approx(brute, nan_ok=True)
     if attributes > 1:
-        for label, sums in conditional_parity(returns).items():
+        for label, sums in conditional_parity(returns, legitimate="preference").items():
             chosen = returns.attributes["preference"] == int(label)
             brute = brute_force_pair_sum(returns, ignored=("sensitive",), chosen=chosen)
             assert sums == pytest.approx(brute, nan_ok=True)
@@ -184,7 +185,9 @@ def test_grouping_gives_the_same_sums_as_all_pairs(seed: int, attributes: int, r
 
 def test_conditional_sums_over_the_only_other_attribute_add_up_to_demographic_parity() -> None:
     returns = random_returns(2, agents=20, attributes=2)
-    assert sum(conditional_parity(returns).values()) == pytest.approx(demographic_parity(returns))
+    assert sum(conditional_parity(returns, legitimate="preference").values()) == pytest.approx(
+        demographic_parity(returns)
+    )
 
 
 def test_attributes_drawn_anew_are_paired_within_their_episode() -> None:
@@ -206,7 +209,7 @@ def test_the_pairing_takes_attribute_differences_out_that_the_other_forms_keep()
 
 def test_the_per_agent_difference_is_without_minus_with() -> None:
     assert demographic_parity(UNEVEN, form="difference") == pytest.approx([15 - 7 / 3, 20 - 13 / 3])
-    red = conditional_parity(UNEVEN, form="difference")["red"]
+    red = conditional_parity(UNEVEN, legitimate="preference", form="difference")["red"]
     assert red == pytest.approx([9, 27])
 
 
@@ -257,12 +260,12 @@ def test_an_unchanged_return_is_counterfactually_fair() -> None:
 def test_parity_with_an_empty_group_is_undefined(form: Form, code: int) -> None:
     returns = Returns([[1.0, 2.0]], attributes={"sensitive": [code, code], "preference": [0, 0]})
     assert np.isnan(demographic_parity(returns, form=form)).all()
-    assert np.isnan(conditional_parity(returns, form=form)["0"]).all()
+    assert np.isnan(conditional_parity(returns, legitimate="preference", form=form)["0"]).all()
 
 
 def test_only_the_value_whose_group_is_empty_is_undefined() -> None:
     returns = Returns([[1.0, 2.0, 3.0]], attributes={"sensitive": [0, 1, 0], "preference": ["a", "a", "b"]})
-    ratios = conditional_parity(returns, form="ratio")
+    ratios = conditional_parity(returns, legitimate="preference", form="ratio")
     assert np.isnan(ratios["b"]).all()
     assert ratios["a"] == pytest.approx([-1 / 3])
 
@@ -296,7 +299,9 @@ def test_a_scale_of_nothing_is_undefined() -> None:
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)])
 def test_a_report_without_data_is_undefined_throughout(shape: tuple[int, int]) -> None:
     codes = np.zeros(shape[1], dtype=int)
-    report = fairness_report(Returns(np.zeros(shape), attributes={"sensitive": codes, "preference": codes}))
+    report = fairness_report(
+        Returns(np.zeros(shape), attributes={"sensitive": codes, "preference": codes}), legitimate="preference"
+    )
     assert "demographic_parity_ratio" in report
     assert np.isnan([estimate.value for estimate in report.values()]).all()
 
@@ -467,7 +472,7 @@ def many_episodes() -> tuple[Returns, Returns]:
 def test_a_report_holds_every_notion_with_its_interval() -> None:
     factual, flipped = many_episodes()
     scale = max_abs([factual], reference="one run", twins=[(factual, flipped)])
-    report = fairness_report(factual, counterfactual=flipped, reference=scale)
+    report = fairness_report(factual, legitimate="preference", counterfactual=flipped, reference=scale)
     forms = ("sum", "difference", "ratio", "ratio_abs", "mean_ratio", "mean_ratio_abs", "scaled")
     tags = {"demographic_parity": [""], "conditional_parity": ["[blue]", "[red]"], "counterfactual_fairness": [""]}
     expected = {f"{notion}_{form}{tag}" for notion in tags for form in forms for tag in tags[notion]}
@@ -483,7 +488,10 @@ def test_a_report_holds_every_notion_with_its_interval() -> None:
 
 def test_a_report_averages_the_series_of_each_episode() -> None:
     factual, _ = many_episodes()
-    series, report = fairness_series(factual), fairness_report(factual)
+    series, report = (
+        fairness_series(factual, legitimate="preference"),
+        fairness_report(factual, legitimate="preference"),
+    )
     for name, values in series.items():
         assert values.shape == (30,), name
         assert report[name].value == pytest.approx(values.mean()), name
@@ -501,7 +509,7 @@ def test_disparities_of_changing_sign_cancel_in_the_signed_mean_only() -> None:
 def test_a_report_over_seeds_has_seeds_as_units() -> None:
     factual, _ = many_episodes()
     seeds = np.repeat([10, 11, 12], 10)
-    report = fairness_report(factual, clusters=seeds)
+    report = fairness_report(factual, legitimate="preference", clusters=seeds)
     ratio = demographic_parity(factual, form="ratio").reshape(3, 10).mean(axis=1)
     estimate = report["demographic_parity_ratio"]
     assert (estimate.n, report.unit) == (3, "cluster")
@@ -522,14 +530,14 @@ def test_a_report_can_take_its_pair_of_games_from_elsewhere() -> None:
     factual, _ = many_episodes()
     every = Returns([[1.0, 3.0]], attributes={"sensitive": [1, 1]})
     none = Returns([[3.0, 5.0]], attributes={"sensitive": [0, 0]})
-    report = fairness_report(factual, factual=every, counterfactual=none)
+    report = fairness_report(factual, legitimate="preference", factual=every, counterfactual=none)
     assert report["counterfactual_fairness_ratio"].value == pytest.approx(4 / 12)
     assert report["counterfactual_fairness_sum"].value == -4
 
 
 def test_a_report_becomes_json_and_a_table() -> None:
     factual, _ = many_episodes()
-    report = fairness_report(factual, sensitive={"sensitive": 1})
+    report = fairness_report(factual, legitimate="preference", sensitive={"sensitive": 1})
     record = json.loads(json.dumps(report.as_dict(), allow_nan=False))
     assert record["sensitive"] == "sensitive=1"
     assert record["estimates"]["gini"]["value"] == pytest.approx(report["gini"].value)
@@ -541,14 +549,18 @@ def test_a_report_becomes_json_and_a_table() -> None:
 @pytest.mark.parametrize("name", ["demographic_parity_ratio", "utilitarian", "largest_gap"])
 def test_a_report_of_a_higher_level_has_wider_intervals(name: str) -> None:
     factual, _ = many_episodes()
-    wide, narrow = (fairness_report(factual, level=level, resamples=500)[name] for level in (0.99, 0.8))
+    wide, narrow = (
+        fairness_report(factual, legitimate="preference", level=level, resamples=500)[name] for level in (0.99, 0.8)
+    )
     assert (wide.level, narrow.level) == (0.99, 0.8)
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
 def test_bootstrapped_reports_are_the_same_twice() -> None:
     factual, _ = many_episodes()
-    one, two = (fairness_report(factual, method="bca", resamples=200, seed=5) for _ in range(2))
+    one, two = (
+        fairness_report(factual, legitimate="preference", method="bca", resamples=200, seed=5) for _ in range(2)
+    )
     assert str(one) == str(two)
 
 
@@ -570,8 +582,10 @@ def test_the_order_of_agents_does_not_matter(returns: Returns, seed: int, form: 
     order = np.random.default_rng(seed).permutation(returns.agents)
     shuffled = returns.select(agents=order)
     assert demographic_parity(shuffled, form=form) == pytest.approx(demographic_parity(returns, form=form), nan_ok=True)
-    for label, values in conditional_parity(returns, form=form).items():
-        assert conditional_parity(shuffled, form=form)[label] == pytest.approx(values, nan_ok=True)
+    for label, values in conditional_parity(returns, legitimate="preference", form=form).items():
+        assert conditional_parity(shuffled, legitimate="preference", form=form)[label] == pytest.approx(
+            values, nan_ok=True
+        )
 
 
 @settings(max_examples=80, deadline=None, derandomize=True, database=None)
@@ -653,9 +667,9 @@ def test_bad_returns_are_refused_by_name(message: str) -> None:
 
 
 def test_bad_questions_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"attribute must be one of sensitive, preference, got 'race'"):
+    with pytest.raises(ValueError, match=r"returns must have the attribute 'race', got 'sensitive', 'preference'"):
         demographic_parity(UNEVEN, sensitive="race")
-    with pytest.raises(ValueError, match=r"sensitive must be a mapping such as .* got codes blue, red"):
+    with pytest.raises(ValueError, match=r"sensitive must be a mapping such as .* with the codes blue, red"):
         demographic_parity(UNEVEN, sensitive="preference")
     with pytest.raises(ValueError, match=r"sensitive\['preference'\] must be a text, got 1"):
         demographic_parity(UNEVEN, sensitive={"preference": 1})
@@ -705,3 +719,27 @@ def test_parts_that_do_not_belong_together_are_refused() -> None:
         group_prices(one, one, clusters=(other, [1]), paired=True)
     with pytest.raises(ValueError, match=r"classic must have the shape of fair, \(1,\), to be paired, got \(2,\)"):
         price_interval([1.0], [1.0, 2.0], paired=True)
+
+
+def test_what_is_not_returns_is_refused_with_the_constructor_that_makes_it() -> None:
+    notions: tuple[Any, ...] = (demographic_parity, partial(conditional_parity, legitimate="colour"), fairness_report)
+    for notion in notions:
+        with pytest.raises(TypeError, match=r"returns must be Returns\(values, attributes=.*got ndarray"):
+            notion(np.ones((5, 4)))
+    with pytest.raises(ValueError, match=r"values must be numbers of shape \(episodes, agents\), got 'many'"):
+        Returns("many")
+
+
+def test_a_report_needs_no_legitimate_factor_and_lists_its_names() -> None:
+    report = fairness_report(Returns(np.ones((5, 4)), attributes={"sensitive": [0, 1, 0, 1]}))
+    assert not [name for name in report if name.startswith("conditional")]
+    with pytest.raises(KeyError, match=r"name must be one of mean_return.*demographic_parity_ratio.*got 'dp'"):
+        report["dp"]
+    with pytest.raises(ValueError, match="returns must have the attribute 'sensitive', got none: pass attributes="):
+        fairness_report(Returns(np.ones((5, 4))))
+
+
+def test_a_code_that_no_agent_has_is_reported() -> None:
+    returns = Returns(np.ones((5, 2)), attributes={"gender": ["woman", "man"]})
+    with pytest.warns(UserWarning, match="no agent has 'gender' 'women'; the codes are man, woman"):
+        assert np.isnan(demographic_parity(returns, sensitive={"gender": "women"})).all()

@@ -88,3 +88,8 @@ def test_a_name_without_attribute_is_that_of_the_first_one() -> None:
     for wrong in ("parity", "demographic_parity:fast", "conditional_parity", "conditional_parity:human_driven:fast=2"):
         with pytest.raises(ValueError, match=f"objective must be one of demographic_parity:human_driven.*'{wrong}'"):
             objective_named(wrong, rules)
+
+
+def test_a_warning_names_the_attribute_of_an_objective_without_one() -> None:
+    with pytest.warns(UserWarning, match="groups are compared by 'gender', not by 'nationality'; choose with"):
+        assert objective_named("dp", make_rules("FairHiring-v0")).name == "demographic_parity:gender"

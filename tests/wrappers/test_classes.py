@@ -45,7 +45,7 @@ from tests.helpers import LITTLE
 
 WRAPPERS: dict[type[Wrapper], tuple[type[Transform], dict[str, Any]]] = {
     DelayedFeedback: (LateFeedback, {"delay": 2}),
-    FairnessObjectives: (GapObjectives, {"notions": ["SP"], "history": Full()}),
+    FairnessObjectives: (GapObjectives, {"notions": ["consistency"], "history": Full()}),
     FairnessPenalty: (Penalty, {"alpha": 0.5}),
     HideSensitive: (HiddenAttribute, {}),
     RecordFairness: (Recorder, {}),

@@ -545,7 +545,7 @@ def test_what_would_count_itself_twice_is_refused(make: Callable[..., Any]) -> N
 
 def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
     refused = "env must have no FairnessPenalty yet, pass all notions to one FairnessPenalty"
-    kinds: list[dict[str, Any]] = [{}, {"notions": "SP", "history": SlidingWindow(9)}]
+    kinds: list[dict[str, Any]] = [{}, {"notions": "individual_fairness", "history": SlidingWindow(9)}]
     for below in kinds:
         env: Any = FairnessPenalty(Env(**SIZE), **below)
         with pytest.raises(ValueError, match=refused):
@@ -654,7 +654,7 @@ def test_an_environment_of_another_package_is_refused() -> None:
 def test_the_turn_based_view_is_made_from_the_wrapped_parallel_one() -> None:
     from fair_envs.envs import harvest
 
-    with pytest.raises(TypeError, match="wrap the parallel environment, then convert it"):
+    with pytest.raises(TypeError, match="wrap the parallel environment and convert the result"):
         HideSensitive(harvest.env(**SIZE))
 
 
@@ -686,3 +686,27 @@ def test_rows_scaled_for_the_learner_stay_scaled() -> None:
     assert not shown[:, 2].any() and shown[:, 10].any()  # the group, by which the network is chosen, stays
     _, reward, _, _ = hidden.step(ACTIONS[0, :2].reshape(-1))
     assert np.array_equal(reward, (0.25 * env.agent_reward).astype(np.float32).reshape(-1))
+
+
+def test_the_record_of_returns_has_a_default_for_attributes_of_many_values() -> None:
+    with pytest.warns(UserWarning, match="groups are compared by 'identity', not by 'speed'; choose with sensitive="):
+        env: Any = RecordFairness(gym.make("FairPursuit-v0", horizon=5))
+    env.reset(seed=0)
+    for _ in range(5):
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
+        if terminated or truncated:
+            break
+    assert info["fair_episode_over"] == 1
+
+
+def test_options_that_would_have_no_effect_are_refused() -> None:
+    env = gym.make("FairHarvest-v0", **SIZE)
+    options: list[dict[str, Any]] = [{"undefined": "fair"}, {"keep": False}, {"groups": "half_speed"}]
+    for option in options:
+        with pytest.raises(ValueError, match=f"{next(iter(option))} needs a history, such as history="):
+            FairnessPenalty(env, **option)
+    with pytest.raises(ValueError, match="times_group_size must be left out with a history, got False"):
+        FairnessPenalty(env, notions="consistency", history=SlidingWindow(9), times_group_size=False)
+    with pytest.raises(TypeError, match=r"transform must be an instance of a Transform.*got None"):
+        Wrapper(env, None)  # type: ignore[arg-type]
+    assert repr(FairnessPenalty(env, notions=["dp"])).startswith("<FairnessPenalty")

@@ -36,6 +36,9 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}, {self.env!r}>"
 
+    def __str__(self) -> str:
+        return f"{type(self).__name__}<{self.env}>"
+
     def observation_space(self, agent: str) -> gym.Space[Any]:
         """Return the agent's observation space."""
         return self.observation_spaces[agent]
