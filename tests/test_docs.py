@@ -1,5 +1,6 @@
 """The documents' code runs, and the tutorial's environment keeps every promise."""
 
+import math
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from fair_envs.metrics.gaps import BY_NAME
 from tests.forks import Forks, forks
 
 ROOT = Path(__file__).parent.parent
@@ -113,6 +115,12 @@ print(type(env.unwrapped).__module__, type(env.unwrapped.lanes.rules.renderer())
 """
     done = run(forks, program, folder=checkout, package=checkout)
     assert done.stdout.split() == ["my_package.well", "my_package.well.render"], done.stdout + done.stderr
+
+
+def test_the_readme_lists_the_notions_that_can_be_objectives() -> None:
+    page = (ROOT / "README.md").read_text()
+    accepted = {name for name, make in BY_NAME.items() if math.isfinite(getattr(make(), "worst", 1.0))}
+    assert {name for name in accepted if f"`{name}`" not in page} == set()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md", "docs/long-term.md"])
