@@ -1,5 +1,6 @@
 """The documents' code runs, and the tutorial's environment keeps every promise."""
 
+import math
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from fair_envs.metrics.gaps import BY_NAME
 from tests.forks import Forks, forks
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +24,7 @@ FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | r
 
 
 def follow_the_tutorial(checkout: Path) -> None:
-    """Do to a checkout what the page says: four files, a line in the table, a line in the package list."""
+    """Do to a checkout what the page says: its files, a line in the table, a line in the package list."""
     for name, text in FILE.findall(TUTORIAL):
         path = checkout / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +101,26 @@ print(HideSensitive(gymnasium.make("FairWell-v0")).reset(seed=0)[0].tolist())
     returns, seen = done.stdout.splitlines()
     assert returns == "[50.0, 25.0, 50.0, 25.0] [50.0, 50.0, 50.0, 50.0]", done.stderr
     assert seen == "[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]"
+
+
+def test_the_tutorials_environment_can_be_in_ones_own_package(checkout: Path, forks: Forks) -> None:
+    well = checkout / "my_package" / "well"
+    well.mkdir()
+    for file in (checkout / "fair_envs" / "envs" / "well").glob("*.py"):
+        (well / file.name).write_text(file.read_text().replace("fair_envs.envs.well", "my_package.well"))
+    program = """
+import gymnasium
+env = gymnasium.make("my_package:MyWell-v0")
+print(type(env.unwrapped).__module__, type(env.unwrapped.lanes.rules.renderer()).__module__)
+"""
+    done = run(forks, program, folder=checkout, package=checkout)
+    assert done.stdout.split() == ["my_package.well", "my_package.well.render"], done.stdout + done.stderr
+
+
+def test_the_readme_lists_the_notions_that_can_be_objectives() -> None:
+    page = (ROOT / "README.md").read_text()
+    accepted = {name for name, make in BY_NAME.items() if math.isfinite(getattr(make(), "worst", 1.0))}
+    assert {name for name in accepted if f"`{name}`" not in page} == set()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md", "docs/long-term.md"])

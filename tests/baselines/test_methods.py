@@ -1,120 +1,58 @@
 """The registry of methods: a method of one's own in a few lines, and what an environment without a method is told."""
 
+import importlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from fair_envs import TABLE, make_rules
+from fair_envs import TABLE
 from fair_envs.baselines import methods
-from fair_envs.baselines.learning import load_learner, train_learner
 from fair_envs.baselines.methods import Method, method_for, register
-from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, begun, rollout
-from fair_envs.support.parameters import PositiveInt, setting
 from tests.test_cli import Said, mistake
+from tests.test_docs import FILE, ROOT
 
-# ------------------------------------------------------------------------------------------------ the toy method
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    algorithm: str = "best-constant"
-    steps: PositiveInt = setting(100, "Random steps to learn from.")
-    seed: int = setting(0, "Seed of the random play.")
-    threads: int = 1
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-class BestConstant(Policy):
-    """Plays at random and learns which action was rewarded most; then takes it always."""
-
-    num_timesteps = 0
-
-    def __init__(self, settings: Settings) -> None:
-        self.rules, self.seed = make_rules(settings.env_id, **settings.parameters), settings.seed
-        self.earned = np.zeros(self.rules.action_space(self.rules.params).n)  # type: ignore[attr-defined]
-
-    def iterate(self) -> dict[str, float]:
-        world = LanesWorld(begun(self.rules, np.array([self.seed + self.num_timesteps], np.uint64)))
-        for step in islice(rollout(world, RandomPolicy(self.rules)), 10):
-            np.add.at(self.earned, step.action.ravel(), step.reward.ravel())
-            self.num_timesteps += 1
-        return {"best": float(self.earned.argmax()), "time/total_timesteps": self.num_timesteps}
-
-    def act(self, observation: Any, uniforms: Any) -> Any:
-        return np.full(uniforms.shape, self.earned.argmax())
-
-    def snapshot(self) -> Any:
-        found = {"earned": self.earned.tolist(), "steps": self.num_timesteps}
-        return SimpleNamespace(state=lambda: found)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.earned, self.num_timesteps = np.array(state["earned"]), state["steps"]
-
-    def set_logger(self, logger: Any) -> None: ...
-
-
-TOY = Method(
-    name="best-constant",
-    summary="Takes the action that random play was rewarded most for.",
-    settings=Settings,
-    train=lambda settings, **given: train_learner(
-        settings, lambda: BestConstant(settings), BestConstant.iterate, **given
-    ),
-    load=lambda run: load_learner(run, Settings, BestConstant),
-    policy=lambda model, settings, rules: model,
-    unsupported=lambda env_id, rules, given: "" if hasattr(rules.action_space(rules.params), "n") else "needs Discrete",
-)
+PAGE = (ROOT / "docs" / "adding-a-method.md").read_text()
 
 
 @pytest.fixture
-def toy(empty_folder: Path) -> Iterator[Method]:
-    """Yield the registered method."""
-    yield register(TOY)
-    methods._registered.remove(TOY)
+def example(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Yield the module of the page's example; its import registers the method."""
+    ((name, text),) = FILE.findall(PAGE)
+    file = empty_folder / "packages" / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    monkeypatch.syspath_prepend(empty_folder / "packages")
+    monkeypatch.setattr(methods, "_registered", [])
+    module = name.removesuffix(".py").replace("/", ".")
+    yield importlib.import_module(module)
+    for imported in (module, module.partition(".")[0]):
+        del sys.modules[imported]
 
 
-# ---------------------------------------------------------------------------------------------------- the tests
-
-
-def test_a_method_of_ones_own_trains_resumes_and_evaluates(toy: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_of_ones_own_trains_resumes_and_evaluates(example: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (method,) = methods._registered
     world = ("-p", "horizon=12", "--total-timesteps", "60", "--seed", "3", "--no-progress")
     assert Said("train", "best-constant", "FairHiring-v0", *world, "--out", "whole").code == 0
     with monkeypatch.context() as patch:
-        iterate, calls = BestConstant.iterate, []
+        iterate, calls = example.BestConstant.iterate, []
 
-        def interrupted(learner: BestConstant) -> dict[str, float]:
+        def interrupted(learner: Any) -> Any:
             calls.append(1)
             if len(calls) == 3:
                 raise KeyboardInterrupt
             return iterate(learner)
 
-        patch.setattr(BestConstant, "iterate", interrupted)
-        patch.setattr(methods, "_registered", [])
-        register(
-            Method(
-                **{
-                    **vars(TOY),
-                    "train": lambda s, **given: train_learner(s, lambda: BestConstant(s), interrupted, **given),
-                }
-            )
-        )
+        patch.setattr(example.BestConstant, "iterate", interrupted)
         said = Said("train", "best-constant", "FairHiring-v0", *world, "--out", "part")
         assert said.code == 130 and "continue with: fair-envs train --out part --resume" in said.flat
     assert Said("train", "--out", "part", "--resume", "--no-progress").code == 0
     for name in ("metrics.csv", "config.json"):
         assert Path("part", name).read_text() == Path("whole", name).read_text()
-    whole, part = (TOY.load(Path(name))[0] for name in ("whole", "part"))
+    whole, part = (method.load(Path(name))[0] for name in ("whole", "part"))
     assert whole.earned.tolist() == part.earned.tolist() and whole.num_timesteps == 60
     said = Said("evaluate", "part", "--episodes", "3", "--no-progress")
     assert said.code == 0, said.text
@@ -127,15 +65,16 @@ def test_a_method_of_ones_own_trains_resumes_and_evaluates(toy: Method, monkeypa
     assert played.code == 0, played.text
 
 
-def test_a_method_of_ones_own_is_listed_with_its_options(toy: Method) -> None:
+def test_a_method_of_ones_own_is_listed_with_its_options(example: Any) -> None:
     shown = Said("show", "methods").flat
     assert "best-constant Takes the action" in shown
-    assert "best-constant: needs Discrete." in shown
+    assert "best-constant: needs discrete actions." in shown
     assert "Random steps to learn from. [100; an integer at least 1]" in Said("train", "best-constant", "--help").flat
-    expected = "method must support FairCollege-v0, got 'best-constant', which needs Discrete: no method supports it"
-    assert expected in mistake("train", "best-constant", "FairCollege-v0")
+    assert (
+        "method must support FairCollege-v0, got 'best-constant', which needs discrete actions: no method supports it"
+    ) in mistake("train", "best-constant", "FairCollege-v0")
     with pytest.raises(ValueError, match="name must be new, got 'best-constant', which is already a method"):
-        register(TOY)
+        register(*methods._registered)
 
 
 def test_every_method_says_which_environments_it_supports() -> None:
