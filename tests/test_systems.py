@@ -425,3 +425,24 @@ def test_reports_hold_every_number(tmp_path: Path) -> None:
     shown = made.table()
     assert [str(column.header) for column in shown.columns] == ["attribute", "notion", "within", "one", "two"]
     assert shown.row_count == len(measured["one"]) + 1
+
+
+def test_rewards_of_unknown_agents_and_episodes_without_agents_are_refused() -> None:
+    env: Any = leavers()
+    step, reset = env.step, env.reset
+
+    def with_a_stranger(actions: Any) -> Any:
+        observations, rewards, *others = step(actions)
+        return observations, {**rewards, "stranger": 1.0}, *others
+
+    def without_agents(**options: Any) -> Any:
+        found = reset(**options)
+        env.agents = []
+        return found
+
+    env.step = with_a_stranger
+    with pytest.raises(ValueError, match=r"env must reward only its possible_agents .* got 'stranger'"):
+        play_parallel(env, ATTRIBUTES, lambda *_: 1, sensitive=["old"], episodes=1)
+    env.reset = without_agents
+    with pytest.raises(ValueError, match=r"env must have agents after reset\(seed=0\), got none"):
+        play_parallel(env, ATTRIBUTES, lambda *_: 1, sensitive=["old"], episodes=1)

@@ -162,8 +162,8 @@ class FairnessObjectives(Wrapper):
         notions: Names (``"demographic_parity"``, ``"SP"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         groups: The groups that notions given by name compare: an attribute, several attributes for all combinations, or
-            a mapping (see `fair_envs.metrics.group_members`). By default the first attribute, with a warning if the
-            environment has several.
+            a mapping (see `fair_envs.metrics.group.group_members`). By default the first attribute, with a warning if
+            the environment has several.
         keep: Whether decisions are kept when an episode ends; otherwise, each episode begins with an empty history.
         undefined: The value of a gap that is NaN (a group is empty, or a denominator is 0), because a reward needs a
             number. ``"last"``: the previous gap, or 0 if there is none yet; ``"fair"``: 0; ``"unfair"``: the largest

@@ -351,6 +351,7 @@ class DDPG(OffPolicyAlgorithm):
     policy: TeamPolicy
     replay_buffer: TeamReplay | None
 
+    # One argument for each setting, which makes it longer than a screen.
     def __init__(
         self,
         policy: str | type[TeamPolicy],

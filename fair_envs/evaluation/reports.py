@@ -47,7 +47,7 @@ class Report:
         columns = list(dict.fromkeys(map(self._column, self.estimates)))
         shown = Table(*rows, box=None, pad_edge=False)
         for column in columns:
-            shown.add_column(Text(column))
+            shown.add_column(Text(column), overflow="fold")
         cells: dict[Labels, dict[str, str]] = {}
         for labels, estimate in self.estimates.items():
             row = tuple(value for name, value in zip(self.labels, labels, strict=True) if name != self.across)

@@ -265,6 +265,9 @@ class ParallelWorld(World):
     Args:
         env: A `pettingzoo.ParallelEnv`.
         seed: Seed of the episode, and of the random numbers that policies sample with.
+
+    Raises:
+        ValueError: No agent is present after the reset.
     """
 
     count = 1
@@ -273,6 +276,8 @@ class ParallelWorld(World):
         self.env, self.agents = env, list(env.possible_agents)
         self._seed, self._time = seed, 0
         self.observation, _ = env.reset(seed=seed)
+        if not env.agents:
+            raise ValueError(f"env must have agents after reset(seed={seed}), got none")
 
     def uniforms(self) -> Floats:
         """Return one random number per possible agent, shape (1, agents), as a function of seed and time."""
@@ -283,6 +288,8 @@ class ParallelWorld(World):
         before = self.observation
         self.observation, rewards, *_ = self.env.step(action)
         self._time += 1
+        if unknown := [agent for agent in rewards if agent not in self.agents]:
+            raise ValueError(f"env must reward only its possible_agents {self.agents}, got {unknown[0]!r}")
         reward = np.array([[rewards.get(agent, 0.0) for agent in self.agents]], np.float64)
         ended = active & (not self.env.agents)
         return Transition(observation=before, action=action, reward=reward, active=active, ended=ended, episode=episode)

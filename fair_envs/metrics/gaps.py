@@ -126,7 +126,7 @@ class Gaps:
     Args:
         notions: N names or notions, at least one.
         spec: The environment's `FairSpec`.
-        groups: The groups that notions given by name compare, see `fair_envs.metrics.group_members`.
+        groups: The groups that notions given by name compare, see `fair_envs.metrics.group.group_members`.
 
     Attributes:
         notions: The notions.
@@ -187,7 +187,7 @@ def gaps(notions: Notions, history: History, *, groups: Groups = None, last: Flo
     Args:
         notions: N names or notions.
         history: The decisions.
-        groups: The groups that notions given by name compare, see `fair_envs.metrics.group_members`.
+        groups: The groups that notions given by name compare, see `fair_envs.metrics.group.group_members`.
         last: The previous gaps, shape (B, N), for notions with ``undefined="last"``.
 
     Raises:
