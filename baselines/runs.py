@@ -26,7 +26,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
-from fair_envs.baselines.ppo.ppo import lanes_of, source_of
+from fair_envs.baselines.ppo.ppo import agents_env_of, lanes_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.support.files import (
     appearing,
@@ -55,7 +55,7 @@ Restore = Callable[[M, Mapping[str, Any]], object]
 
 def source(env: VecEnv | None) -> AgentsVecEnv:
     """Return the environment of agents under the wrappers."""
-    found = None if env is None else source_of(env)
+    found = None if env is None else agents_env_of(env)
     if found is None:
         raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
     return found
@@ -63,7 +63,7 @@ def source(env: VecEnv | None) -> AgentsVecEnv:
 
 def batch(env: VecEnv | None) -> LanesVecEnv:
     """Return the environment of agents or lanes under the wrappers."""
-    found = None if env is None else lanes_of(env)
+    found = None if env is None else lanes_env_of(env)
     if found is None:
         raise ValueError("env must be made by fair_envs.make_sb3, got another environment")
     return found
@@ -85,7 +85,7 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
         "last_obs": th.as_tensor(np.asarray(model._last_obs)),
         "last_episode_starts": th.as_tensor(np.asarray(model._last_episode_starts)),
         "lanes": th.frombuffer(bytearray(batch(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
-        "carried": model.carried() if isinstance(model, Carrying) else [],
+        "extra_state": model.get_extra_state() if isinstance(model, HasExtraState) else [],
         "randomness": {
             "torch": th.get_rng_state(),
             "numpy": [name, th.as_tensor(np.asarray(keys, np.int64)), *place],
@@ -117,8 +117,8 @@ def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     model.set_parameters(dict(state["learner"]))  # Stable-Baselines3 would open a string as a file name
     for counter in COUNTERS:
         setattr(model, counter, state["counters"][counter])
-    if isinstance(model, Carrying):
-        model.carry(state.get("carried", []))
+    if isinstance(model, HasExtraState):
+        model.set_extra_state(state.get("extra_state", []))
 
 
 # -------------------------------------------------------------------------------------------------- stored weights
@@ -167,13 +167,13 @@ def read_weights(path: Path) -> dict[str, Any]:
 
 
 @runtime_checkable
-class Carrying(Protocol):
+class HasExtraState(Protocol):
     """A learner whose training has state besides its networks and counters."""
 
-    def carried(self) -> Any:
+    def get_extra_state(self) -> Any:
         """Return that state as tensors and plain data."""
 
-    def carry(self, state: Any) -> None:
+    def set_extra_state(self, state: Any) -> None:
         """Restore that state."""
 
 

@@ -14,15 +14,17 @@ PenaltyNotion = Annotated[str, OneOf("demographic_parity", "conditional_parity",
 
 @dataclass(frozen=True, kw_only=True)
 class Disparity:
-    """The disparity of a rollout of T steps in B worlds of N agents; under ``cf`` a world is a pair of lanes.
+    """The disparity of a rollout of T steps in B worlds of N agents.
+
+    A world is a lane. With the penalty "counterfactual_fairness", it is a pair of lanes, whose agents are compared.
 
     Attributes:
         group: Group of each agent, 0 or 1, shape (T, B, N).
         stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
         size: Size of the agent's group within its stratum, shape (T, B, N).
-        others: Size of the other group in that stratum, shape (T, B, N); 0: no comparison is possible.
-        cost: Increase in the absolute disparity in each step, |D_t| - |D_{t-1}|, shape (T, B, K).
-        after: D_t, the difference of the groups' returns so far, group 0 minus group 1, shape (T, B, K).
+        other_size: Size of the other group in that stratum, shape (T, B, N); 0: no comparison is possible.
+        increase: Increase in the absolute disparity in each step, |D_t| - |D_{t-1}|, shape (T, B, K).
+        return_gap: D_t, the difference of the groups' returns after the step, group 0 minus group 1, shape (T, B, K).
         reward_gap: Difference of the groups' mean rewards in the step, shape (T, B, K).
         value_gap: Difference of the critics' mean values for the groups, shape (T, B, K).
         totals: Total reward of each group in the rollout, shape (K, 2).
@@ -34,9 +36,9 @@ class Disparity:
     group: Ints
     stratum: Ints
     size: Ints
-    others: Ints
-    cost: Floats
-    after: Floats
+    other_size: Ints
+    increase: Floats
+    return_gap: Floats
     reward_gap: Floats
     value_gap: Floats
     totals: Floats
@@ -47,17 +49,17 @@ class Disparity:
     @property
     def strata(self) -> int:
         """Number of strata (K)."""
-        return int(self.after.shape[-1])
+        return int(self.return_gap.shape[-1])
 
     @property
-    def of_ended(self) -> float:
+    def final(self) -> float:
         """Mean of |D| at the end of the completed episodes, summed over strata; NaN if no episode ended."""
-        return float(np.abs(self.after[self.ended]).sum(-1).mean()) if self.ended.any() else np.nan
+        return float(np.abs(self.return_gap[self.ended]).sum(-1).mean()) if self.ended.any() else np.nan
 
     @property
-    def so_far(self) -> float:
+    def current(self) -> float:
         """Mean of |D| after the rollout's last step, summed over strata."""
-        return float(np.abs(self.after[-1]).sum(-1).mean())
+        return float(np.abs(self.return_gap[-1]).sum(-1).mean())
 
 
 def signed_gap(tracker: DisparityTracker) -> Floats:
@@ -79,12 +81,14 @@ def step_gap(values: Floats, group: Ints, stratum: Ints, *, strata: int) -> tupl
     """
     tracker = DisparityTracker(len(values), strata=strata)
     tracker.update(values, group, stratum=stratum)
-    own, others = (tracker.size_of_own_group(g, stratum=stratum) for g in (group, 1 - group))
-    return signed_gap(tracker), own, others
+    size, other_size = (tracker.size_of_own_group(g, stratum=stratum) for g in (group, 1 - group))
+    return signed_gap(tracker), size, other_size
 
 
-def follow(reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the cost of each step, the disparity after each step, and the groups' returns after the last step.
+def accumulate(
+    reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the increase of |D| in each step, D after each step, and the groups' returns after the last step.
 
     Args:
         reward: Rewards of the agents, shape (T, B, N).
@@ -100,14 +104,14 @@ def follow(reward: Floats, group: Ints, stratum: Ints, *, first: Flags, start: F
     tracker = DisparityTracker(worlds, strata=strata)
     tracker.update(np.zeros_like(reward[0]), group[0], stratum=stratum[0])  # zero rewards: registers the groups
     tracker.returns += start
-    cost, after = np.empty((steps, worlds, strata)), np.empty((steps, worlds, strata))
+    increase, return_gap = np.empty((steps, worlds, strata)), np.empty((steps, worlds, strata))
     for t in range(steps):
-        cost[t] = tracker.update(reward[t], group[t], stratum=stratum[t], first=first[t])
-        after[t] = signed_gap(tracker)
-    return cost, after, tracker.returns
+        increase[t] = tracker.update(reward[t], group[t], stratum=stratum[t], first=first[t])
+        return_gap[t] = signed_gap(tracker)
+    return increase, return_gap, tracker.returns
 
 
-def measure(
+def rollout_disparity(
     reward: Floats,
     value: Floats,
     group: Ints,
@@ -129,23 +133,23 @@ def measure(
         start: The groups' mean returns before the rollout, shape (B, K, 2).
     """
     agents, strata = reward.shape[-1], start.shape[1]
-    who = group.reshape(-1, agents), stratum.reshape(-1, agents)
+    groups, strata_of = group.reshape(-1, agents), stratum.reshape(-1, agents)
     rewards, values = reward.reshape(-1, agents), value.reshape(-1, agents)
-    reward_gap, size, others = step_gap(rewards, *who, strata=strata)
-    value_gap, _, _ = step_gap(values, *who, strata=strata)
-    cell = who[1] * 2 + who[0]
+    reward_gap, size, other_size = step_gap(rewards, groups, strata_of, strata=strata)
+    value_gap, _, _ = step_gap(values, groups, strata_of, strata=strata)
+    cell = strata_of * 2 + groups
     totals, _ = cell_sums(rewards, cell, cells=2 * strata)
     value_sums, sizes = cell_sums(values, cell, cells=2 * strata)
-    cost, after, returns = follow(reward, group, stratum, first=first, start=start)
+    increase, return_gap, returns = accumulate(reward, group, stratum, first=first, start=start)
     return Disparity(
         group=group,
         stratum=stratum,
         size=size.reshape(reward.shape),
-        others=others.reshape(reward.shape),
-        cost=cost,
-        after=after,
-        reward_gap=reward_gap.reshape(after.shape),
-        value_gap=value_gap.reshape(after.shape),
+        other_size=other_size.reshape(reward.shape),
+        increase=increase,
+        return_gap=return_gap,
+        reward_gap=reward_gap.reshape(return_gap.shape),
+        value_gap=value_gap.reshape(return_gap.shape),
         totals=totals.sum(0).reshape(strata, 2),
         mean_values=(value_sums.sum(0) / np.maximum(sizes.sum(0), 1)).reshape(strata, 2),
         ended=np.concatenate([first[1:], ended[np.newaxis]]),
@@ -155,23 +159,23 @@ def measure(
 
 def common_costs(disparity: Disparity, *, gamma: float) -> tuple[Floats, Floats]:
     """Return the retrospective and the prospective cost shared by all agents of a world, shapes (T, B)."""
-    return disparity.cost.sum(-1), (1 - gamma) * np.abs(disparity.value_gap).sum(-1)
+    return disparity.increase.sum(-1), (1 - gamma) * np.abs(disparity.value_gap).sum(-1)
 
 
-def individual_cost(gap: Floats, own: Floats, disparity: Disparity) -> Floats:
-    """Return how much each agent's own number changed the absolute gap, times its group's size; shape (T, B, N).
+def individual_cost(gap: Floats, values: Floats, disparity: Disparity) -> Floats:
+    """Return how much each agent's own value changed the absolute gap, times its group's size; shape (T, B, N).
 
     The result is 0 where the other group is empty.
 
     Args:
-        gap: Gap between the groups that includes the agent's number, shape (T, B, K).
-        own: The agents' numbers, shape (T, B, N).
+        gap: Gap between the groups, which includes the agent's value, shape (T, B, K).
+        values: The agents' values, such as rewards, shape (T, B, N).
         disparity: The agents' groups and strata.
     """
-    here = np.take_along_axis(gap, disparity.stratum, axis=-1)
+    agent_gap = np.take_along_axis(gap, disparity.stratum, axis=-1)
     sign = np.where(disparity.group == 0, 1.0, -1.0)
-    share = disparity.size * (np.abs(here) - np.abs(here - sign * own / disparity.size))
-    return np.where(disparity.others > 0, share, 0.0)
+    cost = disparity.size * (np.abs(agent_gap) - np.abs(agent_gap - sign * values / disparity.size))
+    return np.where(disparity.other_size > 0, cost, 0.0)
 
 
 def cost_advantages(

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from fair_envs.baselines.ppo.costs import Disparity, cost_advantages
-from fair_envs.baselines.ppo.ppo import PPO, Evaluation, Losses, Minibatch, mean
+from fair_envs.baselines.ppo.ppo import PPO, Losses, Minibatch, MinibatchOutput, mean
 from fair_envs.support.aliases import Floats, Floats32
 
-FORGETTING = 0.9  # decay per rollout of the running disparity of "weighted"
-HIDDEN = 64  # units in each of the two layers of a cost critic
+GAP_DECAY = 0.9  # weight of the past in the running mean of the gaps, mode "weighted"
+HIDDEN_UNITS = 64  # units in each of the two layers of a cost critic
 
 
-class Memory(dict[str, NDArray[Any]]):
+class LearnerState(dict[str, NDArray[Any]]):
     """State that a fair learner keeps between rollouts, saved and loaded with its networks."""
 
     def state_dict(self) -> dict[str, th.Tensor]:
@@ -29,12 +29,12 @@ class Memory(dict[str, NDArray[Any]]):
         self.update({name: tensor.cpu().numpy().copy() for name, tensor in state.items()})
 
 
-class Penalised(PPO):
+class PenaltyLearner(PPO):
     """Interface of a fair learner for the modes, which `fair_envs.baselines.ppo.fair_ppo.FairPPO` implements."""
 
     tolerance: float
     cost_critics: "CostCritics"
-    memory: Memory
+    memory: LearnerState
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -63,17 +63,22 @@ class Penalised(PPO):
 class Mode:
     """A mode that changes nothing; subclasses define the effect of the disparity."""
 
-    def __init__(self, learner: Penalised) -> None:
+    def __init__(self, learner: PenaltyLearner) -> None:
         self.learner = learner
 
     def after_rollout(self, disparity: Disparity) -> None:
         """Process the measured disparity before the updates."""
 
-    def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
-        """Return the advantages for the policy loss; ``own`` are those of the samples with a turn."""
-        return self.learner._normalised(own)
+    def advantages(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
+        """Return the advantages for the policy loss.
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+        Args:
+            batch: The minibatch.
+            advantages: PPO's advantages of the samples with a turn.
+        """
+        return self.learner._normalised(advantages)
+
+    def penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         """Return the term added to the loss, or None."""
         return None
 
@@ -84,8 +89,8 @@ class Mode:
 class CostCritics(th.nn.Module):
     """Critics that predict expected discounted costs, one network for each cost.
 
-    They have their own optimiser and do not use PPO's random numbers. The networks share no layers: the other agents'
-    effect on the disparity is many times noisier than the agent's own, and would dominate a shared network.
+    They have their own optimiser and do not use PPO's random numbers. The networks share no layers, because the other
+    agents' effect on the disparity is many times noisier than the agent's own, and would dominate a shared network.
     """
 
     def __init__(self, inputs: int, costs: int, *, learning_rate: float, seed: int) -> None:
@@ -94,11 +99,11 @@ class CostCritics(th.nn.Module):
             super().__init__()
             self.networks = th.nn.ModuleList(
                 th.nn.Sequential(
-                    th.nn.Linear(inputs, HIDDEN),
+                    th.nn.Linear(inputs, HIDDEN_UNITS),
                     th.nn.ReLU(),
-                    th.nn.Linear(HIDDEN, HIDDEN),
+                    th.nn.Linear(HIDDEN_UNITS, HIDDEN_UNITS),
                     th.nn.ReLU(),
-                    th.nn.Linear(HIDDEN, 1),
+                    th.nn.Linear(HIDDEN_UNITS, 1),
                 )
                 for _ in range(costs)
             )
@@ -130,13 +135,14 @@ class CostCritics(th.nn.Module):
 class CostMode(Mode):
     """A mode that uses the advantages of the costs, estimated with separate critics.
 
-    The agent's own contribution to a cost and the other agents' contribution have separate critics, and their
-    advantages are summed. With one critic for the sum, noise from the other agents hides the cost of the agent's own
-    state. An agent is then rewarded for states that it is not charged for, and the disparity returns during training.
+    Each part of a cost (the agent's own contribution and the other agents') has its own critic, and the parts'
+    advantages are summed. A single critic would mainly learn the noise of the other agents. Agents would then not be
+    charged for the disparity of their own state, and the disparity would return during training.
 
     Attributes:
         costs: Indices of the costs with a nonzero weight: 0 the retrospective, 1 the prospective one.
         advantage: Advantages of each sample's costs before weighting, shape (samples, 2).
+        targets: Targets of the cost critics, shape (samples, critics in use).
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
@@ -169,23 +175,26 @@ class CostMode(Mode):
         if self.costs:
             learner = self.learner
             learner.cost_critics.update(
-                batch.observations, self.targets[batch.place], which=self._which, max_grad_norm=learner.max_grad_norm
+                batch.observations,
+                self.targets[batch.flat_index],
+                which=self._which,
+                max_grad_norm=learner.max_grad_norm,
             )
 
     def of_turns(self, batch: Minibatch, cost: int) -> th.Tensor:
         """Return the advantages of one cost for the samples with a turn."""
-        return self.learner._of_turns(batch, self.advantage[batch.place, cost])
+        return self.learner._of_turns(batch, self.advantage[batch.flat_index, cost])
 
 
 class Shaped(CostMode):
     """Subtracts cost advantages from the advantages, in units of the standard deviation of the latter."""
 
-    def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+    def advantages(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
         """Return the advantages minus the weighted cost advantages."""
-        total = own
+        total = advantages
         for cost in self.costs:
             total = total - self.learner.weights[cost] * self.of_turns(batch, cost)
-        return self.learner._normalised(total, scale_of=own)
+        return self.learner._normalised(total, scale_of=advantages)
 
 
 class P3O(CostMode):
@@ -202,14 +211,14 @@ class P3O(CostMode):
         prospective = float(np.abs(disparity.value_gap).sum(-1).mean())
         self.excess = tuple((1 - learner.gamma) * size * excess for excess in (retrospective, prospective))
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+    def penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         """Return the weighted surrogates above the tolerance, in the unit of the advantages."""
         learner = self.learner
         if not self.costs:
             return None
         scale = learner._scale(learner._of_turns(batch, batch.advantages))
         clip = learner.clip_range(learner._current_progress_remaining)  # type: ignore[operator]
-        ratio = th.exp(evaluation.log_ratio)
+        ratio = th.exp(output.log_ratio)
         total = th.zeros((), device=ratio.device)
         for cost in self.costs:
             advantage = self.of_turns(batch, cost)
@@ -219,26 +228,26 @@ class P3O(CostMode):
 
 
 class Weighted(Mode):
-    """Scales down the advantages of the group ahead and scales up those of the group behind.
+    """Scales down the advantages of the better-off group and scales up those of the other group.
 
     This is the exact gradient of ``J_0 + J_1 - weight * alpha * |J_0 - J_1|`` if no group's policy affects the other's
     returns.
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
-        """Determine which group is ahead, and each sample's factor."""
+        """Determine which group is better off, and each sample's factor."""
         learner = self.learner
-        now = np.stack([disparity.reward_gap.mean((0, 1)), disparity.value_gap.mean((0, 1))])  # (2, strata)
-        before = learner.memory.get("gaps", now)
-        learner.memory["gaps"] = FORGETTING * before + (1 - FORGETTING) * now
+        gaps = np.stack([disparity.reward_gap.mean((0, 1)), disparity.value_gap.mean((0, 1))])  # (2, strata)
+        before = learner.memory.get("gaps", gaps)
+        learner.memory["gaps"] = GAP_DECAY * before + (1 - GAP_DECAY) * gaps
         shift = np.asarray(learner.weights) @ np.sign(learner.memory["gaps"])  # (strata,)
         of_agent = shift[disparity.stratum]
         factor = np.maximum(0, np.where(disparity.group == 0, 1 - of_agent, 1 + of_agent))
         self.factor = learner.rollout_buffer.flat(learner.to_rows(factor).astype(np.float32))
 
-    def advantages(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+    def advantages(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
         """Return the normalised advantages times their factors."""
-        return self.learner._normalised(own) * self.learner._of_turns(batch, self.factor[batch.place])
+        return self.learner._normalised(advantages) * self.learner._of_turns(batch, self.factor[batch.flat_index])
 
 
 class PaperLiteral(Mode):
@@ -251,15 +260,15 @@ class PaperLiteral(Mode):
         self.stratum = buffer.flat(self.learner.to_rows(disparity.stratum))
         self.strata = disparity.strata
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+    def penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         """Return the paper's penalty on this minibatch."""
         retrospective, prospective = self.learner.weights
         if not any(self.learner.weights):
             return None
-        group, stratum = self.group[batch.place], self.stratum[batch.place]
-        gap = th.zeros((), device=evaluation.values.device)
+        group, stratum = self.group[batch.flat_index], self.stratum[batch.flat_index]
+        gap = th.zeros((), device=output.values.device)
         for k in range(self.strata):
-            sides = [evaluation.values[(stratum == k) & (group == g)] for g in (0, 1)]
+            sides = [output.values[(stratum == k) & (group == g)] for g in (0, 1)]
             if all(len(side) for side in sides):
                 gap = gap + (sides[0].mean() - sides[1].mean()).abs()
         return retrospective * self.learner.disparity + prospective * gap
@@ -281,10 +290,10 @@ class RunningRange:
 
 
 class Authors(Mode):
-    """The penalty of the published code: a constant P, weighted by the loss divided by that constant.
+    """The penalty of the published code: the loss divided by P, times P, where P is the disparity, used as a constant.
 
-    Its gradient is that of the loss times ``P / (P + 1e-8)``: it is zero, or equals the loss's gradient, whatever alpha
-    and beta are. Each group's networks have their own P.
+    The gradient of the penalty is therefore zero (P = 0) or that of the loss, whatever alpha and beta are. Each group
+    has its own P.
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
@@ -293,9 +302,9 @@ class Authors(Mode):
         self.group = learner.rollout_buffer.flat(learner.to_rows(disparity.group))
         self.penalties = [
             sum(
-                weight * self._normalised(f"range/{name}/{k}", max(of[k, g] - of[k, 1 - g], 0.0))
+                weight * self._normalised(f"range/{name}/{k}", max(values[k, g] - values[k, 1 - g], 0.0))
                 for k in range(disparity.strata)
-                for name, of, weight in (
+                for name, values, weight in (
                     ("reward", disparity.totals, learner.weights[0]),
                     ("value", disparity.mean_values, learner.weights[1]),
                 )
@@ -303,23 +312,23 @@ class Authors(Mode):
             for g in (0, 1)
         ]
 
-    def penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
-        """Return lambda times P for the samples of each group, where lambda is the loss divided by P."""
-        group = self.group[batch.place]
+    def penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
+        """Return the sum of the groups' losses divided by P, times P."""
+        group = self.group[batch.flat_index]
         terms = [
-            self._loss_of(group == g, batch, evaluation) / (penalty + 1e-8) * penalty
+            self._loss_of(group == g, batch, output) / (penalty + 1e-8) * penalty
             for g, penalty in enumerate(self.penalties)
             if penalty > 0
         ]
         return th.stack(terms).sum() if terms else None
 
-    def _loss_of(self, members: th.Tensor, batch: Minibatch, evaluation: Evaluation) -> th.Tensor:
+    def _loss_of(self, members: th.Tensor, batch: Minibatch, output: MinibatchOutput) -> th.Tensor:
         """Return the contribution of the selected samples to the minibatch loss; ``members`` has shape (n,)."""
         learner = self.learner
         if not members.any():
             return th.zeros((), device=members.device)
         turns = learner._of_turns(batch, members)
-        losses = learner._losses(part_of(evaluation, turns=turns, members=members))
+        losses = learner._losses(part_of(output, turns=turns, members=members))
         share = mean(turns.float())
         return learner._total(
             Losses(losses.policy * share, losses.entropy * share, losses.values * members.float().mean())
@@ -328,20 +337,20 @@ class Authors(Mode):
     def _normalised(self, name: str, value: float) -> float:
         memory = self.learner.memory
         running = RunningRange(*memory.get(name, ()))
-        place = running(float(value))
+        position = running(float(value))
         memory[name] = np.array([running.low, running.high])
-        return place
+        return position
 
 
-def part_of(evaluation: Evaluation, *, turns: th.Tensor, members: th.Tensor) -> Evaluation:
-    """Return the evaluation of some samples, selected among those with a turn and among all."""
-    return Evaluation(
-        advantages=evaluation.advantages[turns],
-        log_prob=evaluation.log_prob[turns],
-        log_ratio=evaluation.log_ratio[turns],
-        entropy=None if evaluation.entropy is None else evaluation.entropy[turns],
-        values=evaluation.values[members],
-        value_targets=evaluation.value_targets[members],
+def part_of(output: MinibatchOutput, *, turns: th.Tensor, members: th.Tensor) -> MinibatchOutput:
+    """Return the output for some samples, given their mask among the samples with a turn and among all samples."""
+    return MinibatchOutput(
+        advantages=output.advantages[turns],
+        log_prob=output.log_prob[turns],
+        log_ratio=output.log_ratio[turns],
+        entropy=None if output.entropy is None else output.entropy[turns],
+        values=output.values[members],
+        value_targets=output.value_targets[members],
     )
 
 

@@ -1,8 +1,9 @@
 """Fair-PPO: PPO with a penalty on the disparity between groups (La Malfa et al., 2025).
 
 The paper's penalty is ``alpha * retrospective + beta * prospective``: the difference of the groups' rewards so far, and
-of their critics' values. In the paper's text and code the penalty has no gradient on the policy; the modes here give it
-one. The text and the code are available as ``paper_literal`` and ``authors`` for comparison.
+of their critics' values. As printed, the penalty has no gradient on the policy. In the published code, its gradient is
+zero or that of PPO's own loss. Neither reduces the disparity. The modes ``paper_literal`` and ``authors`` are the text
+and the code, for comparison; the other modes give the penalty a gradient on the policy.
 """
 
 import math
@@ -13,9 +14,9 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, individual_cost, measure
-from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, Memory, Mode, Penalised
-from fair_envs.baselines.ppo.ppo import Evaluation, Minibatch, source_of
+from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, individual_cost, rollout_disparity
+from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, LearnerState, Mode, PenaltyLearner
+from fair_envs.baselines.ppo.ppo import Minibatch, MinibatchOutput, agents_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, checked
@@ -24,14 +25,14 @@ ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
 Credit = Literal["common", "own"]
 
 
-class FairPPO(Penalised):
+class FairPPO(PenaltyLearner):
     """PPO with a fairness penalty on the disparity between two groups of agents.
 
-    At step t, D_t is the sum so far of the difference between the groups' mean rewards (group 0 minus group 1). The
-    retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity. The prospective cost is
+    D_t is the difference between the groups' mean returns from the episode's start to step t (group 0 minus group 1).
+    The retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity. The prospective cost is
     ``(1 - gamma) * |mean V of group 0 - mean V of group 1|``, with the critics' values held fixed. Both are multiplied
-    by the size of the agent's group, because an agent's own reward changes its group's mean only by one over that size.
-    At ``alpha * weight = 1`` an agent of the group ahead gains nothing from its own rewards.
+    by the size n of the agent's group, because one agent's reward changes the group's mean by only 1/n of it. With
+    ``alpha * weight = 1``, penalty and reward cancel for an agent of the better-off group.
 
     Args:
         args: Arguments of `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
@@ -43,15 +44,15 @@ class FairPPO(Penalised):
         beta: Weight of the prospective cost, at least 0.
         weight: The paper's lambda, which multiplies both, at least 0.
         mode: ``"shaped"``: cost advantages from separate critics are subtracted from the advantages. ``"weighted"``:
-            the advantages of the group ahead shrink and those of the group behind grow by ``weight * alpha`` (and by
-            ``weight * beta`` for the group whose critic expects more). ``"p3o"``: a clipped surrogate of the cost is
-            added to the loss where the disparity exceeds ``tolerance``. ``"paper_literal"``: the penalty as printed;
-            its first term has no gradient, its second changes only critics. ``"authors"``: the penalty of the published
-            code, which rescales the loss.
-        credit: Assignment of costs to agents, in ``shaped`` and ``p3o``. ``"common"``: every agent of a lane pays for
-            the change of the lane's disparity, with separate critics for the change by its own reward,
-            ``|D_t| - |D_t without it|``, and for the rest. ``"own"``: it pays only for the change by its own reward.
-            This difference reward has less noise, but omits the agent's effect on the others' rewards.
+            the advantages of the better-off group are scaled down and those of the other group are scaled up, by
+            ``weight * alpha`` according to rewards and by ``weight * beta`` according to values. ``"p3o"``: a clipped
+            surrogate of the cost is added to the loss while the disparity exceeds ``tolerance``. ``"paper_literal"``:
+            the penalty as printed; its first term has no gradient, its second changes only critics. ``"authors"``: the
+            penalty of the published code, which rescales the loss.
+        credit: Assignment of costs to agents, in ``shaped`` and ``p3o``. ``"common"``: every agent pays for the whole
+            change of its lane's disparity. One critic predicts the part due to its own reward,
+            ``|D_t| - |D_t without it|``, another the rest. ``"own"``: every agent pays only for the part due to its own
+            reward. This part has less noise, but omits the agent's effect on the others' rewards.
         tolerance: Disparity per agent and episode that is not penalised in ``p3o``, at least 0.
         kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
 
@@ -85,7 +86,7 @@ class FairPPO(Penalised):
         self.penalty, self.mode, self.credit = penalty, mode, credit
         super().__init__(*args, **kwargs)
         if self.env is not None:
-            self._checked(source_of(self.env))
+            self._check_env(agents_env_of(self.env))
 
     def _setup_model(self) -> None:
         super()._setup_model()
@@ -93,11 +94,11 @@ class FairPPO(Penalised):
             raise ValueError(f"env must have vectors as observations, got {self.observation_space}")
         self.cost_critics = CostCritics(
             self.observation_space.shape[0],
-            costs=2 * self.parts,
+            costs=2 * self.cost_parts,
             learning_rate=self.lr_schedule(1),
             seed=0 if self.seed is None else self.seed,
         ).to(self.device)
-        self.memory = Memory()
+        self.memory = LearnerState()
         self._mode: Mode = MODES[self.mode](self)
 
     def learn(  # type: ignore[override]
@@ -117,8 +118,8 @@ class FairPPO(Penalised):
         return self.weight * self.alpha, self.weight * self.beta
 
     @property
-    def parts(self) -> int:
-        """Number of parts in which an agent's costs are estimated, see `agent_costs`."""
+    def cost_parts(self) -> int:
+        """Number of parts into which an agent's costs are split, see `agent_costs`."""
         return 2 if self.credit == "common" else 1
 
     @property
@@ -127,111 +128,116 @@ class FairPPO(Penalised):
         return float(self.memory["disparity"])
 
     @property
-    def source(self) -> AgentsVecEnv:
+    def agents_env(self) -> AgentsVecEnv:
         """Environment that reports the interactions.
 
         Raises:
             ValueError: The environment does not report them, or not for two groups.
         """
-        return self._checked(self.rollout_buffer.source)
+        return self._check_env(self.rollout_buffer.agents_env)
 
-    def _checked(self, source: AgentsVecEnv | None) -> AgentsVecEnv:
-        if source is None:
+    def _check_env(self, agents_env: AgentsVecEnv | None) -> AgentsVecEnv:
+        """Return the environment, or raise ValueError if its agents cannot be compared."""
+        if agents_env is None:
             raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
         if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
             raise ValueError("env must not rescale rewards, got VecNormalize(norm_reward=True)")
-        if self.penalty == "conditional_parity" and not source.fair_spec.legitimate:
+        if self.penalty == "conditional_parity" and not agents_env.fair_spec.legitimate:
             raise ValueError("env must have a legitimate factor for penalty 'conditional_parity', got none")
         if self.penalty == "counterfactual_fairness":
-            if source.worlds != 2:
+            if agents_env.worlds != 2:
                 needed = f"two worlds (fair_envs.make_sb3(worlds=...)) for penalty {self.penalty!r}"
-                raise ValueError(f"env must have {needed}, got {source.worlds}")
-        elif source.worlds != 1:
-            raise ValueError(f"env must have one world for penalty {self.penalty!r}, got {source.worlds}")
-        elif len(source.fair_spec.groups) != 2:
-            raise ValueError(f"env must have two groups of agents, got {source.fair_spec.groups}")
-        return source
+                raise ValueError(f"env must have {needed}, got {agents_env.worlds}")
+        elif agents_env.worlds != 1:
+            raise ValueError(f"env must have one world for penalty {self.penalty!r}, got {agents_env.worlds}")
+        elif len(agents_env.fair_spec.groups) != 2:
+            raise ValueError(f"env must have two groups of agents, got {agents_env.fair_spec.groups}")
+        return agents_env
 
     @property
     def reward_scale(self) -> float:
         """Ratio of the learner's rewards to the agents' own rewards."""
-        return self.source.reward_scale
+        return self.agents_env.reward_scale
 
     def to_worlds(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Reshape values of shape (T, rows) to (T, B, N); under ``cf`` the agents of paired lanes share a world."""
-        source, steps = self.source, len(rows)
-        agents = source.lanes.agents
-        split: NDArray[Any] = rows.reshape(steps, source.worlds, -1, agents).swapaxes(1, 2)
-        return split.reshape(steps, -1, source.worlds * agents)
+        """Reshape values of shape (T, rows) to (T, B, N).
+
+        A world is a lane, or with penalty "counterfactual_fairness" a pair of lanes.
+        """
+        agents_env, steps = self.agents_env, len(rows)
+        agents = agents_env.lanes.agents
+        split: NDArray[Any] = rows.reshape(steps, agents_env.worlds, -1, agents).swapaxes(1, 2)
+        return split.reshape(steps, -1, agents_env.worlds * agents)
 
     def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
         """Reshape values of shape (T, B, N) to (T, rows), the inverse of `to_worlds`."""
         steps, pairs = worlds.shape[:2]
-        split = worlds.reshape(steps, pairs, self.source.worlds, -1).swapaxes(1, 2)
+        split = worlds.reshape(steps, pairs, self.agents_env.worlds, -1).swapaxes(1, 2)
         return np.ascontiguousarray(split).reshape(steps, -1)
 
     def agent_costs(self, disparity: Disparity) -> Floats:
         """Return each agent's retrospective and prospective costs in parts, shape (T, rows, parts, 2).
 
-        The first part is the change by the agent's own number. With common credit, the second is the other agents'.
+        The first part is due to the agent's own reward or value. With common credit, the second part is due to those of
+        the other agents.
         """
         reward = self.to_worlds(self.rollout_buffer.reward) * self.reward_scale
         value = self.to_worlds(self.rollout_buffer.values)
         own = (
-            individual_cost(disparity.after, reward, disparity),
+            individual_cost(disparity.return_gap, reward, disparity),
             (1 - self.gamma) * individual_cost(disparity.value_gap, value, disparity),
         )
-        whole = [disparity.size * cost[..., np.newaxis] for cost in common_costs(disparity, gamma=self.gamma)]
-        parts = [own, (whole[0] - own[0], whole[1] - own[1])][: self.parts]
+        total = [disparity.size * cost[..., np.newaxis] for cost in common_costs(disparity, gamma=self.gamma)]
+        parts = [own, (total[0] - own[0], total[1] - own[1])][: self.cost_parts]
         return np.stack([np.stack([self.to_rows(cost) for cost in part], axis=-1) for part in parts], axis=2)
 
-    def measure(self) -> Disparity:
-        """Return the disparity of the rollout, and store its final state."""
+    def measure_disparity(self) -> Disparity:
+        """Return the disparity of the rollout, and store the returns of its unfinished episodes."""
         buffer, memory = self.rollout_buffer, self.memory
-        group, stratum, strata = self._who()
+        group, stratum, strata = self._groups_and_strata()
         shape = group.shape[1], strata, 2
         start = memory.get("returns", np.zeros(shape))
-        disparity = measure(
+        disparity = rollout_disparity(
             self.to_worlds(buffer.reward).astype(float) * self.reward_scale,
             self.to_worlds(buffer.values).astype(float),
             group,
             stratum,
-            first=self._of_worlds(buffer.episode_starts),
-            ended=self._of_worlds(np.asarray(self._last_episode_starts)[np.newaxis])[0],
+            first=self._per_world(buffer.episode_starts),
+            ended=self._per_world(np.asarray(self._last_episode_starts)[np.newaxis])[0],
             start=start if start.shape == shape else np.zeros(shape),
         )
         memory["returns"] = disparity.returns
         if disparity.ended.any() or not memory.get("episodes", np.zeros(())):
-            memory["disparity"] = np.array(disparity.of_ended if disparity.ended.any() else disparity.so_far)
+            memory["disparity"] = np.array(disparity.final if disparity.ended.any() else disparity.current)
         memory["episodes"] = np.array(memory.get("episodes", 0) + disparity.ended.sum())
         return disparity
 
-    def _who(self) -> tuple[Ints, Ints, int]:
+    def _groups_and_strata(self) -> tuple[Ints, Ints, int]:
         """Return the compared groups and strata, shapes (T, B, N), and the number of strata."""
         group = self.to_worlds(self.rollout_buffer.group)
         if self.penalty == "conditional_parity":
-            factors = self.source.fair_spec.legitimate.values()
+            factors = self.agents_env.fair_spec.legitimate.values()
             return group, self.to_worlds(self.rollout_buffer.stratum), math.prod(len(codes) for codes in factors)
-        if self.penalty == "counterfactual_fairness":  # compare the agents of one world with those of the other
-            of_second = np.arange(group.shape[-1]) >= group.shape[-1] // 2
-            group = np.broadcast_to(of_second, group.shape).astype(np.int64)
+        if self.penalty == "counterfactual_fairness":  # compare the two lanes of a pair
+            in_second_lane = np.arange(group.shape[-1]) >= group.shape[-1] // 2
+            group = np.broadcast_to(in_second_lane, group.shape).astype(np.int64)
         return group, np.zeros_like(group), 1
 
-    def _of_worlds(self, rows: NDArray[Any]) -> Flags:
-        """Return values that are the same for all agents of a world, shape (T, B)."""
+    def _per_world(self, rows: NDArray[Any]) -> Flags:
+        """Return one value for each world of a mask that is the same for all its agents, shape (T, B)."""
         return self.to_worlds(rows)[..., 0].astype(bool)
 
     def _after_rollout(self) -> None:
-        disparity = self.measure()
-        compared = disparity.others.any()  # otherwise a group is empty and no comparison is possible
+        disparity = self.measure_disparity()
+        compared = disparity.other_size.any()  # otherwise a group is empty and no comparison is possible
         self.logger.record("fairness/disparity", self.disparity / self.reward_scale if compared else np.nan)
         self._mode.after_rollout(disparity)
 
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
         return self._mode.advantages(batch, self._of_turns(batch, batch.advantages))
 
-    def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
-        return self._mode.penalty(batch, evaluation)
+    def _penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
+        return self._mode.penalty(batch, output)
 
     def _after_minibatch(self, batch: Minibatch) -> None:
         self._mode.after_minibatch(batch)

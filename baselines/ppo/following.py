@@ -8,7 +8,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.baselines.ppo.ppo import lanes_of
+from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core.interactions import PREFIX, columns
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
 from fair_envs.metrics.long_term import Measure
@@ -37,7 +37,7 @@ class FollowMeasures(VecEnvWrapper):
 
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
         super().__init__(venv)
-        self._source = lanes_of(venv)
+        self._source = lanes_env_of(venv)
         self._rows_each = 1 if self._source is None else venv.num_envs // self._source.lanes.count
         lanes = venv.num_envs // self._rows_each
         self.measures = tuple(measure_of(lanes) for measure_of in measures)

@@ -77,11 +77,11 @@ class PPOLagrangian(Regularised):
         """Current price of a unit of the cost, in standard deviations of the advantages."""
         return float(self.memory.get("multiplier", self.first_multiplier))
 
-    def _played(self, env: VecEnv) -> VecEnv:
+    def _wrapped_env(self, env: VecEnv) -> VecEnv:
         self._cut_off = np.zeros((self.n_steps, self.n_envs))  # estimated costs after truncation
-        return super()._played(env)
+        return super()._wrapped_env(env)
 
-    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+    def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
         following = self._following
         assert following is not None
         if following.begins.any():
@@ -89,7 +89,7 @@ class PPOLagrangian(Regularised):
             if cut:
                 seen = np.array([following.infos[row]["terminal_observation"] for row in cut], np.float32)
                 self._cut_off[step, cut] = self.cost_critics.predict(seen.reshape(1, len(cut), -1), which=[0])[0, :, 0]
-        return super()._taken(step, action, log_prob)
+        return super()._actions_to_learn(step, action, log_prob)
 
     def _after_rollout(self) -> None:
         super()._after_rollout()
@@ -119,7 +119,7 @@ class PPOLagrangian(Regularised):
         self._cost_targets = buffer.flat((advantages + values).astype(np.float32))
 
     def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
-        cost = self._of_turns(batch, self._cost_advantages[batch.place])
+        cost = self._of_turns(batch, self._cost_advantages[batch.flat_index])
         if len(cost):
             cost = cost - cost.mean()
         return (self._normalised(own) - self.multiplier * cost) / (1 + self.multiplier)
@@ -127,7 +127,7 @@ class PPOLagrangian(Regularised):
     def _after_minibatch(self, batch: Minibatch) -> None:
         self.cost_critics.update(
             batch.observations.flatten(1).float(),
-            self._cost_targets[batch.place],
+            self._cost_targets[batch.flat_index],
             which=[0],
             max_grad_norm=self.max_grad_norm,
         )

@@ -1,13 +1,15 @@
 """Stable-Baselines3's PPO with hooks for fair variants.
 
-Results are bit-identical to Stable-Baselines3's; a test compares the weights. The additions are:
+Results are bit-identical to Stable-Baselines3's; a test compares the weights. A row is one entry of the vectorised
+environment: a lane (one episode), or one agent of a lane. The additions are:
 
 * Samples of agents without a turn (frozen, or not granted one) are excluded from the policy loss, since their action
   had no effect. They are included in the value loss.
-* Weights are checked once per rollout. The arguments of distributions of discrete actions are not checked, which takes
-  Stable-Baselines3 a fifth of a step with one row; sampling rejects probabilities that are not finite.
+* Weights are checked once per rollout. During a rollout, torch's argument checks of discrete distributions are switched
+  off, because they take a fifth of the step time with one row. Sampling still refuses probabilities that are not
+  finite.
 * Fair variants of the updates override `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch`. Fair
-  variants of the rollouts override `PPO._played`, `PPO._taken` and `PPO._after_rollout`.
+  variants of the rollouts override `PPO._wrapped_env`, `PPO._actions_to_learn` and `PPO._after_rollout`.
 """
 
 from collections import defaultdict
@@ -42,12 +44,15 @@ class Minibatch(NamedTuple):
     old_log_prob: th.Tensor
     advantages: th.Tensor
     returns: th.Tensor
-    place: th.Tensor  # index of each sample in the flattened rollout, see `Rollout.flat`
-    turn: th.Tensor | None  # which samples had a turn; None: all
+    flat_index: th.Tensor  # index of each sample in the flattened rollout, see `Rollout.flat`
+    had_turn: th.Tensor | None  # mask of the samples whose agent had a turn; None: all had
 
 
-class Evaluation(NamedTuple):
-    """The current policy's evaluation of a minibatch; all fields but the values are for samples with a turn."""
+class MinibatchOutput(NamedTuple):
+    """The current policy's output for a minibatch of n samples.
+
+    `values` and `value_targets` cover all samples, the other fields only those whose agent had a turn.
+    """
 
     advantages: th.Tensor
     log_prob: th.Tensor
@@ -65,35 +70,35 @@ class Losses(NamedTuple):
     values: th.Tensor  # squared error
 
 
-Taken = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
-"""Takes a step's index in the rollout, actions and log-probabilities; returns actions and log-probabilities to use."""
+ActionsToLearn = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
+"""Takes a step's index in the rollout, its actions and their log-probabilities; returns those to learn from."""
 
 
 class Rollout(RolloutBuffer):
     """Stable-Baselines3's rollout buffer, which also records the interactions of agents.
 
     Attributes:
-        source: The environment whose agents' interactions are recorded after each step; None: rows are not agents, and
-            no interactions are recorded.
-        taken: Function that returns the actions of a step's samples; None: the sampled actions are used.
-        turn: Whether the agents had a turn, shape (steps, rows).
+        agents_env: The environment whose agents' interactions are recorded after each step; None: rows are not agents,
+            and no interactions are recorded.
+        actions_to_learn: Function that returns the actions of a step to learn from; None: the sampled ones.
+        had_turn: Whether the agents had a turn, shape (steps, rows).
         reward: The agents' own unscaled rewards, shape (steps, rows).
         group: Groups of the agents, shape (steps, rows).
         stratum: Strata of the agents, the combinations of their legitimate factors, shape (steps, rows).
     """
 
-    source: AgentsVecEnv | None = None
-    taken: Taken | None = None
+    agents_env: AgentsVecEnv | None = None
+    actions_to_learn: ActionsToLearn | None = None
 
     def reset(self) -> None:
         """Discard the rollout."""
         super().reset()
         shape = self.buffer_size, self.n_envs
-        self.turn = np.ones(shape, bool)
+        self.had_turn = np.ones(shape, bool)
         self.reward = np.zeros(shape, np.float32)
         self.group = np.zeros(shape, np.int64)
         self.stratum = np.zeros(shape, np.int64)
-        self._turn: th.Tensor | None = None
+        self._had_turn_flat: th.Tensor | None = None
         self._samples: list[th.Tensor] = []
 
     def add(
@@ -106,25 +111,25 @@ class Rollout(RolloutBuffer):
         log_prob: th.Tensor,
     ) -> None:
         """Record a step."""
-        if self.source is not None:
-            facts, step = self.source.interactions, self.pos
-            self.turn[step] = facts["action"].reshape(-1) >= 0
-            self.reward[step] = self.source.agent_reward.reshape(-1)
+        if self.agents_env is not None:
+            facts, step = self.agents_env.interactions, self.pos
+            self.had_turn[step] = facts["action"].reshape(-1) >= 0
+            self.reward[step] = self.agents_env.agent_reward.reshape(-1)
             self.group[step] = facts["group"].reshape(-1)
-            self.stratum[step] = strata(self.source.fair_spec, facts)[0].reshape(-1)
-        if self.taken is not None:
-            action, log_prob = self.taken(self.pos, action, log_prob)
+            self.stratum[step] = strata(self.agents_env.fair_spec, facts)[0].reshape(-1)
+        if self.actions_to_learn is not None:
+            action, log_prob = self.actions_to_learn(self.pos, action, log_prob)
         super().add(obs, action, reward, episode_start, value, log_prob)
 
     def flat(self, values: NDArray[Any]) -> th.Tensor:
-        """Return values of shape (steps, rows, ...) in the order of `Minibatch.place`, shape (steps * rows, ...)."""
+        """Return values of shape (steps, rows, ...) in the order of `Minibatch.flat_index`, shape (samples, ...)."""
         flat = self.to_torch(self.swap_and_flatten(values))
         return flat.flatten() if values.ndim == 2 else flat
 
     def get(self, batch_size: int | None = None) -> Generator[Minibatch, None, None]:  # type: ignore[override]
         """Yield the samples once, in random order."""
-        if self._turn is None and not self.turn.all():
-            self._turn = self.flat(self.turn)
+        if self._had_turn_flat is None and not self.had_turn.all():
+            self._had_turn_flat = self.flat(self.had_turn)
         yield from super().get(batch_size)  # type: ignore[misc]
 
     def _get_samples(self, batch_inds: Ints, env: Any = None) -> Minibatch:  # type: ignore[override]
@@ -133,9 +138,9 @@ class Rollout(RolloutBuffer):
             actions = self.actions.astype(np.float32, copy=False)
             columns = (self.observations, actions, *(column.reshape(-1) for column in flat))
             self._samples = [self.to_torch(column, copy=False) for column in columns]
-        place = th.as_tensor(batch_inds, device=self.device)
-        samples = [column.index_select(0, place) for column in self._samples]
-        return Minibatch._make([*samples, place, None if self._turn is None else self._turn[place]])
+        index = th.as_tensor(batch_inds, device=self.device)
+        samples = [column.index_select(0, index) for column in self._samples]
+        return Minibatch._make([*samples, index, None if self._had_turn_flat is None else self._had_turn_flat[index]])
 
 
 class PPO(sb3.PPO):
@@ -165,15 +170,15 @@ class PPO(sb3.PPO):
         Raises:
             ValueError: The policy's weights are not finite.
         """
-        self.rollout_buffer.source = source_of(env)
-        self.rollout_buffer.taken = self._taken
+        self.rollout_buffer.agents_env = agents_env_of(env)
+        self.rollout_buffer.actions_to_learn = self._actions_to_learn
         check_finite(self.policy)
-        drawing_checks = isinstance(self.action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
-        with unchecked_distributions() if drawing_checks else nullcontext():
-            finished = super().collect_rollouts(self._played(env), callback, rollout_buffer, n_rollout_steps)
+        discrete = isinstance(self.action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
+        with unchecked_distributions() if discrete else nullcontext():
+            finished = super().collect_rollouts(self._wrapped_env(env), callback, rollout_buffer, n_rollout_steps)
         if finished:
             if not self.skip_idle:
-                self.rollout_buffer.turn[:] = True
+                self.rollout_buffer.had_turn[:] = True
             self._after_rollout()
         return finished
 
@@ -192,16 +197,16 @@ class PPO(sb3.PPO):
 
     def _train_on(self, batch: Minibatch) -> bool:
         """Take one gradient step; return False if the policy has changed too much to continue."""
-        evaluation = self._evaluate(batch)
-        losses = self._losses(evaluation)
+        output = self._evaluate(batch)
+        losses = self._losses(output)
         loss = self._total(losses)
-        penalty = self._penalty(batch, evaluation)
+        penalty = self._penalty(batch, output)
         if penalty is not None:
             loss = loss + penalty
         with th.no_grad():
-            log_ratio = evaluation.log_ratio
+            log_ratio = output.log_ratio
             divergence = mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
-        self._record(evaluation, losses, loss=loss, approx_kl=divergence)
+        self._record(output, losses, loss=loss, approx_kl=divergence)
         if self.target_kl is not None and divergence > 1.5 * self.target_kl:
             return False
         self.policy.optimizer.zero_grad()
@@ -211,7 +216,7 @@ class PPO(sb3.PPO):
         self._after_minibatch(batch)
         return True
 
-    def _evaluate(self, batch: Minibatch) -> Evaluation:
+    def _evaluate(self, batch: Minibatch) -> MinibatchOutput:
         actions = batch.actions
         if isinstance(self.action_space, gym.spaces.Discrete):
             actions = actions.long().flatten()
@@ -221,7 +226,7 @@ class PPO(sb3.PPO):
             limit = self.clip_range_vf(self._current_progress_remaining)  # type: ignore[operator]
             values = batch.old_values + th.clamp(values - batch.old_values, -limit, limit)
         log_prob = self._of_turns(batch, log_prob)
-        return Evaluation(
+        return MinibatchOutput(
             advantages=self._policy_advantages(batch),
             log_prob=log_prob,
             log_ratio=log_prob - self._of_turns(batch, batch.old_log_prob),
@@ -230,25 +235,25 @@ class PPO(sb3.PPO):
             value_targets=batch.returns,
         )
 
-    def _losses(self, evaluation: Evaluation) -> Losses:
+    def _losses(self, output: MinibatchOutput) -> Losses:
         """Return the negative clipped surrogate, the negative entropy and the squared error of the values."""
         clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
-        advantages, ratio = evaluation.advantages, th.exp(evaluation.log_ratio)
-        entropy = evaluation.log_prob if evaluation.entropy is None else -evaluation.entropy
+        advantages, ratio = output.advantages, th.exp(output.log_ratio)
+        entropy = output.log_prob if output.entropy is None else -output.entropy
         return Losses(
             policy=-mean(th.min(advantages * ratio, advantages * th.clamp(ratio, 1 - clip, 1 + clip))),
             entropy=mean(entropy),
-            values=functional.mse_loss(evaluation.value_targets, evaluation.values),
+            values=functional.mse_loss(output.value_targets, output.values),
         )
 
     def _total(self, losses: Losses) -> th.Tensor:
         """Return the loss of PPO."""
         return losses.policy + self.ent_coef * losses.entropy + self.vf_coef * losses.values
 
-    def _record(self, evaluation: Evaluation, losses: Losses, *, loss: th.Tensor, approx_kl: float) -> None:
+    def _record(self, output: MinibatchOutput, losses: Losses, *, loss: th.Tensor, approx_kl: float) -> None:
         clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
         with th.no_grad():
-            clipped = mean((th.abs(th.exp(evaluation.log_ratio) - 1) > clip).float())
+            clipped = mean((th.abs(th.exp(output.log_ratio) - 1) > clip).float())
         for name, value in (
             ("policy_gradient_loss", losses.policy),
             ("value_loss", losses.values),
@@ -261,7 +266,7 @@ class PPO(sb3.PPO):
 
     def _of_turns(self, batch: Minibatch, values: th.Tensor) -> th.Tensor:
         """Return the entries of ``values`` for the samples with a turn."""
-        return values if batch.turn is None else values[batch.turn]
+        return values if batch.had_turn is None else values[batch.had_turn]
 
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
         """Return the advantages for the policy loss, for the samples with a turn."""
@@ -274,19 +279,19 @@ class PPO(sb3.PPO):
         return (advantages - advantages.mean()) / self._scale(advantages if scale_of is None else scale_of)
 
     def _scale(self, advantages: th.Tensor) -> th.Tensor | float:
-        """Return the unit in which advantages are expressed."""
+        """Return the divisor of normalised advantages: their standard deviation, or 1 if they are not normalised."""
         return advantages.std() + 1e-8 if self.normalize_advantage and len(advantages) > 1 else 1.0
 
     def _optimizers(self) -> list[th.optim.Optimizer]:
         """Return the optimisers to which the learning rate schedule applies."""
         return [self.policy.optimizer]
 
-    def _played(self, env: VecEnv) -> VecEnv:
-        """Return the environment, possibly wrapped, for a new rollout."""
+    def _wrapped_env(self, env: VecEnv) -> VecEnv:
+        """Return the environment for a new rollout; variants may wrap it."""
         return env
 
-    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        """Process the latest step of the rollout; return the actions and log-probabilities to learn from.
+    def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+        """Return the actions and log-probabilities of the latest step to learn from; variants may replace them.
 
         Args:
             step: Index of the step in the rollout.
@@ -295,17 +300,17 @@ class PPO(sb3.PPO):
         """
         return action, log_prob
 
-    def carried(self) -> list[th.Tensor]:
-        """Return a variant's state of the unfinished episodes, for a checkpoint."""
+    def get_extra_state(self) -> list[th.Tensor]:
+        """Return what a variant knows about the unfinished episodes, for a checkpoint."""
         return []
 
-    def carry(self, state: list[th.Tensor]) -> None:
-        """Restore a variant's state of the unfinished episodes in the environment."""
+    def set_extra_state(self, state: list[th.Tensor]) -> None:
+        """Restore what `get_extra_state` returned."""
 
     def _after_rollout(self) -> None:
         """Hook for variants, called after a rollout and before the updates."""
 
-    def _penalty(self, batch: Minibatch, evaluation: Evaluation) -> th.Tensor | None:
+    def _penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         """Return a term that a variant adds to the loss, or None."""
         return None
 
@@ -349,14 +354,14 @@ def unchecked_distributions() -> Iterator[None]:
         Distribution.set_default_validate_args(before)
 
 
-def lanes_of(env: VecEnv) -> LanesVecEnv | None:
+def lanes_env_of(env: VecEnv) -> LanesVecEnv | None:
     """Return the environment under the wrappers if it reports interactions as arrays, else None."""
     while isinstance(env, VecEnvWrapper):
         env = env.venv
     return env if isinstance(env, LanesVecEnv) else None
 
 
-def source_of(env: VecEnv) -> AgentsVecEnv | None:
+def agents_env_of(env: VecEnv) -> AgentsVecEnv | None:
     """Return the environment under the wrappers if it reports interactions for each agent, else None."""
-    found = lanes_of(env)
+    found = lanes_env_of(env)
     return found if isinstance(found, AgentsVecEnv) else None

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.baselines.ppo.fair_modes import Memory
+from fair_envs.baselines.ppo.fair_modes import LearnerState
 from fair_envs.baselines.ppo.following import FollowMeasures, MeasureOf, restore, snapshot
 from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo.ppo import PPO, Minibatch
@@ -184,7 +184,7 @@ class Regularised(PPO):
         super()._setup_model()
         if massaging_refused(self.massaging, self.massager, self.action_space):
             raise ValueError(f"massaging must not be 'corrected' for actions in {self.action_space}")
-        self.memory = Memory()
+        self.memory = LearnerState()
         self._following: FollowMeasures | None = None
 
     @property
@@ -194,7 +194,7 @@ class Regularised(PPO):
 
     # ------------------------------------------------------------------------------------------- collecting
 
-    def _played(self, env: VecEnv) -> VecEnv:
+    def _wrapped_env(self, env: VecEnv) -> VecEnv:
         following = self._followed(env)
         starts = np.asarray(self._last_episode_starts, bool)
         if isinstance(following, ShieldActions):
@@ -233,7 +233,7 @@ class Regularised(PPO):
         with th.no_grad():
             return policy.get_distribution(policy.obs_to_tensor(observation)[0])
 
-    def _taken(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
+    def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
         following, recorded = self._following, self.recorded
         assert following is not None
         of_rows = following.of_rows
@@ -278,7 +278,7 @@ class Regularised(PPO):
         advantages = self._regularised(batch, self._of_turns(batch, batch.advantages))
         if self._importance is None:
             return advantages
-        return advantages * self._of_turns(batch, self._importance[batch.place])
+        return advantages * self._of_turns(batch, self._importance[batch.flat_index])
 
     def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
         """Return the advantages for the policy loss; ``own`` are those of the samples with a turn."""
@@ -286,12 +286,12 @@ class Regularised(PPO):
 
     # ----------------------------------------------------------------------------------------------- keeping
 
-    def carried(self) -> list[th.Tensor]:
-        """Return the measures' state of the unfinished episodes."""
+    def get_extra_state(self) -> list[th.Tensor]:
+        """Return the state of the measures in the unfinished episodes."""
         return [] if self._following is None else snapshot(self._following.measures)
 
-    def carry(self, state: list[th.Tensor]) -> None:
-        """Restore the measures' state of the unfinished episodes."""
+    def set_extra_state(self, state: list[th.Tensor]) -> None:
+        """Restore the state of the measures in the unfinished episodes."""
         if state and self.env is not None:
             restore(self._followed(self.env).measures, state)
 
@@ -380,7 +380,7 @@ class AdvantageRegularised(Regularised):
     def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
         if not any(self.weights):
             return super()._regularised(batch, own)
-        terms = self._of_turns(batch, self._terms[batch.place])
+        terms = self._of_turns(batch, self._terms[batch.flat_index])
         if self.scaling == "as_coded":
             return self._normalised(added_as_coded(own, terms, self._weights)) if len(own) else own
         return added(self._normalised(own), terms, self._weights)

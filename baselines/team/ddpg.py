@@ -35,7 +35,7 @@ from stable_baselines3.common.type_aliases import (
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.baselines.ppo.ppo import lanes_of, source_of
+from fair_envs.baselines.ppo.ppo import agents_env_of, lanes_env_of
 from fair_envs.baselines.team.networks import Sets, Stack, stack, unit
 from fair_envs.core import Rules, draws
 from fair_envs.evaluation import Policy
@@ -476,13 +476,13 @@ class DDPG(OffPolicyAlgorithm):
         This check is repeated because a model can be loaded with, or moved to, another environment.
         """
         _agents_of(env, self.agents)
-        if self.guide is not None and env is not None and lanes_of(env) is None:
+        if self.guide is not None and env is not None and lanes_env_of(env) is None:
             raise ValueError("guide must be None for an environment that was not made by fair_envs.make_sb3")
 
     @property
     def _rules(self) -> Rules | None:
         """Rules of the environment if its rows are agents of an environment of this package, else None."""
-        found = None if self.env is None else source_of(self.env)
+        found = None if self.env is None else agents_env_of(self.env)
         return None if found is None else found.lanes.rules
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
@@ -503,7 +503,7 @@ class DDPG(OffPolicyAlgorithm):
         if sigma:
             actions = self.policy.allowed(th.as_tensor(actions + noise)).numpy()
         if self.guide is not None:
-            source: Any = lanes_of(cast(VecEnv, self.env))
+            source: Any = lanes_env_of(cast(VecEnv, self.env))
             lanes = source.lanes
             seen = cast(NDArray[Any], self._last_obs).reshape(lanes.count, lanes.agents, -1)
             guided = np.random.random(n_envs) < eps
@@ -521,7 +521,7 @@ class DDPG(OffPolicyAlgorithm):
         if reset_num_timesteps or self._last_obs is None:
             cast(TeamReplay, self.replay_buffer).cut()
         if self.guide is not None:
-            self.guide.start(cast(Any, lanes_of(cast(VecEnv, self.env))))
+            self.guide.start(cast(Any, lanes_env_of(cast(VecEnv, self.env))))
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args)
 
     def learn(
@@ -616,15 +616,15 @@ class DDPG(OffPolicyAlgorithm):
 
     # --------------------------------------------------------------------------------------------------- interruption
 
-    def carried(self) -> dict[str, Any]:
+    def get_extra_state(self) -> dict[str, Any]:
         """Return the state besides the networks that a resumed training needs: the noise and the replay buffer."""
         replay = cast(TeamReplay, self.replay_buffer)
         filled = replay.size()
         kept = {name: th.as_tensor(getattr(replay, name)[:filled]) for name in REPLAYED}
         return {"noise": th.as_tensor(self.noise.state), "replay": kept, "place": (replay.pos, replay.full)}
 
-    def carry(self, state: dict[str, Any]) -> None:
-        """Take up what another model of the same settings carried."""
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Restore the state of a model with the same settings."""
         replay = cast(TeamReplay, self.replay_buffer)
         self.noise.state[:] = state["noise"].numpy()
         for name, values in state["replay"].items():
@@ -664,7 +664,7 @@ def _agents_of(env: VecEnv | None, given: int | None) -> int:
     Raises:
         ValueError: The environment has another number, or its rows do not make up a whole number of lanes.
     """
-    found = None if env is None else source_of(env)
+    found = None if env is None else agents_env_of(env)
     if given is None:
         return 1 if found is None else found.lanes.agents
     agents = cast(int, checked("agents", given, PositiveInt))
@@ -777,13 +777,13 @@ class FairER(DDPG):
         networks, others = super()._get_torch_save_params()
         return networks, [*others, "_weights"]
 
-    def carried(self) -> dict[str, Any]:
+    def get_extra_state(self) -> dict[str, Any]:
         """Return the state of `DDPG` and the weights."""
-        return {**super().carried(), "weights": self._weights.cpu()}
+        return {**super().get_extra_state(), "weights": self._weights.cpu()}
 
-    def carry(self, state: dict[str, Any]) -> None:
-        """Take up what another model of the same settings carried."""
-        super().carry(state)
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Restore the state of a model with the same settings."""
+        super().set_extra_state(state)
         self._weights = state["weights"].to(self.device)
 
 

@@ -33,7 +33,7 @@ def ready(**settings: Any) -> tuple[FairPPO, Any]:
 def of_samples(model: FairPPO, values: Any, batch: Any) -> th.Tensor:
     """Return what has shape (T, B, N) for those samples of a minibatch that had a turn."""
     flat = model.rollout_buffer.flat(model.to_rows(np.asarray(values, np.float32)))
-    return flat[batch.place][batch.turn]
+    return flat[batch.flat_index][batch.had_turn]
 
 
 # ------------------------------------------------------------------------------------------------------- shaped
@@ -58,8 +58,8 @@ def test_both_costs_and_lambda_weigh_as_they_should() -> None:
 
 def test_the_cost_is_expressed_in_the_unit_of_the_advantages_without_it() -> None:
     model, batch = ready(alpha=1.5)
-    own = batch.advantages[batch.turn]
-    cost = model._mode.advantage[batch.place, 0][batch.turn]  # type: ignore[attr-defined]
+    own = batch.advantages[batch.had_turn]
+    cost = model._mode.advantage[batch.flat_index, 0][batch.had_turn]  # type: ignore[attr-defined]
     total = own - 1.5 * cost
     th.testing.assert_close(followed(model, batch), (total - total.mean()) / (own.std() + 1e-8))
 
@@ -68,9 +68,12 @@ def test_what_widens_the_gap_costs_each_agent_as_much_as_its_group_is_large() ->
     model = fair_learner()
     collect(model)
     model.memory.clear()
-    disparity = model.measure()
+    disparity = model.measure_disparity()
     retrospective, prospective = np.moveaxis(model.agent_costs(disparity).sum(axis=2), -1, 0)  # of both parts
-    for costs, gaps in ((retrospective, disparity.cost), (prospective, (1 - model.gamma) * abs(disparity.value_gap))):
+    for costs, gaps in (
+        (retrospective, disparity.increase),
+        (prospective, (1 - model.gamma) * abs(disparity.value_gap)),
+    ):
         wanted = gaps.sum(-1)[..., np.newaxis] * 4  # 8 agents, half of them carry the attribute
         np.testing.assert_allclose(model.to_worlds(costs), np.broadcast_to(wanted, disparity.group.shape), atol=1e-12)
 
@@ -82,7 +85,7 @@ def test_at_alpha_one_an_agent_of_the_group_ahead_gains_nothing_from_its_own_rew
     buffer = model.rollout_buffer
     buffer.reward[:] = np.where(buffer.group == 0, 3.0, 1.0)  # group 0 is ahead from the first step on
     model.memory.clear()
-    costs = model.agent_costs(model.measure())[..., 0, 0]
+    costs = model.agent_costs(model.measure_disparity())[..., 0, 0]
     own = buffer.reward * model.reward_scale
     np.testing.assert_allclose(costs[1:], np.where(buffer.group == 0, own, -own)[1:], atol=1e-6)
 
@@ -93,7 +96,7 @@ def test_the_advantage_is_that_of_the_whole_cost() -> None:
         weight.data.zero_()  # nothing is expected: the parts' advantages add up to that of their sum
     collect(model)
     model.memory.clear()
-    disparity = model.measure()
+    disparity = model.measure_disparity()
     whole = model.agent_costs(disparity).sum(axis=2)
     model._mode.after_rollout(disparity)
     starts, over = model.rollout_buffer.episode_starts.astype(bool), np.asarray(model._last_episode_starts, bool)
@@ -110,7 +113,7 @@ def test_own_credit_has_no_part_for_what_others_do() -> None:
         th.manual_seed(0)
         collect(model)
         model.memory.clear()
-        parts.append(model.agent_costs(model.measure()))
+        parts.append(model.agent_costs(model.measure_disparity()))
     assert [part.shape[2] for part in parts] == [1, 2]
     np.testing.assert_array_equal(parts[0][:, :, 0], parts[1][:, :, 0])
 
@@ -123,7 +126,7 @@ def test_cost_critics_learn_what_costs() -> None:
     for _ in range(60):
         mode.after_minibatch(batch)
         predicted = model.cost_critics(batch.observations, which=range(4))
-        errors.append((predicted - mode.targets[batch.place]).square().mean().item())  # type: ignore[attr-defined]
+        errors.append((predicted - mode.targets[batch.flat_index]).square().mean().item())  # type: ignore[attr-defined]
     assert errors[-1] < 0.8 * errors[0]
 
 
@@ -142,8 +145,8 @@ def test_the_group_ahead_learns_less_and_the_group_behind_more(
     model.memory.clear()
     model._after_rollout()
     batch = whole_batch(model)
-    own = batch.advantages[batch.turn]
-    factor = th.tensor(factors)[batch.observations[batch.turn, -1].long()]
+    own = batch.advantages[batch.had_turn]
+    factor = th.tensor(factors)[batch.observations[batch.had_turn, -1].long()]
     th.testing.assert_close(followed(model, batch), factor * (own - own.mean()) / (own.std() + 1e-8))
 
 
@@ -196,9 +199,9 @@ def test_below_the_tolerance_it_is_ppo() -> None:
 def test_the_surrogate_is_the_mean_cost_where_the_policy_is_still_the_old_one() -> None:
     model, batch = ready(mode="p3o", alpha=0.5, weight=2.0)
     penalty = model._penalty(batch, model._evaluate(batch))
-    cost = model._mode.advantage[batch.place, 0][batch.turn].mean()  # type: ignore[attr-defined]
+    cost = model._mode.advantage[batch.flat_index, 0][batch.had_turn].mean()  # type: ignore[attr-defined]
     excess = (1 - model.gamma) * 4 * model.disparity  # four agents in each group
-    wanted = th.relu(cost + excess) / (batch.advantages[batch.turn].std() + 1e-8)
+    wanted = th.relu(cost + excess) / (batch.advantages[batch.had_turn].std() + 1e-8)
     assert penalty is not None and penalty > 0
     th.testing.assert_close(penalty, wanted, rtol=1e-4, atol=1e-6)
 
@@ -213,7 +216,7 @@ def test_the_surrogate_is_clipped_where_the_policy_has_done_enough(ratio: float,
     log_ratio = th.full_like(evaluation.log_ratio, np.log(ratio))
     penalty = model._penalty(batch, evaluation._replace(log_ratio=log_ratio))
     assert penalty is not None
-    scale = batch.advantages[batch.turn].std() + 1e-8
+    scale = batch.advantages[batch.had_turn].std() + 1e-8
     assert (penalty * scale).item() == pytest.approx(10 + counted, rel=1e-4)
 
 
@@ -223,7 +226,7 @@ def test_tolerance_is_disparity_per_agent_and_episode() -> None:
         model, batch = ready(mode="p3o", tolerance=tolerance)
         penalty = model._penalty(batch, model._evaluate(batch))
         assert penalty is not None and penalty > 0
-        penalties.append(penalty.item() * batch.advantages[batch.turn].std().item())
+        penalties.append(penalty.item() * batch.advantages[batch.had_turn].std().item())
     assert penalties[0] - penalties[1] == pytest.approx((1 - model.gamma) * 4 * 0.5 * SCALE, rel=1e-3)
 
 
@@ -282,7 +285,7 @@ def test_the_printed_penalty_has_no_gradient_on_the_policy_and_pulls_the_critics
 
 def test_the_printed_penalty_adds_up_the_gaps_within_the_strata() -> None:
     model, batch = ready(mode="paper_literal", penalty="csp", alpha=0.0, beta=1.0)
-    stratum = model.rollout_buffer.flat(model.rollout_buffer.stratum)[batch.place]
+    stratum = model.rollout_buffer.flat(model.rollout_buffer.stratum)[batch.flat_index]
     group = batch.observations[:, -1]
     values = model._evaluate(batch).values
     gaps = [
@@ -315,7 +318,7 @@ def test_the_normaliser_of_the_published_code() -> None:
 def test_the_gradient_is_ppos_once_or_twice_whatever_the_penalty_is(penalty: float, ratio: int) -> None:
     model, batch = ready(mode="authors")
     model._mode.penalties = [penalty, penalty]  # type: ignore[attr-defined]
-    some = batch.place % 3 > 0  # groups of other sizes, with other shares of idle turns
+    some = batch.flat_index % 3 > 0  # groups of other sizes, with other shares of idle turns
     part = type(batch)._make([column[some] for column in batch])
     evaluation = model._evaluate(part)
     loss = model._total(model._losses(evaluation))

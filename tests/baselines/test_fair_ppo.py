@@ -144,7 +144,7 @@ def test_what_an_agents_own_value_adds_to_the_gap_counts_per_step() -> None:
     buffer = model.rollout_buffer
     buffer.values[:] = np.where(buffer.group == 0, 3.0, 1.0)  # a gap of 2
     model.memory.clear()
-    costs = model.agent_costs(model.measure())[..., 0, 1]
+    costs = model.agent_costs(model.measure_disparity())[..., 0, 1]
     # Four agents a group: without the agent's own value the gap is 2 - 3 / 4, or 2 + 1 / 4; times 4 and 1 - gamma.
     np.testing.assert_allclose(costs, np.where(buffer.group == 0, 0.3, -0.1))
 

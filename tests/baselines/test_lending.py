@@ -266,7 +266,7 @@ def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str
     np.testing.assert_array_equal(agent.acceptance(seen)[0], np.tile(profitable(REPAY), (2, 1)))  # nobody seen yet
     for _ in range(50):
         seen, *_ = env.step(np.ones(3, np.int64))
-    counts = env.lanes.records["seen"]
+    counts = env.lanes.records["score_counts"]
     expected = equal_opportunity(counts / counts.sum(axis=-1, keepdims=True), REPAY)
     found = agent.acceptance(seen)
     np.testing.assert_allclose(found, expected.acceptance(7), atol=1e-5)

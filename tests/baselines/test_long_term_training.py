@@ -142,7 +142,7 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(algorithm: Any, t
     resumed: Any = train_long_term(settings, out=tmp_path / "part", resume=True)
     assert_same_state(whole, resumed)
     assert rows_without_clock(tmp_path / "part") == rows_without_clock(tmp_path / "whole")
-    for one, other in zip(whole.carried(), resumed.carried(), strict=True):
+    for one, other in zip(whole.get_extra_state(), resumed.get_extra_state(), strict=True):
         assert th.equal(one.nan_to_num(-1), other.nan_to_num(-1))
     row = rows_without_clock(tmp_path / "whole")[-1]
     assert {"rollout/reward", "train/short_term", "train/long_term"} <= set(row)
@@ -163,7 +163,7 @@ def test_a_studys_own_measures_are_resumed_within_episodes(env_id: str, tmp_path
     resumed: Any = train_long_term(settings, out=tmp_path / "part", resume=True)
     assert rows_without_clock(tmp_path / "part") == rows_without_clock(tmp_path / "whole")
     assert_same_state(whole, resumed)
-    for one, other in zip(whole.carried(), resumed.carried(), strict=True):
+    for one, other in zip(whole.get_extra_state(), resumed.get_extra_state(), strict=True):
         assert np.array_equal(one.numpy(), other.numpy(), equal_nan=True)
     assert max(row.get("train/massaged", 0) for row in rows_without_clock(tmp_path / "whole")) > 0
 

@@ -241,7 +241,7 @@ def test_corrected_advantages_are_weighted_after_they_are_standardised() -> None
     model = massaged("corrected")
     batch = next(iter(model.rollout_buffer.get(None)))
     own = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
-    weight = model.rollout_buffer.flat(model.recorded.weight)[batch.place]
+    weight = model.rollout_buffer.flat(model.recorded.weight)[batch.flat_index]
     np.testing.assert_allclose(model._policy_advantages(batch), own * weight, rtol=1e-5)
 
 

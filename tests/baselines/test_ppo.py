@@ -125,8 +125,8 @@ def filled() -> Any:
 
 def with_idle(batch: Minibatch, **changes: th.Tensor) -> Minibatch:
     """Return the minibatch with other entries where nobody had a turn."""
-    assert batch.turn is not None
-    idle = ~batch.turn
+    assert batch.had_turn is not None
+    idle = ~batch.had_turn
     assert 0.1 < idle.float().mean() < 0.9
     new = {}
     for name, values in changes.items():
@@ -138,7 +138,7 @@ def with_idle(batch: Minibatch, **changes: th.Tensor) -> Minibatch:
 def test_idle_turns_do_not_touch_the_policy_but_do_touch_the_values() -> None:
     model = filled()
     batch = whole_batch(model)
-    noise = th.rand(len(batch.place), generator=th.Generator().manual_seed(3))
+    noise = th.rand(len(batch.flat_index), generator=th.Generator().manual_seed(3))
     other = with_idle(
         batch,
         actions=((batch.actions[:, 0] + 1) % 8)[:, None],
@@ -157,13 +157,13 @@ def test_turns_that_were_not_granted_are_the_idle_ones() -> None:
     collect(model)
     buffer = model.rollout_buffer
     time = np.arange(model.n_steps)[:, np.newaxis]
-    assert np.array_equal(buffer.turn, (buffer.group == 0) | (time % 2 == 1))
+    assert np.array_equal(buffer.had_turn, (buffer.group == 0) | (time % 2 == 1))
 
 
 def test_a_minibatch_in_which_nobody_had_a_turn_does_no_harm() -> None:
     model = filled()
     batch = whole_batch(model)
-    nobody = batch._replace(turn=th.zeros(len(batch.place), dtype=th.bool))
+    nobody = batch._replace(had_turn=th.zeros(len(batch.flat_index), dtype=th.bool))
     model.train()  # so that there is where to record
     critic = policy_weights(model)
     assert model._train_on(nobody)
@@ -226,7 +226,7 @@ def test_values_are_fitted_to_returns_as_they_are() -> None:
 
 def test_minibatches_are_drawn_anew_in_every_epoch_and_hold_every_sample_once() -> None:
     buffer = filled().rollout_buffer
-    epochs = [th.cat([batch.place for batch in buffer.get(50)]).tolist() for _ in range(2)]
+    epochs = [th.cat([batch.flat_index for batch in buffer.get(50)]).tolist() for _ in range(2)]
     everything = list(range(len(epochs[0])))
     assert sorted(epochs[0]) == sorted(epochs[1]) == everything
     assert epochs[0] != epochs[1] and epochs[0] != everything
@@ -238,8 +238,8 @@ def test_a_samples_place_finds_what_belongs_to_it() -> None:
     reward, group = buffer.flat(buffer.reward), buffer.flat(buffer.group)
     observations = buffer.flat(buffer.observations)
     batch = next(iter(buffer.get(50)))
-    assert th.equal(observations[batch.place], batch.observations)
-    assert th.equal(group[batch.place].float(), batch.observations[:, -1])
+    assert th.equal(observations[batch.flat_index], batch.observations)
+    assert th.equal(group[batch.flat_index].float(), batch.observations[:, -1])
     assert len(th.unique(reward)) > 1
 
 
@@ -284,8 +284,8 @@ def test_what_is_stored_is_what_was_executed() -> None:
     collect(model)
     buffer = model.rollout_buffer
     stored, taken = buffer.actions[..., 0], np.stack(executed)
-    assert np.array_equal(taken >= 0, buffer.turn)
-    acted = buffer.turn & (taken != STAY)  # an action that is impossible is a stay
+    assert np.array_equal(taken >= 0, buffer.had_turn)
+    acted = buffer.had_turn & (taken != STAY)  # an action that is impossible is a stay
     assert acted.sum() > 50
     assert np.array_equal(stored[acted], taken[acted])
 

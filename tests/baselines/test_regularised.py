@@ -111,7 +111,7 @@ def test_a_learner_follows_the_worked_minibatch(kind: Any, scaling: str, wanted:
     model = learner(kind, scaling=scaling, delta=DELTA, **weights)
     collect(model)
     model._terms = model.terms(WORKED)
-    batch = whole_batch(model)._replace(advantages=ADVANTAGES, place=th.arange(4))
+    batch = whole_batch(model)._replace(advantages=ADVANTAGES, flat_index=th.arange(4))
     close(model._policy_advantages(batch), wanted, within=1e-4)
 
 
@@ -278,7 +278,7 @@ def test_the_policy_follows_the_advantages_less_the_price_of_the_cost() -> None:
     model.limit, model.multiplier_rate = 0.0, 1e-12
     collect(model)
     batch = whole_batch(model)
-    cost = model._cost_advantages[batch.place]
+    cost = model._cost_advantages[batch.flat_index]
     assert cost.abs().max() > 0.1
     wanted = (standardised(batch.advantages) - 3 * (cost - cost.mean())) / 4
     np.testing.assert_allclose(model._policy_advantages(batch), wanted, rtol=1e-5, atol=1e-6)

@@ -120,10 +120,10 @@ def test_a_checkpoint_holds_the_replay_until_the_training_is_over(
     keep_every(monkeypatch, -1.0)
     with pytest.raises(KeyboardInterrupt):
         train_team(config(), out=tmp_path / "run", callback=Interrupt(21))
-    held = th.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["carried"]["replay"]
+    held = th.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["extra_state"]["replay"]
     assert {len(values) for values in held.values()} == {20}
     model = train_team(config(), out=tmp_path / "run", resume=True)
-    held = th.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["carried"]["replay"]
+    held = th.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["extra_state"]["replay"]
     assert {len(values) for values in held.values()} == {0}
     loaded, settings = load_team(tmp_path / "run")
     assert settings == config()

@@ -61,7 +61,7 @@ def test_the_facts_are_those_of_the_lane() -> None:
         tally = lane["tally"][own.group]
         assert (own.asked, own.accepted) == (tally.sum(), tally[:, ACCEPT].sum())
         assert (own.would_repay, own.served) == (tally[1].sum(), tally[1, ACCEPT])  # all are in the window
-        np.testing.assert_array_equal(own.now, lane["chances"][own.group])
+        np.testing.assert_array_equal(own.now, lane["score_shares"][own.group])
         assert own.means[0] == pytest.approx((3.6, 2.6)[own.group])
 
 
@@ -130,6 +130,6 @@ def test_every_mode_draws_and_leaves_the_episode_as_it_was(mode: str) -> None:
 def test_any_number_of_scores_can_be_drawn(scores: int) -> None:
     rules = Lending(distributions=np.ones((2, scores)).tolist(), repayment=np.linspace(0, 1, scores).tolist())
     lane = np.zeros(1, rules.dtype)[0]
-    lane["chances"] = 1 / scores
+    lane["score_shares"] = 1 / scores
     frame = rules.renderer().frame(lane)
     assert has(frame, mixed(BLUE, WHITE, 0.25)) > 1000

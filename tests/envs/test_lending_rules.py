@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fair_envs.core import Lanes
 from fair_envs.envs.lending import parallel_env
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
-from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending, draw
+from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending, set_applicant
 from fair_envs.support.aliases import Floats
 from fair_envs.wrappers import from_probabilities, twin_decisions
 from tests.helpers import assert_same, uncompiled
@@ -52,8 +52,8 @@ def cash(lanes: Lanes) -> float:
 
 def assert_scores(lanes: Lanes, group: int, shares: ArrayLike) -> None:
     """Fail unless the group has these shares of scores, and the other one its first ones."""
-    np.testing.assert_allclose(lanes.records["chances"][0, group], np.array(shares, float), atol=1e-12)
-    np.testing.assert_allclose(lanes.records["chances"][0, 1 - group], FIRST[1 - group])
+    np.testing.assert_allclose(lanes.records["score_shares"][0, group], np.array(shares, float), atol=1e-12)
+    np.testing.assert_allclose(lanes.records["score_shares"][0, 1 - group], FIRST[1 - group])
 
 
 # --------------------------------------------------------------------------------------------- the known values
@@ -79,7 +79,7 @@ def test_a_rejected_applicant_keeps_the_score_and_earns_nothing() -> None:
     played = decide(lanes, REJECT, ADVANTAGED, 3, True)
     assert cash(lanes) == 10_000 and played.reward[0, 0] == 0 and played.facts["outcome"][0, 0] == 0
     assert_scores(lanes, ADVANTAGED, FIRST[ADVANTAGED])
-    assert lanes.records["repaying"][0].tolist() == [[1, 0], [0, 0]]
+    assert lanes.records["repaying_count"][0].tolist() == [[1, 0], [0, 0]]
 
 
 def test_nobody_falls_below_the_lowest_score() -> None:
@@ -118,7 +118,7 @@ def test_a_loan_has_its_amount_and_interest(repays: bool, expected: float, chang
 def test_group_score_and_label_are_drawn_by_the_inverse_of_their_distributions(label: float, repays: int) -> None:
     lanes = bank()
     lane = lanes.records.view(np.recarray)[0]
-    draw(lane, lanes.rules.code.view(np.recarray)[0], 0.7, 0.45, label)
+    set_applicant(lane, lanes.rules.code.view(np.recarray)[0], 0.7, 0.45, label)
     assert (lane.group, lane.score, lane.repays) == (DISADVANTAGED, 3, repays)
 
 
@@ -130,7 +130,7 @@ def test_group_score_and_label_are_drawn_by_the_inverse_of_their_distributions(l
 def test_no_draw_leads_to_a_score_that_nobody_has(levels: tuple[float, float], expected: tuple[int, int]) -> None:
     lanes = bank()
     lane = lanes.records.view(np.recarray)[0]
-    draw(lane, lanes.rules.code.view(np.recarray)[0], *levels, 0.5)
+    set_applicant(lane, lanes.rules.code.view(np.recarray)[0], *levels, 0.5)
     assert (lane.group, lane.score) == expected
 
 
@@ -269,9 +269,9 @@ def test_the_oracle_knows_who_repays_how_likely_and_the_true_scores() -> None:
     ask(lanes, DISADVANTAGED, 2, True)
     known = lanes.rules.oracle(lanes.records)
     assert known["feedback"].tolist() == [[1]] and known["score"].tolist() == [[0.45]]
-    np.testing.assert_array_equal(known["distribution"], lanes.records["chances"])
+    np.testing.assert_array_equal(known["distribution"], lanes.records["score_shares"])
     known["distribution"][:] = 0
-    assert lanes.records["chances"].any()
+    assert lanes.records["score_shares"].any()
 
 
 # ------------------------------------------------------------------------------------------------ whose luck
@@ -357,7 +357,7 @@ def test_what_cannot_be_assigned_is_refused(attribute: str, code: int, message: 
 @uncompiled
 def test_a_world_of_ones_own_has_any_number_of_scores() -> None:
     lanes = bank(**OWN)
-    assert lanes.records["chances"][0].tolist() == [[0, 0, 1], [0.5, 0.25, 0.25]]
+    assert lanes.records["score_shares"][0].tolist() == [[0, 0, 1], [0.5, 0.25, 0.25]]
     assert lanes.rules.params.distributions == "own"
     met = set()
     for _ in range(100):
@@ -369,7 +369,7 @@ def test_a_world_of_ones_own_has_any_number_of_scores() -> None:
 
 
 def test_equal_groups_begin_alike() -> None:
-    chances = bank(distributions="equal").records["chances"][0]
+    chances = bank(distributions="equal").records["score_shares"][0]
     np.testing.assert_array_equal(chances[0], chances[1])
 
 
@@ -421,9 +421,9 @@ def test_sums_over_the_window_do_not_drift() -> None:
     decisions = lanes.records["window"][0]
     expected = np.zeros((2, 2), np.int64)
     for decision in decisions.tolist():
-        expected[decision >> 2 & 1, decision >> 1 & 1] += lanes.rules.code["expected"][0, decision >> 3]
-    assert lanes.records["granted"][0].tolist() == expected[:, ACCEPT].tolist()
-    assert lanes.records["hoped"][0].tolist() == expected.sum(axis=1).tolist()
+        expected[decision >> 2 & 1, decision >> 1 & 1] += lanes.rules.code["repayment_units"][0, decision >> 3]
+    assert lanes.records["expected_accepted"][0].tolist() == expected[:, ACCEPT].tolist()
+    assert lanes.records["expected_all"][0].tolist() == expected.sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize(

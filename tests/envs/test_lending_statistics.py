@@ -71,14 +71,14 @@ def played() -> dict[str, Played]:
             marked[time] = lanes.snapshot()
         if time >= SETTLED and time % EVERY == 0:
             gaps.append(np.subtract(*opportunities(records)))
-        acceptance = np.concatenate([policy(records["chances"][parts[name]]) for name, policy in POLICIES.items()])
+        acceptance = np.concatenate([policy(records["score_shares"][parts[name]]) for name, policy in POLICIES.items()])
         randomness.fill_uniform(records["key"], records["time"], randomness.POLICY, coin)
         accepts = coin < acceptance[rows, records["group"], records["score"]][:, np.newaxis]
         lanes.advance(accepts.astype(np.int64))
     return {
         name: Played(
             cash={time: then["cash"][part] for time, then in marked.items()},
-            chances={time: then["chances"][part] for time, then in marked.items()},
+            chances={time: then["score_shares"][part] for time, then in marked.items()},
             gaps=np.array(gaps)[:, part],
         )
         for name, part in parts.items()

@@ -155,6 +155,6 @@ def test_ppo_learns_nothing_from_what_agents_do_that_have_left() -> None:
     env = AgentsVecEnv(Leavers(horizon=8), 2)
     model = PPO("MlpPolicy", env, n_steps=8, batch_size=16, n_epochs=1, seed=0, device="cpu")
     model.learn(48)
-    turns = model.rollout_buffer.turn.reshape(8, 2, 3)
+    turns = model.rollout_buffer.had_turn.reshape(8, 2, 3)
     left = [[(8 - turns[:, lane, agent].sum()) for agent in range(3)] for lane in range(2)]
     assert sorted(map(tuple, left)) == [(6, 5, 0), (7, 6, 0)]

@@ -53,7 +53,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 
 # ------------------------------------------------------------------------------------------------- the tables
 
-OWN = "own"
+USER_TABLE = "own"
 ADVANTAGED, DISADVANTAGED = range(2)
 GROUPS = ("advantaged", "disadvantaged")
 MOST_SCORES = 1000
@@ -70,12 +70,12 @@ DISTRIBUTIONS: Mapping[str, tuple[tuple[float, ...], ...]] = {
 REPAYMENTS: Mapping[str, tuple[float, ...]] = {"delayed_impact": (0.1, 0.2, 0.45, 0.6, 0.65, 0.7, 0.7)}  # G
 """Repayment probability at each score, the lowest score first."""
 
-KNOWN: Mapping[str, tuple[str, ...]] = {"distributions": tuple(DISTRIBUTIONS), "repayment": tuple(REPAYMENTS)}
+NAMED_TABLES: Mapping[str, tuple[str, ...]] = {"distributions": tuple(DISTRIBUTIONS), "repayment": tuple(REPAYMENTS)}
 
 
-def is_known(name: str, value: Any) -> bool:
+def is_named_table(name: str, value: Any) -> bool:
     """Return whether the value of the parameter is the name of a table in this package."""
-    return isinstance(value, str) and value in KNOWN[name]
+    return isinstance(value, str) and value in NAMED_TABLES[name]
 
 
 def checked_distributions(table: ArrayLike) -> Floats:
@@ -111,5 +111,5 @@ def _numbers(name: str, table: ArrayLike) -> Floats:
     try:
         return np.array(table, np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        options = ", ".join(map(repr, KNOWN[name]))
+        options = ", ".join(map(repr, NAMED_TABLES[name]))
         raise ValueError(f"{name} must be one of {options} or a table of numbers, got {shown(table)}") from error

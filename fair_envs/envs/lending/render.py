@@ -33,7 +33,7 @@ from fair_envs.envs.drawing import (
     styled,
 )
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, GROUPS
-from fair_envs.envs.lending.rules import ACCEPT, POINTS
+from fair_envs.envs.lending.rules import ACCEPT, PLOT_POINTS
 from fair_envs.faces.window import import_pygame
 from fair_envs.support.aliases import Floats
 
@@ -121,7 +121,7 @@ class LendingRenderer:
             found.append(
                 Group(
                     group=group,
-                    now=np.asarray(lane["chances"][group]).tolist(),
+                    now=np.asarray(lane["score_shares"][group]).tolist(),
                     first=first[group].tolist(),
                     asked=int(tally.sum()),
                     accepted=int(tally[:, ACCEPT].sum()),
@@ -149,8 +149,8 @@ class LendingRenderer:
     def curve(self, lane: Any) -> list[tuple[float, float]]:
         """Return the cash so far, as points (share of the episode that has passed, cash)."""
         time, horizon = int(lane["time"]), self._params.horizon
-        stride = -(-horizon // POINTS)
-        kept = np.asarray(lane["curve"])[: lane["points"]].tolist()
+        stride = -(-horizon // PLOT_POINTS)
+        kept = np.asarray(lane["plot_cash"])[: lane["plot_length"]].tolist()
         points = [((k * stride + 1) / horizon, cash) for k, cash in enumerate(kept)]
         return [(0.0, self._params.starting_cash), *points, (time / horizon, float(lane["cash"]))]
 

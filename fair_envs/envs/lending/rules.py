@@ -16,15 +16,15 @@ from fair_envs.envs.lending.params import (
     DISTRIBUTIONS,
     GROUPS,
     GYM,
-    KNOWN,
-    OWN,
+    NAMED_TABLES,
     PROFILES,
     REPAYMENTS,
     TERMINATE,
+    USER_TABLE,
     LendingParams,
     checked_distributions,
     checked_repayment,
-    is_known,
+    is_named_table,
 )
 from fair_envs.support.aliases import Facts, Flags, Floats, Floats32, Lane, Record
 from fair_envs.support.parameters import encode
@@ -33,45 +33,46 @@ REJECT, ACCEPT = range(2)
 ACTION_NAMES = ("reject", "accept")
 APPLICANT = 0  # the only random stream
 
-UNITS = 2**40  # scale of expected repayments: they are summed as integers, so subtraction leaves no rounding error
-LARGEST_SHOWN = float(np.finfo(np.float32).max)
-POINTS = 96  # points of the cash curve in the picture
+UNITS = 2**40  # in one expected repayment: adding and later subtracting an integer gives exactly the old sum
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+PLOT_POINTS = 96  # largest number of points of the plot of the cash
 
 
 # ------------------------------------------------------------------------------------------- the applicants
 
 
 @rule
-def start(lane: Lane, bank: Record) -> None:
+def start(lane: Lane, params: Record) -> None:
     """Set the bank's cash and the groups' scores, and draw the first applicant."""
-    lane.cash = bank.starting_cash
-    for group in range(lane.chances.shape[0]):
-        for score in range(lane.chances.shape[1]):
-            lane.chances[group, score] = bank.chances[group, score]
-    meet(lane, bank, words(lane.key, 0, APPLICANT, 0))
+    lane.cash = params.starting_cash
+    for group in range(lane.score_shares.shape[0]):
+        for score in range(lane.score_shares.shape[1]):
+            lane.score_shares[group, score] = params.score_shares[group, score]
+    draw_applicant(lane, params, words(lane.key, 0, APPLICANT, 0))
 
 
 @rule
-def meet(lane: Lane, bank: Record, random: tuple[int, int, int, int]) -> None:
-    """Draw the applicant from these random words."""
-    draw(lane, bank, share(random[0]), share(random[1]), share(random[2]))
+def draw_applicant(lane: Lane, params: Record, random: tuple[int, int, int, int]) -> None:
+    """Draw the applicant who is decided on in the next step from random words."""
+    set_applicant(lane, params, share(random[0]), share(random[1]), share(random[2]))
 
 
 @rule
-def draw(lane: Lane, bank: Record, group_level: float, score_level: float, label_level: float) -> None:
-    """Draw group, score and whether the applicant will repay, in this order, each from a number in [0, 1)."""
-    lane.group = (group_level >= bank.advantaged_share) ^ (lane.flipped[0] != 0)
-    lane.score = score_at(lane.chances[lane.group], score_level)
-    lane.repays = label_level >= 1.0 - bank.repay[lane.score]
+def set_applicant(lane: Lane, params: Record, group_level: float, score_level: float, label_level: float) -> None:
+    """Set group, score and whether the applicant will repay, in this order, each from a random number in [0, 1)."""
+    lane.group = (group_level >= params.advantaged_share) ^ (lane.flipped[0] != 0)
+    lane.score = score_at(lane.score_shares[lane.group], score_level)
+    # The highest numbers repay.
+    lane.repays = label_level >= 1.0 - params.repayment_probability[lane.score]
 
 
 @rule
-def score_at(chances: Floats, level: float) -> int:
+def score_at(score_shares: Floats, level: float) -> int:
     """Return the first score whose cumulative share is above the level."""
-    score, reached = 0, chances[0]
-    while reached <= level and score < chances.shape[0] - 1:
+    score, cumulative = 0, score_shares[0]
+    while cumulative <= level and score < score_shares.shape[0] - 1:
         score += 1
-        reached += chances[score]
+        cumulative += score_shares[score]
     return score
 
 
@@ -79,103 +80,104 @@ def score_at(chances: Floats, level: float) -> int:
 
 
 @rule
-def step(lane: Lane, action: NDArray[Any], bank: Record, reward: Floats, facts: Facts) -> bool:
+def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> bool:
     """Decide on the applicant, shift the group's scores, draw the next applicant; return whether it terminates."""
-    random = words(lane.key, lane.time + 1, APPLICANT, 0)  # for the next one: here, the rest need not wait for it
+    random = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next applicant; drawing them first is faster
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
-    feedback.reveal(lane, bank, facts, lane.repays)
+    feedback.reveal(lane, params, facts, lane.repays)
     if accepted:
-        reward[0] = pay(lane, bank)
-        facts.outcome[0] = shift(lane, bank)
-    remember(lane, bank, accepted)
-    meet(lane, bank, random)
-    return lane.cash < bank.loan_amount or (bank.at_horizon == TERMINATE and lane.time + 1 >= bank.horizon)
+        reward[0] = settle_loan(lane, params)
+        facts.outcome[0] = shift_scores(lane, params)
+    record_decision(lane, params, accepted)
+    draw_applicant(lane, params, random)
+    return lane.cash < params.loan_amount or (params.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
 
 
 @rule
-def pay(lane: Lane, bank: Record) -> float:
+def settle_loan(lane: Lane, params: Record) -> float:
     """Lend to the applicant and return what the bank earns."""
-    earned = bank.loan_amount * bank.interest_rate if lane.repays else -bank.loan_amount
-    lane.cash = min(lane.cash + earned, bank.max_cash)
+    earned = params.loan_amount * params.interest_rate if lane.repays else -params.loan_amount
+    lane.cash = min(lane.cash + earned, params.max_cash)
     return earned
 
 
 @rule
-def shift(lane: Lane, bank: Record) -> int:
+def shift_scores(lane: Lane, params: Record) -> int:
     """Move part of the group from the applicant's score to the next one, up or down; return the change of score."""
-    chances, score = lane.chances[lane.group], np.int64(lane.score)
-    moved_to = min(score + 1, chances.shape[0] - 1) if lane.repays else max(score - 1, 0)
-    mass = min(bank.mass_shift, chances[score])
-    chances[score] -= mass
-    chances[moved_to] += mass
-    return moved_to - score
+    score_shares, score = lane.score_shares[lane.group], np.int64(lane.score)
+    new_score = min(score + 1, score_shares.shape[0] - 1) if lane.repays else max(score - 1, 0)
+    mass = min(params.mass_shift, score_shares[score])
+    score_shares[score] -= mass
+    score_shares[new_score] += mass
+    return new_score - score
 
 
 # ------------------------------------------------------------------------------- the window of decisions
 
 
 @rule
-def remember(lane: Lane, bank: Record, accepted: bool) -> None:
-    """Add the decision to the window, remove the oldest one, and record the cash for the picture."""
+def record_decision(lane: Lane, params: Record, accepted: bool) -> None:
+    """Add the decision to the window in place of the oldest one, and record the cash for the picture."""
     lane.tally[lane.group, lane.repays, np.int64(accepted)] += 1
-    place = lane.time % lane.window.shape[0]
+    index = lane.time % lane.window.shape[0]
     if lane.time >= lane.window.shape[0]:
-        count(lane, bank, lane.window[place], -1)
-    lane.window[place] = packed(lane.score, lane.group, accepted, lane.repays)
-    count(lane, bank, lane.window[place], 1)
-    if lane.time == bank.stride * lane.points and lane.points < POINTS:
-        lane.curve[lane.points] = lane.cash
-        lane.points += 1
+        update_window_sums(lane, params, lane.window[index], -1)
+    lane.window[index] = pack_decision(lane.score, lane.group, accepted, lane.repays)
+    update_window_sums(lane, params, lane.window[index], 1)
+    if lane.time == params.plot_stride * lane.plot_length and lane.plot_length < PLOT_POINTS:
+        lane.plot_cash[lane.plot_length] = lane.cash
+        lane.plot_length += 1
 
 
 @rule
-def packed(score: int, group: int, accepted: bool, repays: int) -> int:
+def pack_decision(score: int, group: int, accepted: bool, repays: int) -> int:
     """Return a decision as one number."""
     return 8 * np.int64(score) + 4 * np.int64(group) + 2 * np.int64(accepted) + np.int64(repays)
 
 
 @rule
-def count(lane: Lane, bank: Record, decision: int, sign: int) -> None:
-    """Add a decision to the observed sums over the window, or subtract it."""
+def update_window_sums(lane: Lane, params: Record, decision: int, sign: int) -> None:
+    """Add a decision to the sums over the window (`sign` 1), or subtract it (-1)."""
     score, group, accepted, repays = decision >> 3, decision >> 2 & 1, decision >> 1 & 1, decision & 1
-    lane.members[group] += sign
-    lane.seen[group, score] += sign
-    if bank.observation == AUTHORS:
-        lane.repaying[group, accepted] += sign * repays
+    lane.group_counts[group] += sign
+    lane.score_counts[group, score] += sign
+    if params.observation == AUTHORS:
+        lane.repaying_count[group, accepted] += sign * repays
     else:
-        expected = sign * bank.expected[score]
-        lane.hoped[group] += expected
-        lane.granted[group] += accepted * expected
+        expected = sign * params.repayment_units[score]
+        lane.expected_all[group] += expected
+        lane.expected_accepted[group] += accepted * expected
 
 
 # ------------------------------------------------------------------------------- observations and feedback
 
 
 @rule
-def observe(lane: Lane, bank: Record, observation: Floats32) -> None:
+def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write the applicant's features and the statistics of both groups."""
     out = observation[0]
-    if bank.observation == GYM:
+    if params.observation == GYM:
         out[0] = lane.cash
         write_applicant(lane, out, 1)
         return
-    scores = lane.chances.shape[1]
+    scores = lane.score_shares.shape[1]
     write_applicant(lane, out, 0)
-    if bank.observation == AUTHORS:
+    if params.observation == AUTHORS:
         write_known_opportunity(lane, out, scores + 2)
-        write_seen(lane, 0, min(lane.time, lane.window.shape[0]) + 1, out, scores + 4)
-        write_seen(lane, 1, min(lane.time, lane.window.shape[0]) + 1, out, 2 * scores + 4)
+        divisor = min(lane.time, lane.window.shape[0]) + 1  # of both groups
+        write_score_shares(lane, 0, divisor, out, scores + 4)
+        write_score_shares(lane, 1, divisor, out, 2 * scores + 4)
     else:
         write_estimated_opportunity(lane, out, scores + 2)
-        write_seen(lane, 0, lane.members[0], out, scores + 4)
-        write_seen(lane, 1, lane.members[1], out, 2 * scores + 4)
+        write_score_shares(lane, 0, lane.group_counts[0], out, scores + 4)
+        write_score_shares(lane, 1, lane.group_counts[1], out, 2 * scores + 4)
 
 
 @rule
 def write_applicant(lane: Lane, out: Floats32, first: int) -> None:
     """Write score and group, each as a one-hot vector, starting at entry `first`."""
-    scores = lane.chances.shape[1]
+    scores = lane.score_shares.shape[1]
     for k in range(scores + 2):
         out[first + k] = 0.0
     out[first + lane.score] = 1.0
@@ -186,33 +188,33 @@ def write_applicant(lane: Lane, out: Floats32, first: int) -> None:
 def write_estimated_opportunity(lane: Lane, out: Floats32, first: int) -> None:
     """Write each group's expected true positive rate in the window; 0 if the group has no applicants there."""
     for group in range(2):
-        out[first + group] = lane.granted[group] / max(lane.hoped[group], 1)
+        out[first + group] = lane.expected_accepted[group] / max(lane.expected_all[group], 1)
 
 
 @rule
 def write_known_opportunity(lane: Lane, out: Floats32, first: int) -> None:
     """Write each group's true positive rate in the window, from hidden labels; 0 if the rate is undefined."""
     for group in range(2):
-        accepted, rejected = lane.repaying[group, ACCEPT], lane.repaying[group, REJECT]
+        accepted, rejected = lane.repaying_count[group, ACCEPT], lane.repaying_count[group, REJECT]
         out[first + group] = accepted / max(accepted + rejected, 1)
 
 
 @rule
-def write_seen(lane: Lane, group: int, whole: int, out: Floats32, first: int) -> None:
-    """Write how many of a group in the window had each score, divided by `whole`; 0 if there are none."""
-    scale = 1.0 / max(whole, 1)
-    for score in range(lane.seen.shape[1]):
-        out[first + score] = lane.seen[group, score] * scale
+def write_score_shares(lane: Lane, group: int, divisor: int, out: Floats32, first: int) -> None:
+    """Write the number of the group's applicants in the window with each score, divided by `divisor`."""
+    scale = 1.0 / max(divisor, 1)
+    for score in range(lane.score_counts.shape[1]):
+        out[first + score] = lane.score_counts[group, score] * scale
 
 
 @rule
-def describe(lane: Lane, bank: Record, facts: Facts) -> None:
+def describe(lane: Lane, params: Record, facts: Facts) -> None:
     """Write the applicant's record."""
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.group
     facts.legitimate[0, 0] = lane.score
     facts.group[0] = lane.group
-    facts.features[0, 0] = lane.score / (lane.chances.shape[1] - 1)
+    facts.features[0, 0] = lane.score / (lane.score_shares.shape[1] - 1)
     facts.features[0, 1] = lane.group
 
 
@@ -230,18 +232,18 @@ class Lending(Rules):
 
     **Who decides and who is affected.** The bank decides (one agent); the applicants are affected, one per step. Being
     denied a loan you would have repaid is one harm; getting one you cannot repay is another, since the score falls. You
-    can measure how much less often applicants who would repay are accepted in one group (equal opportunity, from
-    ``fair_feedback``, which by default is revealed only for accepted applicants), how often a group is accepted
-    (statistical parity), and, over time, how far apart the groups' scores are (the oracle's ``"distribution"``). The
-    environment does not model people who never apply, nor effects of a loan beyond the score.
+    can measure how much less often applicants who would repay are accepted in one group (equal opportunity; this needs
+    ``feedback="full"`` or ``"delayed"``, because by default labels are revealed only for accepted applicants), how
+    often a group is accepted (demographic parity), and, over time, how far apart the groups' scores are (the oracle's
+    ``"distribution"``). The environment does not model people who never apply, nor effects of a loan beyond the score.
 
     **Scores.** There are 7 scores by default; 0 is the lowest. The advantaged group begins with shares of 0, .1, .1,
     .2, .3, .3, 0 and the disadvantaged one with .1, .1, .2, .3, .3, 0, 0. These are the same shares one score lower, so
     the 1-Wasserstein distance between the groups is 1. The repayment probabilities are .1, .2, .45, .6, .65, .7, .7,
-    the same for both groups: at the default interest of 1 a loan is profitable from a score of 3 on.
-    ``distributions``: ``"delayed_impact"``, the shares above; ``"equal"``, the advantaged group's for both groups; or
-    your own table, weights of shape (2, scores). ``repayment``: ``"delayed_impact"``, the probabilities above; or your
-    own table, shape (scores,).
+    the same for both groups: at the default interest of 1 a loan is profitable from a score of 3 on. The argument
+    ``distributions`` sets the initial shares: ``"delayed_impact"``, those above; ``"equal"``, the advantaged group's
+    for both groups; or your own table, weights of shape (2, scores). ``repayment`` sets the repayment probabilities:
+    ``"delayed_impact"``, those above; or your own table, shape (scores,).
 
     **Sensitive attribute and legitimate factors.** ``group`` (advantaged, disadvantaged); ``advantaged_share`` sets the
     advantaged group's share of the applicants. Legitimate factor: ``score``.
@@ -251,9 +253,9 @@ class Lending(Rules):
     **Observation space.** ``Box`` of 25 numbers between 0 and 1 at 7 scores:
 
     * the applicant's score (7) and group (2), each as a one-hot vector;
-    * for each group (2) the expected true positive rate in the window of the last 300 applicants: the sum of s(x) over
-      the accepted divided by its sum over all, where s(x) is the repayment probability at score x; 0 if the group has
-      no applicants in the window. It uses no labels;
+    * for each group (2) the expected true positive rate over the window of the last 300 applicants: the sum of the
+      accepted applicants' repayment probabilities divided by the sum over all applicants of the group; 0 if the group
+      has no applicants in the window. It uses no labels;
     * for each group (7 + 7) the shares of the scores in the window; 0 if the group has no applicants there.
 
     ``observation="authors"`` has the 25 numbers of the published code. Its true positive rates use the hidden labels:
@@ -280,19 +282,20 @@ class Lending(Rules):
     be repaid, in this order. Whether the applicant will repay is thus fixed before the decision; only the oracle has
     access to it.
 
-    **Counterfactual twins.** All applicants have the other group: the groups exchange their names, and every applicant
-    keeps the score, the repayment probability and the random numbers of the factual one. A policy that ignores the
-    group makes the same decisions.
+    **Counterfactual twins.** Every applicant belongs to the other group and keeps score, repayment probability and
+    random numbers; the groups thus exchange their score distributions. A policy that ignores the group makes the same
+    decisions.
 
     **Arguments.** The fields of `LendingParams`, each with its default and source. ``profile``: ``"paper"``;
     ``"authors"``, the published code's training; ``"ml-fairness-gym"``, that package's own defaults (its experiments
-    have an interest rate of 1 and begin with 100 to 10,000).
+    use an interest rate of 1 and a starting cash of 100 to 10,000).
 
     **Differences from the paper and its code**, with the switch that restores each behaviour, if there is one
     (``profile="authors"`` sets these):
 
     * True positive rates in the observation are expectations. In the code they reveal hidden labels:
-      ``observation="authors"``. If no one in a group repays, the rate is 0 there and here; measures return NaN.
+      ``observation="authors"``. If no one in a group repays, the observed rate is 0, in their code and in ours; our
+      fairness measures give NaN.
     * The code's training computes the true positive rates over 301 applicants and its histograms over 300. Here both
       use ``window``.
     * Shares of scores are within each group. The code divides both groups' counts by the same total plus one:
@@ -326,9 +329,10 @@ class Lending(Rules):
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 
     def __init__(self, **given: Any) -> None:
-        own = {name: given[name] for name in KNOWN.keys() & given.keys() if not is_known(name, given[name])}
-        self.distributions, self.repayment = tables(given, own)
-        super().__init__(**{**given, **dict.fromkeys(own, OWN)})
+        names = NAMED_TABLES.keys() & given.keys()
+        user_tables = {name: given[name] for name in names if not is_named_table(name, given[name])}
+        self.distributions, self.repayment = resolve_tables(given, user_tables)
+        super().__init__(**{**given, **dict.fromkeys(user_tables, USER_TABLE)})
 
     def check(self, params: LendingParams) -> None:
         """Raise ValueError if the bank cannot give its first loan, or if its cash cannot be observed."""
@@ -337,12 +341,12 @@ class Lending(Rules):
                 f"starting_cash must be between loan_amount ({params.loan_amount:g}) and max_cash "
                 f"({params.max_cash:g}), got {params.starting_cash:g}"
             )
-        if params.observation == "ml-fairness-gym" and params.max_cash > LARGEST_SHOWN:
-            raise ValueError(f"max_cash must be at most {LARGEST_SHOWN:g} to be observed, got {params.max_cash:g}")
+        if params.observation == "ml-fairness-gym" and params.max_cash > MAX_FLOAT32:
+            raise ValueError(f"max_cash must be at most {MAX_FLOAT32:g} to be observed, got {params.max_cash:g}")
 
     def encoded(self, params: LendingParams) -> Any:
         """Return the parameters, as numbers, and the tables in one record."""
-        return bank_of(params, self.distributions, self.repayment)
+        return rule_constants(params, self.distributions, self.repayment)
 
     def lane(self, params: LendingParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
@@ -353,18 +357,18 @@ class Lending(Rules):
             ("score", np.uint16),  # of the applicant
             ("repays", np.uint8),  # 1: the applicant would repay
             ("flipped", np.int8, (1,)),  # 1: every applicant has the other group, as in a counterfactual twin
-            ("chances", np.float64, (2, scores)),  # share of each score in each group
-            # Sums over the window
-            ("members", np.int32, 2),  # applicants by group
-            ("seen", np.int32, (2, scores)),  # applicants by group and score
-            ("hoped", np.int64, 2),  # expected repayments by group, in UNITS; 0 if the authors' observation is shown
-            ("granted", np.int64, 2),  # expected repayments of the accepted
-            ("repaying", np.int32, (2, 2)),  # who would repay, by group, rejected or accepted; 0 unless observed
-            ("window", np.int16, params.window),  # the last decisions, `packed`
+            ("score_shares", np.float64, (2, scores)),  # share of each score in each group
+            # Sums over the window; those that `observation` does not need stay 0
+            ("group_counts", np.int32, 2),  # applicants by group
+            ("score_counts", np.int32, (2, scores)),  # applicants by group and score
+            ("expected_all", np.int64, 2),  # expected repayments by group, in UNITS; not for "authors"
+            ("expected_accepted", np.int64, 2),  # expected repayments of the accepted
+            ("repaying_count", np.int32, (2, 2)),  # who would repay, by group and decision; only for "authors"
+            ("window", np.int16, params.window),  # the last decisions, see `pack_decision`
             # For the picture
             ("tally", np.int32, (2, 2, 2)),  # applicants so far by group, would repay or not, accepted or not
-            ("points", np.uint16),  # points of the curve so far
-            ("curve", np.float32, POINTS),  # the cash after every `stride` steps
+            ("plot_length", np.uint16),  # points so far
+            ("plot_cash", np.float32, PLOT_POINTS),  # the cash after every `plot_stride` steps
             *feedback.fields(params),
         ]
 
@@ -416,8 +420,9 @@ class Lending(Rules):
         lanes = who[:, 0]
         records["flipped"] ^= who.astype(np.int8)
         records["group"] ^= lanes.astype(np.uint8)
-        records["window"] ^= np.int16(packed(0, 1, 0, 0)) * lanes[:, np.newaxis].astype(np.int16)
-        for name in ("chances", "members", "seen", "hoped", "granted", "repaying", "tally"):
+        records["window"] ^= np.int16(pack_decision(0, 1, 0, 0)) * lanes[:, np.newaxis].astype(np.int16)
+        counts = ("group_counts", "score_counts", "repaying_count", "tally")
+        for name in ("score_shares", "expected_all", "expected_accepted", *counts):
             records[name][lanes] = records[name][lanes][:, ::-1]
 
     def assign(self, records: NDArray[np.void], attribute: str, code: int) -> None:
@@ -438,34 +443,34 @@ class Lending(Rules):
         return {
             "feedback": records["repays"][:, np.newaxis].astype(np.int64),
             "score": self.repayment[records["score"]][:, np.newaxis],
-            "distribution": np.array(records["chances"]),
+            "distribution": np.array(records["score_shares"]),
         }
 
 
-def tables(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    """Return the shares of the scores, (2, scores), and the probabilities to repay, (scores,).
+def resolve_tables(arguments: Mapping[str, Any], user_tables: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Return the share of each score in each group, (2, scores), and the repayment probabilities, (scores,).
 
     Args:
-        given: Keywords of the constructor.
-        own: Those among them that are user-defined tables.
+        arguments: Keywords of the constructor.
+        user_tables: Those among them that are tables, not names of tables.
     """
     defaults = LendingParams()
-    known = {name: given.get(name, getattr(defaults, name)) for name in KNOWN.keys() - own.keys()}
-    shares = checked_distributions(
-        own["distributions"] if "distributions" in own else DISTRIBUTIONS[known["distributions"]]
+    names = {name: arguments.get(name, getattr(defaults, name)) for name in NAMED_TABLES.keys() - user_tables.keys()}
+    distributions = checked_distributions(
+        user_tables["distributions"] if "distributions" in user_tables else DISTRIBUTIONS[names["distributions"]]
     )
-    curve = own["repayment"] if "repayment" in own else REPAYMENTS[known["repayment"]]
-    return shares, checked_repayment(curve, scores=shares.shape[1])
+    repayment = user_tables["repayment"] if "repayment" in user_tables else REPAYMENTS[names["repayment"]]
+    return distributions, checked_repayment(repayment, scores=distributions.shape[1])
 
 
-def bank_of(params: LendingParams, distributions: Floats, repayment: Floats) -> NDArray[np.void]:
-    """Return all that compiled rules look up, as one record, shape (1,)."""
+def rule_constants(params: LendingParams, distributions: Floats, repayment: Floats) -> NDArray[np.void]:
+    """Return the parameters, as numbers, and the tables, as one record of shape (1,) for compiled rules."""
     return record_of(
         {
-            "chances": distributions,  # (2, scores)
-            "repay": repayment,  # (scores,)
-            "expected": np.round(repayment * UNITS).astype(np.int64),  # (scores,)
-            "stride": -(-params.horizon // POINTS),  # steps from point to point of the curve
+            "score_shares": distributions,  # (2, scores)
+            "repayment_probability": repayment,  # (scores,)
+            "repayment_units": np.round(repayment * UNITS).astype(np.int64),  # (scores,)
+            "plot_stride": -(-params.horizon // PLOT_POINTS),  # steps between two points of the plot
             **encode(params)._asdict(),
         }
     )
