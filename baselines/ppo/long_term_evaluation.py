@@ -61,7 +61,7 @@ class LongTermEpisodes:
         return {name: mean_interval(values, undefined="omit") for name, values in reported.items()}
 
 
-class LongTermPlayer(Policy):
+class LongTermPolicy(Policy):
     """A policy trained for long-term fairness, without its shield; each lane's random number samples its actions.
 
     Args:
@@ -73,13 +73,13 @@ class LongTermPlayer(Policy):
     """
 
     def __init__(self, model: Any, rules: Rules) -> None:
-        seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
-        if model.observation_space.shape != seen.shape or model.action_space != acted:
+        observed, actions = rules.observation_space(rules.params), rules.action_space(rules.params)
+        if model.observation_space.shape != observed.shape or model.action_space != actions:
             raise ValueError(
-                f"model must take observations of shape {seen.shape} and choose from {acted}, got "
+                f"model must take observations of shape {observed.shape} and choose from {actions}, got "
                 f"{model.observation_space.shape} and {model.action_space}"
             )
-        self._space, self._distribution_of = acted, policy_function(model.policy)
+        self._space, self._distribution_of = actions, policy_function(model.policy)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return actions, shape (B, 1, ...)."""
