@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
     from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, train_pcn
-    from fair_envs.baselines.ppo.evaluation import Counterfactual, Played, Player, counterfactual, play
+    from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
     from fair_envs.baselines.ppo.long_term_training import (
@@ -47,8 +47,10 @@ __all__ = [
     "PCN",
     "PPO",
     "STUDIES",
+    "AgentsPolicy",
     "Counterfactual",
     "CoverageSet",
+    "EpisodeResults",
     "FairE",
     "FairER",
     "FairPPO",
@@ -61,8 +63,6 @@ __all__ = [
     "PCNSettings",
     "PCNTraining",
     "PPOLagrangian",
-    "Played",
-    "Player",
     "PolicyOutput",
     "Regularised",
     "SetSpeed",
@@ -97,7 +97,7 @@ __all__ = [
 _MODULES = {
     "pcn.coverage": ("CoverageSet", "cover"),
     "team.ddpg": ("DDPG", "FairE", "FairER"),
-    "ppo.evaluation": ("Counterfactual", "Played", "Player", "counterfactual", "play"),
+    "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
     "ppo.long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings", "train_long_term"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.baselines.ppo.evaluation import SENSITIVE, Counterfactual, Played, counterfactual, play
+from fair_envs.baselines.ppo.evaluation import SENSITIVE, Counterfactual, EpisodeResults, counterfactual, play
 from fair_envs.core import Rules
 from fair_envs.evaluation.reports import Report
 from fair_envs.metrics import Estimate, Returns, fairness_report
@@ -39,7 +39,7 @@ def assess(
     """Play test episodes in the factual and in counterfactual worlds, and measure every notion.
 
     Args:
-        model: See `fair_envs.baselines.ppo.evaluation.Player`.
+        model: See `fair_envs.baselines.ppo.evaluation.AgentsPolicy`.
         rules: The environment.
         episodes: Number of episodes.
         seed: Seed of the first episode.
@@ -51,7 +51,7 @@ def assess(
         Estimates by the names of `fair_envs.metrics.fairness_report`. The counterfactual notion has the name of its
         worlds in brackets, see `WORLDS`. The details contain how often each group selected and executed each action.
     """
-    played: list[Played] = []
+    played: list[EpisodeResults] = []
     worlds: list[Counterfactual] = []
     for done, count in zip(range(0, episodes, BATCH), batches(episodes), strict=True):
         played.append(play(model, rules, episodes=count, seed=seed + done))

@@ -117,7 +117,11 @@ def learner(*, fair: bool, steps: int) -> FPPO:
     """Return F-PPO trained for a number of days; without weight and massager, it is PPO."""
     own: dict[str, Any] = {"weight": 0.0}
     if fair:
-        own = {"weight": 1.0, "massager": visit_the_other, "massaging_schedule": MassagingSchedule(first=0.3, after=2)}
+        own = {
+            "weight": 1.0,
+            "massager": visit_the_other,
+            "massaging_schedule": MassagingSchedule(initial=0.3, start_after=2),
+        }
     env = make_vec_env(Villages, n_envs=4, seed=0)
     model = FPPO(
         "MlpPolicy",

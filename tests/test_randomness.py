@@ -30,7 +30,8 @@ integer, shuffle, episode_key = (
     compiled(randomness.episode_key),
 )
 bernoulli, poisson, binomial = map(compiled, (randomness.bernoulli, randomness.poisson, randomness.binomial))
-words_of, share, normal_of = compiled(randomness.words), compiled(randomness.share), compiled(randomness.normal_of)
+random_words, normal_of = compiled(randomness.random_words), compiled(randomness.normal_of)
+to_unit_interval = compiled(randomness.to_unit_interval)
 
 # Random123's file of known answers for philox4x32 with 10 rounds: counter, key, result.
 PUBLISHED = [
@@ -194,14 +195,14 @@ def test_normal_numbers_are_normal() -> None:
 
 def test_the_words_of_a_place_begin_with_its_bits() -> None:
     place = (0x123456789ABCDEF, 7, 3, 11)
-    word_0, word_1, word_2, word_3 = (int(word) for word in words_of(*place))
+    word_0, word_1, word_2, word_3 = (int(word) for word in random_words(*place))
     assert int(bits(*place)) == (word_0 << 32) | word_1
     assert len({word_0, word_1, word_2, word_3}) == 4
 
 
 def test_a_word_as_a_share_lies_below_1() -> None:
-    assert (share(np.uint64(0)), share(np.uint64(2**31))) == (0.0, 0.5)
-    assert 1 - 1e-9 < share(np.uint64(2**32 - 1)) < 1
+    assert (to_unit_interval(np.uint64(0)), to_unit_interval(np.uint64(2**31))) == (0.0, 0.5)
+    assert 1 - 1e-9 < to_unit_interval(np.uint64(2**32 - 1)) < 1
 
 
 def test_normal_numbers_are_the_inverse_of_the_normal_distribution() -> None:

@@ -28,7 +28,7 @@ from fair_envs.baselines.pcn.rollouts import (
     collect,
     objectives_of,
 )
-from fair_envs.baselines.ppo.gradients import Tape, flatten_parameters
+from fair_envs.baselines.ppo.gradients import ManualBackprop, flatten_parameters
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.settings import COMMON
 from fair_envs.evaluation import DecisionMaker, Stochastic, Transition, VectorEnv, choose
@@ -271,7 +271,9 @@ class PCN:
             )
         weights = flatten_parameters(self.network)
         self._optimizer = th.optim.Adam([weights], lr=self.settings.learning_rate, fused=True)
-        self._tapes = [Tape(chain) for chain in (self.network.state, self.network.command, self.network.head)]
+        self._backprops = [
+            ManualBackprop(chain) for chain in (self.network.state, self.network.command, self.network.head)
+        ]
         self.losses: list[float] = []  # of the last iteration
         self.reference: Floats = np.full(self.objectives, np.nan)
         self._set_scale(np.ones(len(self.requested) + 1))
@@ -363,7 +365,7 @@ class PCN:
 
     def _backward(self, observations: th.Tensor, commands: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Set the parameters' gradients of the loss, and return the mean cross-entropy."""
-        state, command, head = self._tapes
+        state, command, head = self._backprops
         embedded = state.forward(observations), command.forward(commands)
         logarithms = th.log_softmax(head.forward(embedded[0] * embedded[1]), dim=1)
         rows = th.arange(len(actions))

@@ -24,7 +24,7 @@ SENSITIVE = "sensitive"  # name of the sensitive attribute among the attributes 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Played:
+class EpisodeResults:
     """Results of test episodes.
 
     Attributes:
@@ -46,8 +46,9 @@ class Played:
 class Counterfactual:
     """Episodes with common random numbers in worlds that differ in the sensitive attribute.
 
-    Row e of all returns has the same random numbers. `fair_envs.metrics.counterfactual_fairness` takes
-    ``(everybody, none)`` for the paper's two games, and ``(factual, own)`` or ``(factual, same)`` for the definition.
+    Row e of all returns has the same random numbers. Pass ``(everybody, none)`` to
+    `fair_envs.metrics.counterfactual_fairness` to compare the paper's two games, or ``(factual, own)`` or
+    ``(factual, same)`` for the definition of counterfactual fairness.
 
     Attributes:
         none: The game in which no agent has the attribute.
@@ -64,7 +65,7 @@ class Counterfactual:
     same: Returns
 
 
-class Player(Stochastic):
+class AgentsPolicy(Stochastic):
     """A trained policy of agents with discrete actions, for observations that end with the agent's group.
 
     Probabilities are computed in double precision. In single precision their last bits depend on the number of lanes
@@ -82,9 +83,9 @@ class Player(Stochastic):
     """
 
     def __init__(self, model: Any, rules: Rules, *, deterministic: bool = False) -> None:
-        seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
-        if not isinstance(acted, gym.spaces.Discrete) or model.action_space != acted:
-            raise ValueError(f"model must choose among the environment's actions, {acted}, got {model.action_space}")
+        observed, actions = rules.observation_space(rules.params), rules.action_space(rules.params)
+        if not isinstance(actions, gym.spaces.Discrete) or model.action_space != actions:
+            raise ValueError(f"model must choose among the environment's actions, {actions}, got {model.action_space}")
         normalised = model.get_vec_normalize_env()
         if normalised is not None and normalised.norm_obs:
             raise ValueError("model must take unnormalised observations, got one with VecNormalize(norm_obs=True)")
@@ -92,11 +93,11 @@ class Player(Stochastic):
         policies = list(model.policy.members) if grouped else [model.policy]
         if not all(isinstance(policy, ActorCriticPolicy) for policy in policies):
             raise ValueError(f"model must have an actor-critic policy, got {type(policies[0]).__name__}")
-        width, wanted = int(np.prod(seen.shape or ())), model.observation_space.shape
-        if wanted not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):
-            raise ValueError(f"model must take one agent's observation, shape {seen.shape}, got {wanted}")
-        self.deterministic, self.actions = deterministic, int(acted.n)
-        self._entries = wanted[0] - grouped  # entries of an observation that are inputs of the networks
+        width, shape = int(np.prod(observed.shape or ())), model.observation_space.shape
+        if shape not in ([(width + 1,)] if grouped else [(width,), (width + 1,)]):  # with or without the group
+            raise ValueError(f"model must take one agent's observation, shape {observed.shape}, got {shape}")
+        self.deterministic, self.actions = deterministic, int(actions.n)
+        self._entries = shape[0] - grouped  # entries of an observation that are inputs of the networks
         self._networks = [_double(policy) for policy in policies]
 
     append_group = True
@@ -107,8 +108,8 @@ class Player(Stochastic):
         group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
         probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # inactive lanes get any actions
         for g, network in enumerate(self._networks):
-            own = group == g
-            probabilities[own] = network(th.as_tensor(rows[own, : self._entries]))
+            members = group == g
+            probabilities[members] = network(th.as_tensor(rows[members, : self._entries]))
         shaped = probabilities.reshape(*observation.shape[:2], self.actions)
         return np.eye(self.actions)[shaped.argmax(axis=-1)] if self.deterministic else shaped
 
@@ -137,11 +138,11 @@ def play(
     lanes: int = 64,
     threads: int = 1,
     deterministic: bool = False,
-) -> Played:
+) -> EpisodeResults:
     """Play test episodes; episode e is the first one of the environment seeded ``seed + e``.
 
     Args:
-        model: See `Player`.
+        model: See `AgentsPolicy`.
         rules: The environment.
         episodes: Number of episodes, at least 1.
         seed: Seed of the first episode.
@@ -153,10 +154,10 @@ def play(
         ValueError: A number is below 1, or the model is for another environment.
     """
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
-    player = Player(model, rules, deterministic=deterministic)
+    policy = AgentsPolicy(model, rules, deterministic=deterministic)
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
-    played = [_play(player, rules, seeds, threads=threads) for seeds in parts]
-    return Played(
+    played = [_play(policy, rules, seeds, threads=threads) for seeds in parts]
+    return EpisodeResults(
         returns=Returns.concat(part.returns for part in played),
         selected=np.sum([part.selected for part in played], axis=0),
         executed=np.sum([part.executed for part in played], axis=0),
@@ -164,20 +165,22 @@ def play(
     )
 
 
-def _play(player: Player, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> Played:
+def _play(policy: AgentsPolicy, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> EpisodeResults:
     """Play one episode for each seed, in parallel."""
     lanes = begun(rules, seeds, threads=threads)
     start = lanes.show().facts
     attributes = _named(rules.spec, start["sensitive"], start["legitimate"])
     returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count, np.int64)
-    counts = np.zeros((2, len(rules.spec.groups), player.actions), np.int64)  # selected, executed
-    for step in rollout(LanesWorld(lanes, append_group=True), player):
+    counts = np.zeros((2, len(rules.spec.groups), policy.actions), np.int64)  # selected, executed
+    for step in rollout(LanesWorld(lanes, append_group=True), policy):
         returns += step.reward
         steps += step.active
         group, taken = (step.facts[name][step.active] for name in ("group", "action"))
         for count, actions in zip(counts, (step.action[step.active], taken), strict=True):
             count += _counted(group, actions, shape=count.shape)
-    return Played(returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps)
+    return EpisodeResults(
+        returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps
+    )
 
 
 def _counted(group: Ints, actions: Ints, *, shape: tuple[int, ...]) -> Ints:
@@ -200,7 +203,7 @@ def counterfactual(
     """Play the episodes of `play` in counterfactual worlds: with common random numbers and the attribute flipped.
 
     Args:
-        model: See `Player`.
+        model: See `AgentsPolicy`.
         rules: The environment.
         episodes: Number of episodes, at least 1.
         seed: Seed of the first episode.
@@ -212,9 +215,9 @@ def counterfactual(
         ValueError: A number is below 1, the model is for another environment, or agents have no attribute to flip.
     """
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
-    player = Player(model, rules, deterministic=deterministic)
+    policy = AgentsPolicy(model, rules, deterministic=deterministic)
     twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
-    run = partial(twins.run, player, episodes=episodes, seed=seed)
+    run = partial(twins.run, policy, episodes=episodes, seed=seed)
     games, own, same = run(flip="all_none"), run(flip="protected"), run(flip="protected", keep_group=True)
     return Counterfactual(
         none=_renamed(games.counterfactual, rules.spec),
@@ -232,7 +235,7 @@ def _named(spec: FairSpec, sensitive: Ints, legitimate: Ints) -> dict[str, NDArr
 
 
 def _renamed(returns: Returns, spec: FairSpec) -> Returns:
-    """Return the twins' returns with attributes named as in `Played`."""
+    """Return the twins' returns with attributes named as in `EpisodeResults`."""
     sensitive, legitimate = (_stacked(returns, names) for names in (spec.sensitive, spec.legitimate))
     return Returns(returns.values, attributes=_named(spec, sensitive, legitimate))
 

@@ -2,8 +2,8 @@
 
 The paper's penalty is ``alpha * retrospective + beta * prospective``: the difference of the groups' rewards so far, and
 of their critics' values. As printed, the penalty has no gradient on the policy. In the published code, its gradient is
-zero or that of PPO's own loss. Neither reduces the disparity. The modes ``paper_literal`` and ``authors`` are the text
-and the code, for comparison; the other modes give the penalty a gradient on the policy.
+zero or that of PPO's own loss. Neither directs the policy towards less disparity. The modes ``paper_literal`` and
+``authors`` are the text and the code, for comparison; the other modes give the penalty a gradient on the policy.
 """
 
 import math
@@ -44,11 +44,11 @@ class FairPPO(PenaltyLearner):
         beta: Weight of the prospective cost, at least 0.
         weight: The paper's lambda, which multiplies both, at least 0.
         mode: ``"shaped"``: cost advantages from separate critics are subtracted from the advantages. ``"weighted"``:
-            the advantages of the better-off group are scaled down and those of the other group are scaled up, by
-            ``weight * alpha`` according to rewards and by ``weight * beta`` according to values. ``"p3o"``: a clipped
-            surrogate of the cost is added to the loss while the disparity exceeds ``tolerance``. ``"paper_literal"``:
-            the penalty as printed; its first term has no gradient, its second changes only critics. ``"authors"``: the
-            penalty of the published code, which rescales the loss.
+            the advantages of the group with higher rewards are multiplied by ``1 - weight * alpha`` and those of the
+            other group by ``1 + weight * alpha``; ``beta`` does the same to the group with higher values. ``"p3o"``: a
+            clipped surrogate of the cost is added to the loss while the disparity exceeds ``tolerance``.
+            ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second changes only
+            critics. ``"authors"``: the penalty of the published code, which rescales the loss.
         credit: Assignment of costs to agents, in ``shaped`` and ``p3o``. ``"common"``: every agent pays for the whole
             change of its lane's disparity. One critic predicts the part due to its own reward,
             ``|D_t| - |D_t without it|``, another the rest. ``"own"``: every agent pays only for the part due to its own

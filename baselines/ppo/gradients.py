@@ -1,4 +1,4 @@
-"""Gradients of a small network without autograd, whose overhead exceeds the computation for such networks."""
+"""Backpropagation by hand for small networks, where autograd's overhead is larger than the computation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import torch as th
 from torch import nn
 
 
-class Tape:
+class ManualBackprop:
     """Forward and backward pass through a chain of linear layers and sigmoids or ReLUs.
 
     Args:
@@ -29,21 +29,21 @@ class Tape:
             self._outputs.append(rows)
         return rows
 
-    def backward(self, slope: th.Tensor, *, to_input: bool = True) -> th.Tensor:
+    def backward(self, gradient: th.Tensor, *, to_input: bool = True) -> th.Tensor:
         """Set the parameters' gradients from the output's gradient; return the input's gradient if requested."""
         for k in reversed(range(len(self._layers))):
             layer = self._layers[k]
             if isinstance(layer, nn.Sigmoid):
-                slope = th.ops.aten.sigmoid_backward(slope, self._outputs[k])
+                gradient = th.ops.aten.sigmoid_backward(gradient, self._outputs[k])
             elif isinstance(layer, nn.ReLU):
-                slope = th.ops.aten.threshold_backward(slope, self._outputs[k], 0)
+                gradient = th.ops.aten.threshold_backward(gradient, self._outputs[k], 0)
             else:
-                th.mm(slope.t(), self._inputs[k], out=layer.weight.grad)
-                th.sum(slope, 0, out=layer.bias.grad)
+                th.mm(gradient.t(), self._inputs[k], out=layer.weight.grad)
+                th.sum(gradient, 0, out=layer.bias.grad)
                 if k == 0 and not to_input:
                     break
-                slope = slope @ layer.weight
-        return slope
+                gradient = gradient @ layer.weight
+        return gradient
 
 
 def flatten_parameters(network: nn.Module) -> nn.Parameter:
@@ -53,12 +53,12 @@ def flatten_parameters(network: nn.Module) -> nn.Parameter:
     """
     parameters: Sequence[nn.Parameter] = list(network.parameters())
     flat = nn.Parameter(th.cat([parameter.detach().ravel() for parameter in parameters]))
-    slopes = th.zeros_like(flat)
-    flat.grad = slopes
+    gradients = th.zeros_like(flat)
+    flat.grad = gradients
     first = 0
     for parameter in parameters:
         part = slice(first, first + parameter.numel())
         parameter.data = flat.data[part].view(parameter.shape)
-        parameter.grad = slopes[part].view(parameter.shape)
+        parameter.grad = gradients[part].view(parameter.shape)
         first = part.stop
     return flat

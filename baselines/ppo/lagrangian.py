@@ -82,18 +82,18 @@ class PPOLagrangian(Regularised):
         return super()._wrapped_env(env)
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        following = self._following
-        assert following is not None
-        if following.begins.any():
-            cut = [row for row, info in enumerate(following.infos) if info.get("TimeLimit.truncated")]
+        tracker = self._tracker
+        assert tracker is not None
+        if tracker.starts_next.any():
+            cut = [row for row, info in enumerate(tracker.infos) if info.get("TimeLimit.truncated")]
             if cut:
-                seen = np.array([following.infos[row]["terminal_observation"] for row in cut], np.float32)
+                seen = np.array([tracker.infos[row]["terminal_observation"] for row in cut], np.float32)
                 self._cut_off[step, cut] = self.cost_critics.predict(seen.reshape(1, len(cut), -1), which=[0])[0, :, 0]
         return super()._actions_to_learn(step, action, log_prob)
 
     def _after_rollout(self) -> None:
         super()._after_rollout()
-        measured = self.recorded.short if self.limited == "short" else self.recorded.long
+        measured = self.rollout_measures.short if self.limited == "short" else self.rollout_measures.long
         known = measured[~np.isnan(measured)]
         if len(known):
             excess = float(known.mean(dtype=np.float64)) - self.limit
@@ -118,11 +118,11 @@ class PPOLagrangian(Regularised):
         self._cost_advantages = buffer.flat(advantages[..., 0].astype(np.float32))
         self._cost_targets = buffer.flat((advantages + values).astype(np.float32))
 
-    def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+    def _regularised(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
         cost = self._of_turns(batch, self._cost_advantages[batch.flat_index])
         if len(cost):
             cost = cost - cost.mean()
-        return (self._normalised(own) - self.multiplier * cost) / (1 + self.multiplier)
+        return (self._normalised(advantages) - self.multiplier * cost) / (1 + self.multiplier)
 
     def _after_minibatch(self, batch: Minibatch) -> None:
         self.cost_critics.update(

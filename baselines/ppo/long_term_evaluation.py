@@ -9,10 +9,17 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.baselines.ppo.following import FollowMeasures
 from fair_envs.baselines.ppo.long_term_training import LongTermTraining
-from fair_envs.baselines.ppo.massaging import Massager, PolicyOutput, ShieldActions, drawn, policy_output, speaker_of
+from fair_envs.baselines.ppo.massaging import (
+    Massager,
+    PolicyOutput,
+    ShieldActions,
+    policy_function,
+    policy_output,
+    sample_actions,
+)
 from fair_envs.baselines.ppo.regularised import Regularised
+from fair_envs.baselines.ppo.tracking import TrackMeasures
 from fair_envs.baselines.tasks import study_of
 from fair_envs.baselines.training import isolated_random_state
 from fair_envs.core import Rules
@@ -54,7 +61,7 @@ class LongTermEpisodes:
         return {name: mean_interval(values, undefined="omit") for name, values in reported.items()}
 
 
-class LongTermPlayer(Policy):
+class LongTermPolicy(Policy):
     """A policy trained for long-term fairness, without its shield; each lane's random number samples its actions.
 
     Args:
@@ -66,22 +73,22 @@ class LongTermPlayer(Policy):
     """
 
     def __init__(self, model: Any, rules: Rules) -> None:
-        seen, acted = rules.observation_space(rules.params), rules.action_space(rules.params)
-        if model.observation_space.shape != seen.shape or model.action_space != acted:
+        observed, actions = rules.observation_space(rules.params), rules.action_space(rules.params)
+        if model.observation_space.shape != observed.shape or model.action_space != actions:
             raise ValueError(
-                f"model must take observations of shape {seen.shape} and choose from {acted}, got "
+                f"model must take observations of shape {observed.shape} and choose from {actions}, got "
                 f"{model.observation_space.shape} and {model.action_space}"
             )
-        self._space, self._speak = acted, speaker_of(model.policy)
+        self._space, self._distribution_of = actions, policy_function(model.policy)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return actions, shape (B, 1, ...)."""
-        output = policy_output(self._speak(observation[:, 0]))
+        output = policy_output(self._distribution_of(observation[:, 0]))
         return np.stack([self._of_lane(output, lane, number) for lane, number in enumerate(uniforms[:, 0])])
 
     def _of_lane(self, output: PolicyOutput, lane: int, uniform: float) -> NDArray[Any]:
         own = PolicyOutput(*(part if part is None else part[lane : lane + 1] for part in output))
-        return drawn(own, self._space, np.random.default_rng(int(uniform * 2**53)))
+        return sample_actions(own, self._space, np.random.default_rng(int(uniform * 2**53)))
 
 
 class RowsWorld(World):
@@ -140,8 +147,10 @@ def shielded(model: Regularised, env: VecEnv, *, massager: Massager | None = Non
     own = massager or model.massager
     if own is None or model.short is None:
         raise ValueError("model must have a massager, got none")
-    others = () if model.long is None else (model.long,)
-    shield = ShieldActions(env, own, model.policy, short=model.short, threshold=model.massaging_schedule, others=others)
+    other_measures = () if model.long is None else (model.long,)
+    shield = ShieldActions(
+        env, own, model.policy, short=model.short, threshold=model.massaging_schedule, other_measures=other_measures
+    )
     shield.rollout = max(0, model.rollouts - 1)
     return shield
 
@@ -169,13 +178,13 @@ def play_long_term(
         ValueError: ``shield`` is True and there is no massager.
     """
     makers = [maker for maker in (model.short, model.long) if maker is not None]
-    followed = shielded(model, env, massager=massager) if shield else FollowMeasures(env, makers)
+    tracked_env = shielded(model, env, massager=massager) if shield else TrackMeasures(env, makers)
     with isolated_random_state(th.get_num_threads()):
         th.manual_seed(seed)
-        return _played(model, followed, deterministic=deterministic)
+        return _played(model, tracked_env, deterministic=deterministic)
 
 
-def _played(model: Regularised, env: FollowMeasures, *, deterministic: bool) -> LongTermEpisodes:
+def _played(model: Regularised, env: TrackMeasures, *, deterministic: bool) -> LongTermEpisodes:
     rows = env.num_envs
     steps, rewards, massaged = np.zeros(rows, np.int64), np.zeros(rows), np.zeros(rows)
     sums, counts, last = np.zeros((2, rows)), np.zeros((2, rows)), np.full((2, rows), np.nan)
@@ -185,7 +194,7 @@ def _played(model: Regularised, env: FollowMeasures, *, deterministic: bool) -> 
         if isinstance(env, ShieldActions):
             massaged += step.active & env.altered
         for k, measure in enumerate(env.measures):
-            value = env.of_rows(measure.value)
+            value = env.repeat_for_rows(measure.value)
             known = step.active & ~np.isnan(value)
             sums[k, known] += value[known]
             counts[k] += known

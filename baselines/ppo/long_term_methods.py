@@ -5,7 +5,7 @@ from typing import Any
 
 from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.ppo.long_term_evaluation import LongTermPlayer, evaluate_long_term
+from fair_envs.baselines.ppo.long_term_evaluation import LongTermPolicy, evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
     load_long_term,
@@ -17,21 +17,27 @@ from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
 
-REGULARISED = frozenset({"delta", "scaling"})
-OF_A_PPO = frozenset({"value_weight", "decrease_weight"})
-OF_F_PPO = frozenset({"weight", "bonus_weight", "gated"})
-MASSAGED = frozenset({"massaging", "massaging_pace"})
-LIMITED = frozenset({"limit", "multiplier_rate"})
-OWN: Mapping[str, tuple[frozenset[str], str]] = {
+REGULARISATION_SETTINGS = frozenset({"delta", "scaling"})
+A_PPO_SETTINGS = frozenset({"value_weight", "decrease_weight"})
+F_PPO_SETTINGS = frozenset({"weight", "bonus_weight", "gated"})
+MASSAGING_SETTINGS = frozenset({"massaging", "massaging_pace"})
+LAGRANGIAN_SETTINGS = frozenset({"limit", "multiplier_rate"})
+SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
     "ppo": (frozenset(), "PPO of the reward only, which records the measures of short- and long-term fairness."),
-    "a-ppo": (REGULARISED | OF_A_PPO, "PPO whose advantages are reduced while short-term disparity is too large."),
+    "a-ppo": (
+        REGULARISATION_SETTINGS | A_PPO_SETTINGS,
+        "PPO whose advantages are reduced while short-term disparity is too large.",
+    ),
     "f-ppo": (
-        REGULARISED | OF_F_PPO | MASSAGED,
+        REGULARISATION_SETTINGS | F_PPO_SETTINGS | MASSAGING_SETTINGS,
         "PPO regularised by short- and long-term fairness, with massaged actions.",
     ),
-    "f-ppo-l": (REGULARISED | OF_F_PPO, "F-PPO without massaging: only the regularisation."),
-    "f-ppo-s": (REGULARISED | MASSAGED, "F-PPO without regularisation: only massaging."),
-    "ppo-lagrangian": (LIMITED, "PPO with a limit on short-term disparity, enforced by a Lagrange multiplier."),
+    "f-ppo-l": (REGULARISATION_SETTINGS | F_PPO_SETTINGS, "F-PPO without massaging: only the regularisation."),
+    "f-ppo-s": (REGULARISATION_SETTINGS | MASSAGING_SETTINGS, "F-PPO without regularisation: only massaging."),
+    "ppo-lagrangian": (
+        LAGRANGIAN_SETTINGS,
+        "PPO with a limit on short-term disparity, enforced by a Lagrange multiplier.",
+    ),
 }
 """The specific settings of each method, and its summary."""
 
@@ -64,7 +70,7 @@ def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
 
 def policy(model: Any, settings: LongTermTraining, rules: Rules) -> Policy:
     """Return the trained policy, without its shield."""
-    return LongTermPlayer(model, rules)
+    return LongTermPolicy(model, rules)
 
 
 METHODS = tuple(
@@ -77,12 +83,12 @@ METHODS = tuple(
         evaluated=evaluate,
         policy=policy,
         unsupported=without_massager if name == "f-ppo-s" else unsupported,
-        unused=frozenset().union(*(other for other, _ in OWN.values())) - own,
+        unused=frozenset().union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={
             "recommended": "this package's settings for the environment",
             "published": "the settings of the code published with F-PPO",
         },
         preset=long_term_preset,
     )
-    for name, (own, summary) in OWN.items()
+    for name, (own_settings, summary) in SETTINGS_BY_METHOD.items()
 )

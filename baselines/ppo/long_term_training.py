@@ -267,10 +267,10 @@ class DisparityCurve(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        recorded = self.model.recorded  # type: ignore[attr-defined]
-        known = recorded.short[~np.isnan(recorded.short)]
+        measures = self.model.rollout_measures  # type: ignore[attr-defined]
+        known = measures.short[~np.isnan(measures.short)]
         found = (np.nan, np.nan) if not len(known) else (float(known.mean()), float(known.std()))
-        self.rows.append((float(self.num_timesteps), *found, float(recorded.altered.mean())))
+        self.rows.append((float(self.num_timesteps), *found, float(measures.altered.mean())))
 
     def arrays(self) -> dict[str, Floats]:
         """Return the steps, the mean and standard deviation of the disparity, and the share of altered actions."""

@@ -21,7 +21,7 @@ from stable_baselines3.common.distributions import (
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from fair_envs.baselines.ppo.following import FollowMeasures, MeasureOf
+from fair_envs.baselines.ppo.tracking import MeasureOf, TrackMeasures
 from fair_envs.evaluation import choose
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.long_term import Measure
@@ -76,96 +76,96 @@ class MassagingSchedule:
     """A threshold that starts after some rollouts and is multiplied by a factor in each further rollout.
 
     Attributes:
-        first: Value of the threshold extrapolated to rollout ``after``.
+        initial: Threshold before the first multiplication.
         factor: Factor from one rollout to the next.
-        after: The last rollout, counted from 0, in which no action is altered; -1: there is none.
+        start_after: Massaging starts in rollout ``start_after + 1``, counted from 0; -1: from the start.
         highest: Upper bound of the threshold.
 
     Example:
-        >>> thresholds = MassagingSchedule(first=0.5, factor=0.985, after=17)
+        >>> thresholds = MassagingSchedule(initial=0.5, factor=0.985, start_after=17)
         >>> thresholds(17), thresholds(18)
         (None, 0.4925)
     """
 
-    first: float
+    initial: float
     factor: float = 1.0
-    after: int = -1
+    start_after: int = -1
     highest: float = float("inf")
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        checked("first", self.first, NonNegative)
+        checked("initial", self.initial, NonNegative)
         checked("factor", self.factor, Positive)
         if not self.highest >= 0:
             raise ValueError(f"highest must be at least 0, got {self.highest!r}")
 
     def __call__(self, rollout: int) -> float | None:
         """Return the threshold of a rollout, or None."""
-        if rollout <= self.after:
+        if rollout <= self.start_after:
             return None
         try:
-            grown = self.first * self.factor ** (rollout - max(self.after, 0))
+            grown = self.initial * self.factor ** (rollout - max(self.start_after, 0))
         except OverflowError:  # late in a training, if the threshold grows
             return float(self.highest)
         return float(min(self.highest, grown))
 
 
 # Hu, Lear and Zhang (2024) print no values; these are from their code.
-LENDING_SCHEDULE = MassagingSchedule(first=0.5, factor=0.985, after=17)
-ATTENTION_SCHEDULE = MassagingSchedule(first=0.08, after=15)
-EPIDEMIC_SCHEDULE = MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35)
+LENDING_SCHEDULE = MassagingSchedule(initial=0.5, factor=0.985, start_after=17)
+ATTENTION_SCHEDULE = MassagingSchedule(initial=0.08, start_after=15)
+EPIDEMIC_SCHEDULE = MassagingSchedule(initial=0.01, factor=1.2, start_after=50, highest=0.35)
 
 
 # ---------------------------------------------------------------------------------------- policy outputs
 
 
-Speaker = Callable[[NDArray[Any]], "PolicyOutput | Distribution"]
+PolicyFunction = Callable[[NDArray[Any]], "PolicyOutput | Distribution"]
 """Returns the distribution of actions for observations."""
 
 
-def policy_output(said: PolicyOutput | Distribution) -> PolicyOutput:
+def policy_output(output: PolicyOutput | Distribution) -> PolicyOutput:
     """Return a Stable-Baselines3 distribution as arrays.
 
     Raises:
         ValueError: The distribution has no probabilities or densities of the actions themselves.
     """
-    if isinstance(said, PolicyOutput):
-        return said
-    inner: Any = said.distribution
-    if type(said) is CategoricalDistribution:
+    if isinstance(output, PolicyOutput):
+        return output
+    inner: Any = output.distribution
+    if type(output) is CategoricalDistribution:
         return PolicyOutput(probabilities=_array(inner.probs))
-    if type(said) is MultiCategoricalDistribution and len(set(said.action_dims)) == 1:
+    if type(output) is MultiCategoricalDistribution and len(set(output.action_dims)) == 1:
         return PolicyOutput(probabilities=_array(th.stack([choice.probs for choice in inner], dim=1)))
-    if type(said) is DiagGaussianDistribution:
+    if type(output) is DiagGaussianDistribution:
         return PolicyOutput(mean=_array(inner.mean), std=_array(inner.stddev))
     expected = "categorical, several categorical of one size, or Gaussian"
-    raise ValueError(f"policy must choose actions that are {expected}, got {type(said).__name__}")
+    raise ValueError(f"policy must choose actions that are {expected}, got {type(output).__name__}")
 
 
-def drawn(said: PolicyOutput, space: gym.Space[Any], rng: np.random.Generator) -> NDArray[Any]:
+def sample_actions(output: PolicyOutput, space: gym.Space[Any], rng: np.random.Generator) -> NDArray[Any]:
     """Return actions sampled from a policy's output, shape (B, ...), within their space."""
-    if said.probabilities is not None:
-        return choose(said.probabilities, rng.random(said.probabilities.shape[:-1]))
-    if said.mean is None or said.std is None or not isinstance(space, gym.spaces.Box):
+    if output.probabilities is not None:
+        return choose(output.probabilities, rng.random(output.probabilities.shape[:-1]))
+    if output.mean is None or output.std is None or not isinstance(space, gym.spaces.Box):
         raise ValueError(f"policy must give probabilities, or mean and std of actions in a Box, got {space}")
-    numbers = said.mean + said.std * rng.standard_normal(said.mean.shape)
+    numbers = output.mean + output.std * rng.standard_normal(output.mean.shape)
     return np.clip(numbers, space.low, space.high).astype(space.dtype)
 
 
-def most_probable(said: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
+def most_probable(output: PolicyOutput, space: gym.Space[Any]) -> NDArray[Any]:
     """Return the most probable actions, shape (B, ...), within their space; the first one in case of ties."""
-    if said.probabilities is not None:
-        return np.asarray(said.probabilities.argmax(axis=-1), np.int64)
-    if said.mean is None or not isinstance(space, gym.spaces.Box):
+    if output.probabilities is not None:
+        return np.asarray(output.probabilities.argmax(axis=-1), np.int64)
+    if output.mean is None or not isinstance(space, gym.spaces.Box):
         raise ValueError(f"policy must give probabilities, or the mean of actions in a Box, got {space}")
-    return np.clip(said.mean, space.low, space.high).astype(space.dtype)
+    return np.clip(output.mean, space.low, space.high).astype(space.dtype)
 
 
 def _array(tensor: th.Tensor) -> Floats:
     return tensor.detach().cpu().numpy().astype(np.float64)
 
 
-def speaker_of(policy: BasePolicy) -> Speaker:
+def policy_function(policy: BasePolicy) -> PolicyFunction:
     """Return a function that gives a Stable-Baselines3 policy's distribution for observations.
 
     Raises:
@@ -174,21 +174,21 @@ def speaker_of(policy: BasePolicy) -> Speaker:
     if not hasattr(policy, "get_distribution"):
         raise ValueError(f"policy must draw its actions from a distribution, got {type(policy).__name__}")
 
-    def speak(observation: NDArray[Any]) -> Distribution:
+    def distribution_of(observation: NDArray[Any]) -> Distribution:
         with th.no_grad():
-            said: Distribution = policy.get_distribution(policy.obs_to_tensor(observation)[0])  # type: ignore[operator]
-        return said
+            output: Distribution = policy.get_distribution(policy.obs_to_tensor(observation)[0])  # type: ignore[operator]
+        return output
 
-    return speak
+    return distribution_of
 
 
 # ---------------------------------------------------------------------------------------------- the shield
 
 
-class ShieldActions(FollowMeasures):
+class ShieldActions(TrackMeasures):
     """Wrapper that executes the actions of a massager in place of the given actions.
 
-    It wraps any Stable-Baselines3 environment that `FollowMeasures` supports, with any learner. Remove it to evaluate
+    It wraps any Stable-Baselines3 environment that `TrackMeasures` supports, with any learner. Remove it to evaluate
     the policy without massaging.
 
     Args:
@@ -198,7 +198,7 @@ class ShieldActions(FollowMeasures):
         short: Creates the short-term measure for the massager.
         threshold: Determines which decisions are uncertain. A number, or a schedule evaluated at `rollout`; None: no
             action is altered.
-        others: Factories of further measures to update.
+        other_measures: Factories of further measures to update.
         max_importance: Upper bound of `importance`; None: it is not computed.
 
     Attributes:
@@ -226,22 +226,22 @@ class ShieldActions(FollowMeasures):
         self,
         venv: VecEnv,
         massager: Massager,
-        policy: BasePolicy | Speaker,
+        policy: BasePolicy | PolicyFunction,
         *,
         short: MeasureOf,
         threshold: float | Schedule | None,
-        others: Sequence[MeasureOf] = (),
+        other_measures: Sequence[MeasureOf] = (),
         max_importance: float | None = None,
     ) -> None:
-        super().__init__(venv, (short, *others))
+        super().__init__(venv, (short, *other_measures))
         if isinstance(self._source, AgentsVecEnv):
             raise ValueError("venv must have rows of lanes (rows='lanes'), got rows of agents")
         self.massager = massager
-        self.schedule = threshold if callable(threshold) or threshold is None else MassagingSchedule(first=threshold)
+        self.schedule = threshold if callable(threshold) or threshold is None else MassagingSchedule(initial=threshold)
         self.rollout = 0
-        self._speak = speaker_of(policy) if isinstance(policy, BasePolicy) else policy
+        self._distribution_of = policy_function(policy) if isinstance(policy, BasePolicy) else policy
         self._normalised = unwrap_vec_normalize(venv)
-        self._seen: Any = None
+        self._observation: Any = None
         self.sampled = self.executed = np.zeros(0)
         self.altered = np.zeros(self.num_envs, bool)
         self.log_prob: th.Tensor | None = None
@@ -260,24 +260,30 @@ class ShieldActions(FollowMeasures):
         return None if self.schedule is None else self.schedule(self.rollout)
 
     @property
-    def seen(self) -> NDArray[Any]:
+    def raw_observation(self) -> NDArray[Any]:
         """Observations of the environment before normalisation, shape (B, ...)."""
-        shown: NDArray[Any] = self._seen if self._normalised is None else self._normalised.get_original_obs()  # type: ignore[assignment]
-        return shown
+        normalised = self._normalised
+        observation: Any = self._observation if normalised is None else normalised.get_original_obs()
+        return observation  # type: ignore[no-any-return]
 
-    def at(self, begins: Flags, observation: Any = None) -> None:
-        """Continue from observations, shape (B, ...); ``begins`` masks the rows with new episodes."""
-        super().at(begins)
-        self._seen = observation
+    def set_episode_starts(self, starts_next: Flags, observation: Any = None) -> None:
+        """Continue from the given state.
+
+        Args:
+            starts_next: Which rows' next step is the first of an episode, shape (B,).
+            observation: The current observations, shape (B, ...).
+        """
+        super().set_episode_starts(starts_next)
+        self._observation = observation
 
     def reset(self) -> Any:
         """Begin episodes in all rows and return their observations."""
-        self._seen = super().reset()
-        return self._seen
+        self._observation = super().reset()
+        return self._observation
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the rows' actions, and let the massager alter them."""
-        self._begin()
+        self._begin_episodes()
         self.sampled = self.executed = actions
         self.altered = np.zeros(self.num_envs, bool)
         self.output = self.log_prob = None
@@ -290,24 +296,24 @@ class ShieldActions(FollowMeasures):
     def step_wait(self) -> VecEnvStepReturn:
         """Play one step of every row and update the measures."""
         played = super().step_wait()
-        self._seen = played[0]
+        self._observation = played[0]
         return played
 
     def _massage(self, actions: NDArray[Any], threshold: float) -> None:
-        said = self._speak(self._seen)
-        self.output = policy_output(said)
-        executed = self.massager(self.seen, actions, self.output, self.short, threshold=threshold)
+        distribution = self._distribution_of(self._observation)
+        self.output = policy_output(distribution)
+        executed = self.massager(self.raw_observation, actions, self.output, self.short, threshold=threshold)
         if executed.shape != actions.shape:
             raise ValueError(f"massager must return actions of shape {actions.shape}, got {executed.shape}")
         self.executed = executed
         self.altered = ~same_rows(executed, actions)
         if self.max_importance is not None:  # now, before the measure and the observations change
             self.importance = self._importance(self.output, threshold, highest=self.max_importance)
-        if isinstance(said, Distribution) and np.count_nonzero(self.altered):
+        if isinstance(distribution, Distribution) and np.count_nonzero(self.altered):
             with th.no_grad():
-                self.log_prob = log_probability(said, executed)
+                self.log_prob = log_probability(distribution, executed)
 
-    def _importance(self, said: PolicyOutput, threshold: float, *, highest: float) -> Floats:
+    def _importance(self, output: PolicyOutput, threshold: float, *, highest: float) -> Floats:
         """Return the policy's probability of each executed action over the probability of executing it, shape (B,).
 
         The probability of executing an action is the sum of the policy's probabilities of all actions that the massager
@@ -316,25 +322,27 @@ class ShieldActions(FollowMeasures):
         Raises:
             ValueError: See `candidates`.
         """
-        if said.probabilities is None:
+        if output.probabilities is None:
             raise ValueError("action_space must be Discrete or MultiDiscrete for probabilities of executed actions")
         total = np.zeros(self.num_envs)
         for action in candidates(self.executed, self.action_space, self.massager):
-            landed = self.massager(self.seen, action, said, self.short, threshold=threshold)
-            total += same_rows(landed, self.executed) * probability(said.probabilities, action)
-        of_policy = probability(said.probabilities, self.executed)
-        return np.minimum(highest, of_policy / np.maximum(total, np.finfo(float).tiny))
+            massaged = self.massager(self.raw_observation, action, output, self.short, threshold=threshold)
+            total += same_rows(massaged, self.executed) * probability(output.probabilities, action)
+        policy_probability = probability(output.probabilities, self.executed)
+        return np.minimum(highest, policy_probability / np.maximum(total, np.finfo(float).tiny))
 
 
-def log_probability(said: Distribution, action: NDArray[Any]) -> th.Tensor:
-    """Return the logarithms of the probabilities, or densities, of actions, shape (B,), as ``said.log_prob`` does.
+def log_probability(distribution: Distribution, action: NDArray[Any]) -> th.Tensor:
+    """Return the logarithms of the probabilities, or densities, of actions, shape (B,).
+
+    The result is that of ``distribution.log_prob``.
 
     Actions have shape (B,) or (B, 1), or (B, N) for several choices or numbers per row. Discrete actions are looked up
     without torch's argument checks, which take longer than the lookup.
     """
-    inner: Any = said.distribution
-    if isinstance(said, DiagGaussianDistribution):
-        return said.log_prob(th.as_tensor(action, device=inner.mean.device))
+    inner: Any = distribution.distribution
+    if isinstance(distribution, DiagGaussianDistribution):
+        return distribution.log_prob(th.as_tensor(action, device=inner.mean.device))
     several = isinstance(inner, list)
     logits = th.stack([choice.logits for choice in inner], dim=1) if several else inner.logits  # (B, ..., actions)
     chosen = th.as_tensor(action, device=logits.device, dtype=th.int64).reshape(*logits.shape[:-1], 1)

@@ -6,7 +6,7 @@ from typing import Any
 from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.ppo.evaluation import Player
+from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.team.methods import evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, load, train
@@ -16,7 +16,7 @@ from fair_envs.evaluation.reports import Report
 from fair_envs.registration import make_rules
 from fair_envs.support.progress import progress_bar
 
-OF_FAIR_PPO = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance"})
+FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance"})
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
@@ -39,7 +39,7 @@ def evaluate(model: Any, settings: Training, test: Test) -> Report:
 
 def policy(model: Any, settings: Training, rules: Rules) -> Policy:
     """Return the trained policy; it is deterministic if actions are directions."""
-    return Learned(model) if is_team(rules) else Player(model, rules)
+    return Learned(model) if is_team(rules) else AgentsPolicy(model, rules)
 
 
 SHARED: dict[str, Any] = {
@@ -54,14 +54,14 @@ METHODS = (
     Method(
         name="ppo",
         summary="Proximal policy optimisation of the reward only, with separate networks for each group.",
-        unused=OF_FAIR_PPO,
+        unused=FAIR_PPO_SETTINGS,
         **SHARED,
     ),
     Method(name="fair-ppo", summary="PPO with a penalty on the disparity between groups' returns.", **SHARED),
     Method(
         name="sb3-ppo",
         summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
-        unused=OF_FAIR_PPO | {"skip_idle"},
+        unused=FAIR_PPO_SETTINGS | {"skip_idle"},
         **SHARED,
     ),
 )

@@ -14,8 +14,8 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 class GroupedPolicy(BasePolicy):
     """An actor and a critic for each group, which get gradients only from their own group's samples.
 
-    They are coupled only by PPO, which normalises advantages over the minibatch and clips gradients by their common
-    norm.
+    Only two things connect the groups: PPO normalises advantages over all samples of a minibatch, and clips the norm of
+    all gradients together.
 
     The last entry of an observation is the agent's group (`fair_envs.make_sb3` with ``append_group=True`` adds it). It
     selects the networks and is not one of their inputs. The policy can be used wherever Stable-Baselines3 takes an
@@ -56,11 +56,11 @@ class GroupedPolicy(BasePolicy):
         )
         self.member_class, self.member_kwargs = member_class, member_kwargs
         self.groups = int(observation_space.high[-1]) + 1
-        own = gym.spaces.Box(
+        without_group = gym.spaces.Box(
             observation_space.low[:-1], observation_space.high[:-1], dtype=observation_space.dtype.type
         )
         self.members = th.nn.ModuleList(
-            member_class(own, action_space, lr_schedule, **member_kwargs) for _ in range(self.groups)
+            member_class(without_group, action_space, lr_schedule, **member_kwargs) for _ in range(self.groups)
         )
         self.optimizer = optimizer_class(self.parameters(), **{"lr": lr_schedule(1), **optimizer_kwargs})
 

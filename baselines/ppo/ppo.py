@@ -189,9 +189,9 @@ class PPO(sb3.PPO):
         self._records: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(self.n_epochs):
             self._records["approx_kl"].clear()
-            active = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
+            finished = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
             self._n_updates += 1
-            if not active:
+            if not finished:  # stopped early by `target_kl`
                 break
         self._log_training()
 
@@ -301,7 +301,7 @@ class PPO(sb3.PPO):
         return action, log_prob
 
     def get_extra_state(self) -> list[th.Tensor]:
-        """Return what a variant knows about the unfinished episodes, for a checkpoint."""
+        """Return what a variant stores about the unfinished episodes, for a checkpoint."""
         return []
 
     def set_extra_state(self, state: list[th.Tensor]) -> None:

@@ -6,10 +6,11 @@ for Dynamic Systems Through Reinforcement Learning*, with its action massaging.
 
 The terms of the regularisation use, for each step:
 
-* d: the short-term disparity after the step, dd: its change in the step,
-* l: the change of the long-term disparity in the step.
+* d: the short-term disparity after the step,
+* d_change: its change in the step,
+* long_change: the change of the long-term disparity in the step.
 
-A term is at most 0 if the step made fairness worse, and at least 0 if the step improved it.
+Terms are negative for steps that made fairness worse and positive for steps that improved it, or 0.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -22,9 +23,9 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.fair_modes import LearnerState
-from fair_envs.baselines.ppo.following import FollowMeasures, MeasureOf, restore, snapshot
 from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo.ppo import PPO, Minibatch
+from fair_envs.baselines.ppo.tracking import MeasureOf, TrackMeasures, restore, snapshot
 from fair_envs.support.aliases import Flags, Floats32
 from fair_envs.support.parameters import NonNegative, Positive, checked
 
@@ -40,8 +41,8 @@ class Changes(NamedTuple):
 
     Attributes:
         short: Short-term disparity after the step (d).
-        short_change: Increase of the short-term disparity in the step (dd).
-        long_change: Increase of the long-term disparity in the step (l).
+        short_change: Change of the short-term disparity in the step (d_change); positive: it increased.
+        long_change: Change of the long-term disparity in the step (long_change); positive: it increased.
     """
 
     short: th.Tensor
@@ -49,29 +50,45 @@ class Changes(NamedTuple):
     long_change: th.Tensor
 
 
-def value_term(changes: Changes, *, delta: float) -> th.Tensor:
-    """Return ``min(0, delta - d)``, minus the excess of the short-term disparity over the tolerance; 0 if unknown."""
-    return defined(th.clamp(delta - changes.short, max=0))
+def value_thresholding_term(changes: Changes, *, delta: float) -> th.Tensor:
+    """Return ``min(0, delta - d)``, which is minus the excess of d over the tolerance delta; 0 if d is undefined."""
+    return nan_to_zero(th.clamp(delta - changes.short, max=0))
 
 
-def decrease_term(changes: Changes, *, delta: float) -> th.Tensor:
-    """Return ``min(0, -dd)`` where d exceeds the tolerance (the excess increased), else 0; 0 if unknown."""
-    return defined(th.where(changes.short > delta, th.clamp(-changes.short_change, max=0), 0.0))
+def decrease_in_violation_term(changes: Changes, *, delta: float) -> th.Tensor:
+    """Return minus the increase of d, ``min(0, -d_change)``, for steps after which d is above the tolerance; else 0."""
+    return nan_to_zero(th.where(changes.short > delta, th.clamp(-changes.short_change, max=0), 0.0))
 
 
 def penalty_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tensor:
-    """Return ``min(0, -l)`` where d exceeds the tolerance, else 0 (Eq. 7 of F-PPO), or everywhere; 0 if unknown."""
+    """Return ``min(0, -long_change)``, for steps after which d is above the tolerance, or for all steps; else 0.
+
+    This is the first case of Eq. 7 of F-PPO.
+
+    Args:
+        changes: Effects of the steps on fairness.
+        delta: Tolerance of d.
+        gated: Whether the term is 0 while d is within the tolerance.
+    """
     penalty = th.clamp(-changes.long_change, max=0)
-    return defined(th.where(changes.short > delta, penalty, 0.0) if gated else penalty)
+    return nan_to_zero(th.where(changes.short > delta, penalty, 0.0) if gated else penalty)
 
 
 def bonus_term(changes: Changes, *, delta: float, gated: bool = True) -> th.Tensor:
-    """Return ``max(0, -l)`` where d is within the tolerance, else 0 (Eq. 7 of F-PPO), or everywhere; 0 if unknown."""
+    """Return ``max(0, -long_change)``, for steps after which d is within the tolerance, or for all steps; else 0.
+
+    This is the second case of Eq. 7 of F-PPO.
+
+    Args:
+        changes: Effects of the steps on fairness.
+        delta: Tolerance of d.
+        gated: Whether the term is 0 while d is above the tolerance.
+    """
     bonus = th.clamp(-changes.long_change, min=0)
-    return defined(th.where(changes.short <= delta, bonus, 0.0) if gated else bonus)
+    return nan_to_zero(th.where(changes.short <= delta, bonus, 0.0) if gated else bonus)
 
 
-def defined(term: th.Tensor) -> th.Tensor:
+def nan_to_zero(term: th.Tensor) -> th.Tensor:
     """Return the term with undefined entries replaced by 0, which has no effect."""
     return th.nan_to_num(term, nan=0.0, posinf=None, neginf=None)
 
@@ -82,7 +99,7 @@ def min_max(values: th.Tensor) -> th.Tensor:
     return (values - low) / (values.max() - low + TINY)
 
 
-def added(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
+def add_terms(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
     """Return ``A + sum_k weight_k * term_k`` (Eq. 4 of F-PPO).
 
     Args:
@@ -93,20 +110,20 @@ def added(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Ten
     return advantages + terms @ weights
 
 
-def added_as_coded(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
+def add_terms_published(advantages: th.Tensor, terms: th.Tensor, weights: th.Tensor) -> th.Tensor:
     """Return the published code's sum: advantages and terms rescaled to 0 .. 1 in the minibatch, shape (n,).
 
     Weights are then relative to the ranges in the minibatch. A term whose values are all equal vanishes, and an outlier
-    rescales all other values. The arguments are those of `added`.
+    rescales all other values. The arguments are those of `add_terms`.
     """
     scaled = th.stack([min_max(term) for term in terms.unbind(1)], dim=1)
-    return added(min_max(advantages), scaled, weights)
+    return add_terms(min_max(advantages), scaled, weights)
 
 
 # ------------------------------------------------------------------------------------------------ the learners
 
 
-class Recorded(NamedTuple):
+class RolloutMeasures(NamedTuple):
     """Values of the measures in a rollout, arrays of shape (steps, rows)."""
 
     short: Floats32
@@ -182,10 +199,10 @@ class Regularised(PPO):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        if massaging_refused(self.massaging, self.massager, self.action_space):
+        if lacks_probabilities(self.massaging, self.massager, self.action_space):
             raise ValueError(f"massaging must not be 'corrected' for actions in {self.action_space}")
         self.memory = LearnerState()
-        self._following: FollowMeasures | None = None
+        self._tracker: TrackMeasures | None = None
 
     @property
     def rollouts(self) -> int:
@@ -195,35 +212,35 @@ class Regularised(PPO):
     # ------------------------------------------------------------------------------------------- collecting
 
     def _wrapped_env(self, env: VecEnv) -> VecEnv:
-        following = self._followed(env)
+        tracker = self._tracking_env(env)
         starts = np.asarray(self._last_episode_starts, bool)
-        if isinstance(following, ShieldActions):
-            following.at(starts, self._last_obs)
-            following.rollout = self.rollouts
+        if isinstance(tracker, ShieldActions):
+            tracker.set_episode_starts(starts, self._last_obs)
+            tracker.rollout = self.rollouts
         else:
-            following.at(starts)
-        self.recorded = blank(self.n_steps, self.n_envs)
-        return following
+            tracker.set_episode_starts(starts)
+        self.rollout_measures = empty_measures(self.n_steps, self.n_envs)
+        return tracker
 
-    def _followed(self, env: VecEnv) -> FollowMeasures:
+    def _tracking_env(self, env: VecEnv) -> TrackMeasures:
         """Return the wrapper that updates the measures, reused while the environment is the same."""
-        if self._following is None or self._following.venv is not env:
+        if self._tracker is None or self._tracker.venv is not env:
             short = self.short
             assert short is not None
             makers = [short] if self.long is None else [short, self.long]
             if self.massager is None:
-                self._following = FollowMeasures(env, makers)
+                self._tracker = TrackMeasures(env, makers)
             else:
-                self._following = ShieldActions(
+                self._tracker = ShieldActions(
                     env,
                     self.massager,
                     self._output,
                     short=short,
                     threshold=self.massaging_schedule,
-                    others=makers[1:],
+                    other_measures=makers[1:],
                     max_importance=self.max_importance if self.massaging == "corrected" else None,
                 )
-        return self._following
+        return self._tracker
 
     def _output(self, observation: NDArray[Any]) -> Any:
         """Return the distribution of the last sampled actions, given their observations."""
@@ -234,25 +251,25 @@ class Regularised(PPO):
             return policy.get_distribution(policy.obs_to_tensor(observation)[0])
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        following, recorded = self._following, self.recorded
-        assert following is not None
-        of_rows = following.of_rows
-        for k, measure in enumerate(following.measures):
-            recorded[2 * k][step] = of_rows(measure.value)
-            recorded[2 * k + 1][step] = of_rows(measure.value - measure.before)
-        if isinstance(following, ShieldActions) and following.output is not None:
-            return self._executed(following, step, action, log_prob)
+        tracker, measures = self._tracker, self.rollout_measures
+        assert tracker is not None
+        repeat_for_rows = tracker.repeat_for_rows
+        for k, measure in enumerate(tracker.measures):
+            measures[2 * k][step] = repeat_for_rows(measure.value)
+            measures[2 * k + 1][step] = repeat_for_rows(measure.value - measure.before)
+        if isinstance(tracker, ShieldActions) and tracker.output is not None:
+            return self._executed(tracker, step, action, log_prob)
         return action, log_prob
 
     def _executed(
         self, shield: ShieldActions, step: int, action: NDArray[Any], log_prob: th.Tensor
     ) -> tuple[NDArray[Any], th.Tensor]:
         """Return the actions to learn from when actions are massaged, and their log-probabilities."""
-        self.recorded.altered[step] = shield.altered
+        self.rollout_measures.altered[step] = shield.altered
         if self.massaging == "shield":
             return action, log_prob
         if self.massaging == "corrected":
-            self.recorded.weight[step] = shield.importance
+            self.rollout_measures.weight[step] = shield.importance
         if shield.log_prob is None:
             return action, log_prob
         altered, executed = shield.altered, shield.executed.reshape(action.shape)
@@ -263,14 +280,14 @@ class Regularised(PPO):
         return chosen, th.where(th.as_tensor(altered, device=log_prob.device), shield.log_prob, log_prob)
 
     def _after_rollout(self) -> None:
-        recorded, flat = self.recorded, self.rollout_buffer.flat
+        measures, flat = self.rollout_measures, self.rollout_buffer.flat
         self.memory["rollouts"] = np.array(self.rollouts + 1)
-        self.changes = Changes(*(flat(recorded[k]) for k in (0, 1, 3)))
-        self._importance = flat(recorded.weight) if (recorded.weight != 1).any() else None
-        self.logger.record("train/short_term", mean_defined(recorded.short))
-        self.logger.record("train/long_term", mean_defined(recorded.long))
+        self.changes = Changes(*(flat(measures[k]) for k in (0, 1, 3)))
+        self._importance = flat(measures.weight) if (measures.weight != 1).any() else None
+        self.logger.record("train/short_term", mean_defined(measures.short))
+        self.logger.record("train/long_term", mean_defined(measures.long))
         if self.massager is not None:
-            self.logger.record("train/massaged", float(recorded.altered.mean()))
+            self.logger.record("train/massaged", float(measures.altered.mean()))
 
     # --------------------------------------------------------------------------------------------- updating
 
@@ -280,36 +297,36 @@ class Regularised(PPO):
             return advantages
         return advantages * self._of_turns(batch, self._importance[batch.flat_index])
 
-    def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
-        """Return the advantages for the policy loss; ``own`` are those of the samples with a turn."""
-        return self._normalised(own)
+    def _regularised(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
+        """Return the advantages for the policy loss, given PPO's advantages of the samples with a turn."""
+        return self._normalised(advantages)
 
     # ----------------------------------------------------------------------------------------------- keeping
 
     def get_extra_state(self) -> list[th.Tensor]:
         """Return the state of the measures in the unfinished episodes."""
-        return [] if self._following is None else snapshot(self._following.measures)
+        return [] if self._tracker is None else snapshot(self._tracker.measures)
 
     def set_extra_state(self, state: list[th.Tensor]) -> None:
         """Restore the state of the measures in the unfinished episodes."""
         if state and self.env is not None:
-            restore(self._followed(self.env).measures, state)
+            restore(self._tracking_env(self.env).measures, state)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_following", "recorded", "changes", "_importance", "memory"]
+        return [*super()._excluded_save_params(), "_tracker", "rollout_measures", "changes", "_importance", "memory"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()
         return [*states, "memory"], tensors
 
 
-def blank(steps: int, rows: int) -> Recorded:
-    """Return an empty record of a rollout."""
-    unknown = np.full((4, steps, rows), np.nan, np.float32)
-    return Recorded(*unknown, np.zeros((steps, rows), bool), np.ones((steps, rows), np.float32))  # type: ignore[call-arg]
+def empty_measures(steps: int, rows: int) -> RolloutMeasures:
+    """Return measures for a rollout that are not yet known: NaN, with no action altered and importance weights of 1."""
+    undefined = np.full((4, steps, rows), np.nan, np.float32)
+    return RolloutMeasures(*undefined, np.zeros((steps, rows), bool), np.ones((steps, rows), np.float32))  # type: ignore[call-arg]
 
 
-def massaging_refused(massaging: str, massager: Any, space: gym.Space[Any]) -> bool:
+def lacks_probabilities(massaging: str, massager: Any, space: gym.Space[Any]) -> bool:
     """Return whether probabilities of executed actions are needed but cannot be computed."""
     if massaging != "corrected" or massager is None or isinstance(space, gym.spaces.Discrete):
         return False
@@ -328,10 +345,10 @@ class AdvantageRegularised(Regularised):
     The terms can be added in three ways:
 
     * ``"running"``: advantages are standardised, and terms are divided by their standard deviation over all rollouts so
-      far (a common one if `alike` is true). With a weight of 1, a typical change of fairness then counts as much as a
-      typical advantage, in any unit.
+      far (by that of their sum if `one_scale` is true). With a weight of 1, a typical change of fairness then weighs as
+      much as a typical advantage, whatever its unit.
     * ``"paper"``: as printed, ``A + weight * term``, with standardised advantages and terms in their own unit.
-    * ``"as_coded"``: as in the published code, see `added_as_coded`; standardised afterwards.
+    * ``"as_coded"``: as in the published code, see `add_terms_published`; standardised afterwards.
 
     Args:
         args: Arguments of `stable_baselines3.PPO`.
@@ -340,7 +357,7 @@ class AdvantageRegularised(Regularised):
         kwargs: Keyword arguments of `Regularised`.
     """
 
-    alike = False  # whether the terms are parts of one quantity
+    one_scale = False  # whether the terms are parts of one quantity, with one standard deviation
 
     def __init__(self, *args: Any, delta: float = 0.05, scaling: Scaling = "running", **kwargs: Any) -> None:
         checked("scaling", scaling, Scaling)
@@ -368,7 +385,7 @@ class AdvantageRegularised(Regularised):
     def _unit(self, terms: th.Tensor) -> th.Tensor:
         """Return the terms' standard deviations over all rollouts so far, shape (terms,)."""
         values = terms.double().cpu().numpy()
-        if self.alike:
+        if self.one_scale:
             values = values.sum(axis=1, keepdims=True)
         count, mean, squares = self.memory.get("moments", np.zeros((3, values.shape[1])))
         joined = count + len(values)
@@ -377,13 +394,15 @@ class AdvantageRegularised(Regularised):
         self.memory["moments"] = np.stack([joined, mean + step * len(values) / joined, squares])
         return th.as_tensor(np.sqrt(squares / joined) + TINY, dtype=terms.dtype, device=terms.device)
 
-    def _regularised(self, batch: Minibatch, own: th.Tensor) -> th.Tensor:
+    def _regularised(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
         if not any(self.weights):
-            return super()._regularised(batch, own)
+            return super()._regularised(batch, advantages)
         terms = self._of_turns(batch, self._terms[batch.flat_index])
         if self.scaling == "as_coded":
-            return self._normalised(added_as_coded(own, terms, self._weights)) if len(own) else own
-        return added(self._normalised(own), terms, self._weights)
+            if not len(advantages):
+                return advantages
+            return self._normalised(add_terms_published(advantages, terms, self._weights))
+        return add_terms(self._normalised(advantages), terms, self._weights)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_terms", "_weights"]
@@ -392,9 +411,10 @@ class AdvantageRegularised(Regularised):
 class APPO(AdvantageRegularised):
     """PPO with the advantage regularisation of POCAR (Yu et al., 2022), the A-PPO of Hu, Lear and Zhang (2024).
 
-    The advantages are ``A + value_weight * min(0, delta - d) + decrease_weight * [d > delta] min(0, -dd)``. Disparities
-    above the tolerance are penalised, and so are further increases. Both terms are computed after the step, as in the
-    published code; in the paper they are computed before the step, where the first does not depend on the action.
+    The advantages are ``A + value_weight * min(0, delta - d) + decrease_weight * [d > delta] min(0, -d_change)``.
+    Disparities above the tolerance are penalised, and so are further increases. Both terms are computed after the step,
+    as in the published code; in the paper they are computed before the step, where the first does not depend on the
+    action.
 
     Args:
         args: Arguments of `stable_baselines3.PPO`.
@@ -415,17 +435,20 @@ class APPO(AdvantageRegularised):
 
     def terms(self, changes: Changes) -> th.Tensor:
         """Return the value-thresholding and the decrease-in-violation term, shape (..., 2)."""
-        return th.stack([value_term(changes, delta=self.delta), decrease_term(changes, delta=self.delta)], dim=-1)
+        return th.stack(
+            [value_thresholding_term(changes, delta=self.delta), decrease_in_violation_term(changes, delta=self.delta)],
+            dim=-1,
+        )
 
 
 class FPPO(AdvantageRegularised):
     """F-PPO (Hu, Lear and Zhang, 2024): long-term fairness by regularised advantages, short-term fairness by massaging.
 
-    The advantages are ``A + weight * R`` with ``R = min(0, -l)`` where the short-term disparity exceeds ``delta`` and
-    ``max(0, -l)`` where it does not (Eq. 4 and 7). Within the tolerance, harm to long-term fairness is thus not
-    penalised: of two actions with the same mean change, the one whose changes vary more is preferred. ``gated=False``
-    uses ``R = -l`` everywhere, which optimises the mean change. Without a massager this is the ablation F-PPO-L; with a
-    massager and weights of 0 it is F-PPO-S.
+    The advantages are ``A + weight * R`` (Eq. 4 and 7). While the short-term disparity exceeds ``delta``, R is
+    ``min(0, -long_change)``: harm to long-term fairness is punished. Otherwise, R is ``max(0, -long_change)``:
+    improvements are rewarded and harm is not punished, so actions with more variable effects are preferred.
+    ``gated=False`` uses ``R = -long_change`` everywhere, which optimises the mean change. Without a massager, this is
+    the ablation F-PPO-L; with a massager and weights of 0, it is F-PPO-S.
 
     Args:
         args: Arguments of `stable_baselines3.PPO`; ``long`` is required if a weight is above 0.
@@ -435,7 +458,7 @@ class FPPO(AdvantageRegularised):
         kwargs: Keyword arguments of `AdvantageRegularised`.
     """
 
-    alike = True
+    one_scale = True
 
     def __init__(
         self, *args: Any, weight: float = 1.0, bonus_weight: float | None = None, gated: bool = True, **kwargs: Any

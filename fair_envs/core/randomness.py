@@ -51,7 +51,7 @@ def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, i
 
 
 @rule
-def words(key: int, time: int, site: int, index: int) -> tuple[int, int, int, int]:
+def random_words(key: int, time: int, site: int, index: int) -> tuple[int, int, int, int]:
     """Return the four random 32-bit words for this place; `bits` uses the first two."""
     key = np.uint64(key)
     return philox(np.uint64(time), np.uint64(site), np.uint64(index), np.uint64(0), key & _WORD, key >> _HALF)
@@ -60,12 +60,12 @@ def words(key: int, time: int, site: int, index: int) -> tuple[int, int, int, in
 @rule
 def bits(key: int, time: int, site: int, index: int) -> int:
     """Return the 64 random bits for this place."""
-    word_0, word_1, _, _ = words(key, time, site, index)
+    word_0, word_1, _, _ = random_words(key, time, site, index)
     return (word_0 << _HALF) | word_1
 
 
 @rule
-def share(word: int) -> float:
+def to_unit_interval(word: int) -> float:
     """Return a 32-bit word as a number in [0, 1): coarser than `uniform`, but a place has four of them."""
     return word * _UNIT_OF_WORD
 
@@ -109,7 +109,7 @@ def integer(key: int, time: int, site: int, index: int, below: int) -> int:
 @rule
 def normal(key: int, time: int, site: int, index: int) -> float:
     """Return the standard normal number for this place (Box and Muller); its absolute value is at most 8.6."""
-    word_0, word_1, word_2, word_3 = words(key, time, site, index)
+    word_0, word_1, word_2, word_3 = random_words(key, time, site, index)
     length = 1.0 - (((word_0 << _HALF) | word_1) >> _53_BITS) * _UNIT  # above 0
     turn = (((word_2 << _HALF) | word_3) >> _53_BITS) * _UNIT
     return math.sqrt(-2.0 * math.log(length)) * math.cos(2.0 * math.pi * turn)

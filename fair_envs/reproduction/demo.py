@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fair_envs
-from fair_envs.baselines.ppo.evaluation import Player
+from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.training import Training
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, scenes
@@ -143,7 +143,7 @@ def film(shown: Cell, folder: Path, path: Path) -> None:
 
     model = read_policy(shown, folder)
     rules = fair_envs.make_rules("FairHarvest-v0", horizon=HORIZON)
-    imageio.imwrite(path, list(frames(Player(model, rules), rules)), duration=120, loop=0)
+    imageio.imwrite(path, list(frames(AgentsPolicy(model, rules), rules)), duration=120, loop=0)
 
 
 def frames(policy: Policy, rules: Rules) -> Iterator[Pixels]:

@@ -10,7 +10,7 @@ import torch as th
 from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
-from fair_envs.baselines.ppo.evaluation import Player, counterfactual, play
+from fair_envs.baselines.ppo.evaluation import AgentsPolicy, counterfactual, play
 from fair_envs.core import Lanes, Rules, draws, rule
 from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics import Returns, counterfactual_fairness, fairness_report
@@ -80,7 +80,7 @@ def test_actions_are_sampled_with_the_lanes_own_luck(model: Any) -> None:
     probabilities = model.policy.action_probabilities(th.as_tensor(rows, dtype=th.float32)).detach().numpy()
     wanted = choose(probabilities.reshape(2, 8, -1), draws(lanes))
     seen = rows.reshape(2, 8, -1)
-    assert np.array_equal(Player(model, rules).act(seen, draws(lanes)), wanted)
+    assert np.array_equal(AgentsPolicy(model, rules).act(seen, draws(lanes)), wanted)
 
 
 def test_attributes_have_the_names_that_the_metrics_expect(model: Any) -> None:

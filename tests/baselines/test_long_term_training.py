@@ -56,7 +56,7 @@ STUDY = Study(
     short=short,
     long=long,
     massager=massager,
-    thresholds=MassagingSchedule(first=0.2, after=1),
+    thresholds=MassagingSchedule(initial=0.2, start_after=1),
     rollouts=2,
     settings={"n_epochs": 3},
     published={"all": {"trunk": (16,), "pi": (8,), "vf": (8,)}, "f-ppo": {"weight": 1.12}},

@@ -46,15 +46,15 @@ def test_the_published_thresholds(thresholds: MassagingSchedule, rollouts: list[
 
 
 def test_thresholds_without_a_beginning_hold_from_the_first_rollout() -> None:
-    assert [MassagingSchedule(first=0.4, factor=0.5)(k) for k in range(3)] == [0.4, 0.2, 0.1]
+    assert [MassagingSchedule(initial=0.4, factor=0.5)(k) for k in range(3)] == [0.4, 0.2, 0.1]
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"first": -1}, "first must be at least 0, got -1"),
-        ({"first": 1, "factor": 0}, "factor must be at least"),
-        ({"first": 1, "highest": float("nan")}, "highest must be at least 0, got nan"),
+        ({"initial": -1}, "initial must be at least 0, got -1"),
+        ({"initial": 1, "factor": 0}, "factor must be at least"),
+        ({"initial": 1, "highest": float("nan")}, "highest must be at least 0, got nan"),
     ],
 )
 def test_bad_thresholds_are_refused(given: Any, message: str) -> None:
@@ -112,7 +112,9 @@ def test_above_the_threshold_nothing_is_altered() -> None:
 
 
 def test_a_schedule_says_from_which_rollout_on() -> None:
-    shield = ShieldActions(own_env(), Accept(), half, short=Granted, threshold=MassagingSchedule(first=0.5, after=2))
+    shield = ShieldActions(
+        own_env(), Accept(), half, short=Granted, threshold=MassagingSchedule(initial=0.5, start_after=2)
+    )
     shield.reset()
     found = []
     for shield.rollout in range(4):
@@ -216,38 +218,40 @@ def log_prob(model: Any, actions: Any) -> Any:
 
 def test_as_in_the_paper_altered_actions_are_learnt_from_as_if_they_had_been_sampled() -> None:
     model = massaged("as_paper")
-    buffer, altered = model.rollout_buffer, model.recorded.altered
+    buffer, altered = model.rollout_buffer, model.rollout_measures.altered
     assert (buffer.actions == 1).all() and altered.any() and not altered.all()
     np.testing.assert_allclose(buffer.log_probs, log_prob(model, buffer.actions), rtol=1e-5)
-    assert (model.recorded.weight == 1).all()
+    assert (model.rollout_measures.weight == 1).all()
 
 
 def test_behind_a_shield_the_sampled_actions_are_learnt_from() -> None:
     model = massaged("shield")
-    buffer, altered = model.rollout_buffer, model.recorded.altered
+    buffer, altered = model.rollout_buffer, model.rollout_measures.altered
     assert np.array_equal(buffer.actions[..., 0] == 0, altered) and altered.any()
     np.testing.assert_allclose(buffer.log_probs, log_prob(model, buffer.actions), rtol=1e-5)
-    assert np.nanmax(model.recorded.short) == 5  # what was executed: all were granted
+    assert np.nanmax(model.rollout_measures.short) == 5  # what was executed: all were granted
 
 
 def test_corrected_they_count_as_much_as_the_policy_would_choose_them() -> None:
     model = massaged("corrected")
     buffer = model.rollout_buffer
     assert (buffer.actions == 1).all()
-    np.testing.assert_allclose(model.recorded.weight, np.exp(log_prob(model, buffer.actions)), rtol=1e-5)  # mu(1) = 1
+    np.testing.assert_allclose(
+        model.rollout_measures.weight, np.exp(log_prob(model, buffer.actions)), rtol=1e-5
+    )  # mu(1) = 1
 
 
 def test_corrected_advantages_are_weighted_after_they_are_standardised() -> None:
     model = massaged("corrected")
     batch = next(iter(model.rollout_buffer.get(None)))
     own = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
-    weight = model.rollout_buffer.flat(model.recorded.weight)[batch.flat_index]
+    weight = model.rollout_buffer.flat(model.rollout_measures.weight)[batch.flat_index]
     np.testing.assert_allclose(model._policy_advantages(batch), own * weight, rtol=1e-5)
 
 
 def test_corrected_samples_count_as_much_as_if_the_policy_had_chosen_them() -> None:
     model = massaged("corrected", env=own_env(64), massaging_schedule=0.5, n_steps=40, batch_size=64)
-    weight, probability = model.recorded.weight, np.exp(log_prob(model, model.rollout_buffer.actions))
+    weight, probability = model.rollout_measures.weight, np.exp(log_prob(model, model.rollout_buffer.actions))
     sure = probability >= 0.5  # then 1 is executed whatever was sampled
     granted = model.rollout_buffer.actions[..., 0] == 1
     np.testing.assert_allclose(weight[granted & sure], probability[granted & sure], rtol=1e-5)
@@ -268,8 +272,8 @@ def test_where_nothing_is_massaged_any_more_a_sample_counts_once() -> None:
 @pytest.mark.parametrize("highest", [0.3, 10.0])
 def test_what_a_sample_counts_is_truncated(highest: float) -> None:
     model = massaged("corrected", max_importance=highest)
-    assert model.recorded.weight.max() <= highest
-    assert (model.recorded.weight == np.float32(0.3)).all() == (highest == 0.3)
+    assert model.rollout_measures.weight.max() <= highest
+    assert (model.rollout_measures.weight == np.float32(0.3)).all() == (highest == 0.3)
 
 
 def test_of_several_choices_all_that_differ_in_one_may_have_become_the_executed_one() -> None:
@@ -277,7 +281,7 @@ def test_of_several_choices_all_that_differ_in_one_may_have_become_the_executed_
     model = massaged("corrected", env=env, massager=FirstEntry())
     seen = th.as_tensor(model.rollout_buffer.observations).flatten(0, 1)
     first = model.policy.get_distribution(seen).distribution[0].probs[:, 1].detach().numpy()
-    np.testing.assert_allclose(model.recorded.weight.ravel(), first, rtol=1e-5)
+    np.testing.assert_allclose(model.rollout_measures.weight.ravel(), first, rtol=1e-5)
     np.testing.assert_allclose(
         model.rollout_buffer.log_probs, log_prob(model, model.rollout_buffer.actions), rtol=1e-5, atol=1e-6
     )
@@ -298,7 +302,10 @@ def test_numbers_that_are_not_altered_are_learnt_from_as_they_were_drawn() -> No
         return np.where(observation[:, :1] < 0.5, action / 2, action)
 
     env = own_env(16, actions=gym.spaces.Box(-1, 1, (2,)))
-    buffer, altered = (model := massaged("as_paper", env=env, massager=some)).rollout_buffer, model.recorded.altered
+    buffer, altered = (
+        (model := massaged("as_paper", env=env, massager=some)).rollout_buffer,
+        model.rollout_measures.altered,
+    )
     assert 0 < altered.mean() < 1 and np.abs(buffer.actions[altered]).max() <= 0.5
     assert np.abs(buffer.actions[~altered]).max() > 1
     np.testing.assert_allclose(buffer.log_probs, log_prob(model, buffer.actions), rtol=1e-5)
@@ -324,16 +331,16 @@ def test_continuous_actions_may_be_massaged(massaging: str) -> None:
 
 
 def test_a_growing_threshold_stays_at_its_highest_however_long_the_training() -> None:
-    schedule = MassagingSchedule(first=0.01, factor=1.2, after=50, highest=0.35)
+    schedule = MassagingSchedule(initial=0.01, factor=1.2, start_after=50, highest=0.35)
     assert [schedule(k) for k in (70, 10_000)] == [0.35, 0.35]
 
 
 def test_no_action_is_massaged_before_its_time() -> None:
-    model = massaged("as_paper", massaging_schedule=MassagingSchedule(first=0.0, after=1))
-    shares = [model.recorded.altered.mean()]
+    model = massaged("as_paper", massaging_schedule=MassagingSchedule(initial=0.0, start_after=1))
+    shares = [model.rollout_measures.altered.mean()]
     for _ in range(2):
         collect(model)
-        shares.append(model.recorded.altered.mean())
+        shares.append(model.rollout_measures.altered.mean())
     assert shares[:2] == [0, 0] and shares[2] > 0
     assert model.logger.name_to_value["train/massaged"] == shares[2]
 

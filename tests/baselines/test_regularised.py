@@ -11,7 +11,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
-from fair_envs.baselines.ppo.following import FollowMeasures, restore, snapshot
 from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.ppo import PPO
@@ -20,13 +19,14 @@ from fair_envs.baselines.ppo.regularised import (
     FPPO,
     Changes,
     Regularised,
-    added,
-    added_as_coded,
+    add_terms,
+    add_terms_published,
     bonus_term,
-    decrease_term,
+    decrease_in_violation_term,
     penalty_term,
-    value_term,
+    value_thresholding_term,
 )
+from fair_envs.baselines.ppo.tracking import TrackMeasures, restore, snapshot
 from fair_envs.support.aliases import Floats
 from tests.baselines.loans import Accept, Age, Granted, Loans, hiring, own_env, settings
 from tests.baselines.small import collect, learned, policy_weights, rollouts, whole_batch
@@ -66,31 +66,33 @@ def test_above_the_tolerance_only_a_worse_long_term_counts_within_it_only_a_bett
 
 def test_equation_4_adds_the_regularisation_to_the_advantages() -> None:
     terms = th.stack([penalty_term(WORKED, delta=DELTA), bonus_term(WORKED, delta=DELTA)], dim=1)
-    close(added(ADVANTAGES, terms, th.ones(2)), [0.7, -0.8, 0.5, 0])
+    close(add_terms(ADVANTAGES, terms, th.ones(2)), [0.7, -0.8, 0.5, 0])
 
 
 def test_pocar_charges_being_above_the_tolerance_and_going_further() -> None:
-    close(value_term(WORKED, delta=DELTA), [-0.15, 0, 0, -0.05])
-    close(decrease_term(WORKED, delta=DELTA), [-0.05, 0, 0, 0])
+    close(value_thresholding_term(WORKED, delta=DELTA), [-0.15, 0, 0, -0.05])
+    close(decrease_in_violation_term(WORKED, delta=DELTA), [-0.05, 0, 0, 0])
 
 
 def test_the_published_a_ppo_rescales_everything_to_the_minibatch() -> None:
-    terms = th.stack([value_term(WORKED, delta=DELTA), decrease_term(WORKED, delta=DELTA)], dim=1)
-    total = added_as_coded(ADVANTAGES, terms, th.tensor([0.25, 0.25]))
+    terms = th.stack(
+        [value_thresholding_term(WORKED, delta=DELTA), decrease_in_violation_term(WORKED, delta=DELTA)], dim=1
+    )
+    total = add_terms_published(ADVANTAGES, terms, th.tensor([0.25, 0.25]))
     close(total, [1, 0.5, 1.25, 0.9167], within=1e-4)
     close(standardised(total), [0.2673, -1.3363, 1.0690, 0], within=1e-4)
 
 
 def test_the_published_f_ppo_reverses_the_order_of_two_samples() -> None:
     terms = th.stack([penalty_term(WORKED, delta=DELTA), bonus_term(WORKED, delta=DELTA)], dim=1)
-    total = added_as_coded(ADVANTAGES, terms, th.tensor([1.12, 1.0]))
+    total = add_terms_published(ADVANTAGES, terms, th.tensor([1.12, 1.0]))
     close(total, [1, 2.12, 1.87, 1.62], within=1e-5)
     close(standardised(total), [-1.3579, 0.9729, 0.4526, -0.0676], within=1e-4)
-    sound = added(ADVANTAGES, terms, th.ones(2))
+    sound = add_terms(ADVANTAGES, terms, th.ones(2))
     assert sound[1] < sound[2] and total[1] > total[2]
 
 
-@pytest.mark.parametrize("term", [value_term, decrease_term, penalty_term, bonus_term])
+@pytest.mark.parametrize("term", [value_thresholding_term, decrease_in_violation_term, penalty_term, bonus_term])
 def test_what_is_undefined_has_no_effect(term: Any) -> None:
     assert term(NOTHING, delta=DELTA).tolist() == [0, 0, 0, 0]
     for k in range(3):
@@ -184,7 +186,7 @@ def test_terminal_steps_hold_the_terminal_steps_values(make: Any) -> None:
     horizon = 5 if make is own_env else 7
     collect(model, 2)
     age = 1 + (np.arange(10, 20) % horizon)[:, np.newaxis]
-    recorded = model.recorded
+    recorded = model.rollout_measures
     assert np.array_equal(recorded.long, np.broadcast_to(age, recorded.long.shape))
     first = np.broadcast_to(age == 1, age.shape)
     assert np.isnan(recorded.long_change[first[:, 0]]).all()  # nothing is known before an episode's first step
@@ -197,24 +199,24 @@ def test_the_short_term_is_that_after_the_action() -> None:
     granted = model.rollout_buffer.actions[..., 0].astype(float)
     wanted = np.stack([granted[k - k % 5 : k + 1].sum(axis=0) for k in range(10)])
     wanted[[0, 5]] = np.nan  # undefined before the second decision
-    np.testing.assert_array_equal(model.recorded.short, wanted)
+    np.testing.assert_array_equal(model.rollout_measures.short, wanted)
     changes = wanted - np.vstack([wanted[:1], wanted[:-1]])
-    np.testing.assert_array_equal(model.recorded.short_change[1:], changes[1:])
+    np.testing.assert_array_equal(model.rollout_measures.short_change[1:], changes[1:])
 
 
 def test_a_new_start_of_the_environment_begins_the_measures_anew() -> None:
     model = learner()
     model.learn(rollouts(model, 1))  # 10 steps: the second episode is at 3
     model.learn(rollouts(model, 1), reset_num_timesteps=False)
-    assert model.recorded.long[0].tolist() == [4, 4, 4, 4]
+    assert model.rollout_measures.long[0].tolist() == [4, 4, 4, 4]
     model.learn(rollouts(model, 1))
-    assert model.recorded.long[0].tolist() == [1, 1, 1, 1]
+    assert model.rollout_measures.long[0].tolist() == [1, 1, 1, 1]
     assert model.rollouts == 3
 
 
 def test_an_own_environment_and_lanes_are_followed_alike() -> None:
     env, told = hiring(2), []
-    following = FollowMeasures(env, [Granted])
+    following = TrackMeasures(env, [Granted])
     following.reset()
     for k in range(9):
         following.step(np.array([1, k % 2]))
@@ -226,7 +228,7 @@ def test_an_own_environment_and_lanes_are_followed_alike() -> None:
 def test_wrappers_may_stand_between() -> None:
     model = learner(env=VecMonitor(VecNormalize(hiring())))
     collect(model)
-    assert model.recorded.long[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7, 1, 2, 3]
+    assert model.rollout_measures.long[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7, 1, 2, 3]
 
 
 def test_the_means_of_what_is_defined_are_logged() -> None:
@@ -235,7 +237,7 @@ def test_the_means_of_what_is_defined_are_logged() -> None:
     logged = model.logger.name_to_value
     assert logged["train/long_term"] == pytest.approx((28 + 6) / 10)
     assert logged["train/short_term"] == pytest.approx((2 + 3 + 4 + 5 + 6 + 7 + 2 + 3) / 8)  # all are granted
-    assert logged["train/massaged"] == model.recorded.altered.mean() > 0
+    assert logged["train/massaged"] == model.rollout_measures.altered.mean() > 0
 
 
 def test_a_snapshot_of_measures_is_where_they_go_on() -> None:
@@ -269,7 +271,7 @@ def test_the_multiplier_follows_the_excess_and_stays_at_least_0() -> None:
 def test_an_undefined_measure_leaves_the_multiplier() -> None:
     model = learner(PPOLagrangian, env=own_env(), limit=0.0, multiplier=0.5, n_steps=1, batch_size=3)
     collect(model)
-    assert np.isnan(model.recorded.short).all()
+    assert np.isnan(model.rollout_measures.short).all()
     assert model.multiplier == 0.5
 
 
@@ -303,7 +305,7 @@ def test_a_limit_on_grants_makes_grants_rare() -> None:
     bound = learner(PPOLagrangian, hiring(8), limit=0.1, multiplier=2.0, multiplier_rate=1.0, **given)
     for model in (free, bound):
         model.learn(rollouts(model, 12))
-    shares = [model.recorded.short.mean() for model in (free, bound)]
+    shares = [model.rollout_measures.short.mean() for model in (free, bound)]
     assert shares[1] < 0.15 < shares[0] - 0.1
 
 
@@ -323,7 +325,7 @@ def test_a_saved_model_acts_the_same_and_learns_on(kind: Any, given: Any, tmp_pa
     assert (loaded.rollouts, loaded.short) == (3, Granted)
     assert {k: v.tolist() for k, v in loaded.memory.items()} == {k: v.tolist() for k, v in model.memory.items()}
     loaded.learn(rollouts(loaded, 1), reset_num_timesteps=False)
-    assert (loaded.rollouts, loaded.recorded.long[0, 0]) == (4, 1)  # its episodes are new
+    assert (loaded.rollouts, loaded.rollout_measures.long[0, 0]) == (4, 1)  # its episodes are new
     assert not np.array_equal(policy_weights(model), policy_weights(loaded))
     assert kind.load(tmp_path / "model.zip", device="cpu").predict(seen)[0].shape == (4,)
 

@@ -34,8 +34,8 @@ def test_each_study_trains_with_its_massager_at_work(env_id: str, signals: Any) 
     small = {**SMALL, "n_steps": 80, "steps": 640} if env_id == LENDING else SMALL
     settings = long_term_settings(env_id, signals=signals, massaging_pace=1000, parameters=parameters, **small)
     model: Any = train_long_term(settings)
-    assert np.isfinite(model.recorded.short).any() and np.isfinite(model.recorded.long).any()
-    assert model.massaging_schedule(2) is not None and model.recorded.altered.shape == (settings.n_steps, 4)
+    assert np.isfinite(model.rollout_measures.short).any() and np.isfinite(model.rollout_measures.long).any()
+    assert model.massaging_schedule(2) is not None and model.rollout_measures.altered.shape == (settings.n_steps, 4)
 
 
 def test_the_massaging_schedule_of_the_whole_published_training_passes() -> None:
@@ -83,7 +83,7 @@ def test_corrected_weights_are_those_of_the_decision_not_of_what_came_after(env_
         for observation, value, policy in calls:
             assert np.array_equal(observation, calls[0][0]) and policy is calls[0][2]
             assert np.array_equal(value, calls[0][1], equal_nan=True)
-    assert model.recorded.weight.max() <= 1.05 and model.recorded.weight.min() < 1
+    assert model.rollout_measures.weight.max() <= 1.05 and model.rollout_measures.weight.min() < 1
 
 
 def test_a_study_without_such_signals_is_refused() -> None:

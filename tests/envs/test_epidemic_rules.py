@@ -66,7 +66,7 @@ def as_written(batch: Lanes, person: int) -> Step:
 def with_luck(batch: Lanes, share: float, person: int, *, monkeypatch: pytest.MonkeyPatch) -> Step:
     """Play a step in which everybody's draw is this share."""
     word = np.uint64(share * 2**32)
-    monkeypatch.setattr(epidemic, "words", lambda *place: (word,) * 4)
+    monkeypatch.setattr(epidemic, "random_words", lambda *place: (word,) * 4)
     return as_written(batch, person)
 
 
@@ -177,7 +177,7 @@ def reference(adjacency: NDArray[Any], before: NDArray[Any], uniform: NDArray[An
 
 def test_everybodys_health_follows_from_a_draw_of_their_own() -> None:
     """Another reading of the rules, given the same draws, agrees on every person."""
-    from fair_envs.core.randomness import share, words
+    from fair_envs.core.randomness import random_words, to_unit_interval
 
     batch = world(40, recovery=0.2, infection=0.3)
     adjacency, chance = batch.rules.network.adjacency(), np.random.default_rng(0)  # type: ignore[attr-defined]
@@ -190,7 +190,10 @@ def test_everybodys_health_follows_from_a_draw_of_their_own() -> None:
         )
         keys = batch.records["key"].tolist()
         drawn = np.array(
-            [[share(words(key, time, epidemic.PROGRESS, p // 4)[p % 4]) for p in range(34)] for key in keys]
+            [
+                [to_unit_interval(random_words(key, time, epidemic.PROGRESS, p // 4)[p % 4]) for p in range(34)]
+                for key in keys
+            ]
         )
         batch.advance(actions[:, np.newaxis])
         assert np.array_equal(batch.records["health"], reference(adjacency, treated, drawn, tau=0.3, rho=0.2))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import fair_envs
 from fair_envs.core import Lanes
-from fair_envs.core.randomness import normal_of, words
+from fair_envs.core.randomness import normal_of, random_words
 from fair_envs.envs.fraud import parallel_env
 from fair_envs.envs.fraud.people import PERSON, hourly_rate
 from fair_envs.envs.fraud.rules import Fraud, find_victim, hours_ahead, largest_population, take_card
@@ -519,7 +519,7 @@ def test_people_have_rates_of_their_own() -> None:
     rates, activity, world = [], [], world_of(batch.rules)
     for lane in batch.records:
         for agent in range(100):
-            word = words(lane["key"], 0, PERSON, lane["person"][agent])[2]
+            word = random_words(lane["key"], 0, PERSON, lane["person"][agent])[2]
             rates.append(hourly_rate(world, 0, normal_of(word)))
             activity.append(lane["by_day"][agent].mean())
     assert np.std(rates) / np.mean(rates) == pytest.approx(0.1, abs=0.005)

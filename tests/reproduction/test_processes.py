@@ -125,7 +125,7 @@ def test_behind_the_shield_actions_are_massaged_and_its_measure_follows(monkeypa
 
     from fair_envs.metrics import OpportunityGap
 
-    monkeypatch.setattr(processes, "speaker_of", lambda policy: policy)
+    monkeypatch.setattr(processes, "policy_function", lambda policy: policy)
     asked: list[float] = []
 
     def grant(observation: Any, action: Any, policy: Any, short: Any, *, threshold: float) -> Any:
@@ -146,7 +146,7 @@ def test_behind_the_shield_actions_are_massaged_and_its_measure_follows(monkeypa
 def test_without_a_shield_the_likeliest_actions_may_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     import gymnasium as gym
 
-    monkeypatch.setattr(processes, "speaker_of", lambda policy: policy)
+    monkeypatch.setattr(processes, "policy_function", lambda policy: policy)
     env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=9)
     chance = np.random.default_rng(0)
     player = Learned(Sure(), env, chance, most_probable=True)

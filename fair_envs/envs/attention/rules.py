@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from fair_envs.core import Rules, rule
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
-from fair_envs.core.randomness import bernoulli, binomial, normal_of, poisson, poisson_at, share, words
+from fair_envs.core.randomness import (
+    bernoulli,
+    binomial,
+    normal_of,
+    poisson,
+    poisson_at,
+    random_words,
+    to_unit_interval,
+)
 from fair_envs.envs.attention.params import (
     ALL,
     AUTHORS,
@@ -64,11 +72,11 @@ def happen(lane: Lane, params: Record, time: int) -> None:
 def draw(lane: Lane, params: Record, time: int, site: int, weight: float, out: Any) -> None:
     """Draw a Poisson number for each location, with its rate times the weight as the mean."""
     for first in range(0, params.locations, WORDS):
-        random = words(lane.key, time, site, first // WORDS)
+        random = random_words(lane.key, time, site, first // WORDS)
         for k in range(first, min(first + WORDS, params.locations)):
             mean = weight * lane.rates[k]
             if mean <= MOST_AT_ONCE:
-                out[k] = poisson_at(share(random[k - first]), mean)
+                out[k] = poisson_at(to_unit_interval(random[k - first]), mean)
             else:
                 out[k] = poisson(lane.key, time, MANY_INCIDENTS, 2 * k + (site == REPORTS), mean)
 
@@ -298,7 +306,7 @@ def write_scaled(lane: Lane, params: Record, row: Floats32, again: Floats32) -> 
             tell(row, again, place, scaled(lane.reports[k], units))
             place += locations
         if params.noisy_features:
-            random = words(lane.key, lane.time, HINTS, k)
+            random = random_words(lane.key, lane.time, HINTS, k)
             blind = 1.0 + math.sqrt(params.feature_variance_0) * normal_of(random[0])
             telling = 1.0 + lane.incidents[k] + math.sqrt(params.feature_variance_1) * normal_of(random[1])
             tell(row, again, place, scaled(blind, units))

@@ -12,7 +12,7 @@ from fair_envs.core import Rules, rule
 from fair_envs.core.compilation import kernel, readable
 from fair_envs.core.feedback import reveal_at_once
 from fair_envs.core.interactions import FairSpec
-from fair_envs.core.randomness import normal_of, share, uniform, words
+from fair_envs.core.randomness import normal_of, random_words, to_unit_interval, uniform
 from fair_envs.envs.college.params import (
     ALL_NOISY,
     BETA,
@@ -56,8 +56,8 @@ def start(lane: Lane, params: Any) -> None:
 def meet(lane: Lane, params: Any, time: int) -> None:
     """Draw the applicants of the given round."""
     for i in range(params.applicants):
-        group_word, merit_word, score_word, aim_word = words(lane.key, time, APPLICANT, i)
-        group = int(share(group_word) < params.disadvantaged_share)
+        group_word, merit_word, score_word, aim_word = random_words(lane.key, time, APPLICANT, i)
+        group = int(to_unit_interval(group_word) < params.disadvantaged_share)
         lane.group[i] = group = 1 - group if lane.flipped[0] else group
         merit = clipped(mean_of(params, group) + spread_of(params, group) * normal_of(merit_word), 0.0, 1.0)
         lane.merit[i] = lane.score[i] = merit
@@ -96,7 +96,7 @@ def bar_of(params: Any, group: int) -> float:
 def noise_of(params: Any, word: int) -> float:
     """Return the noise for a random word; a larger word gives larger noise."""
     if params.noise_distribution == BETA:
-        signed = 2.0 * share(word) - 1.0
+        signed = 2.0 * to_unit_interval(word) - 1.0
         size = quantile(params.quantiles, abs(signed))
         return size if signed >= 0 else -size
     return clipped(params.noise_mean + params.noise_spread * normal_of(word), params.noise_low, params.noise_high)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
 from fair_envs.core.interactions import FairSpec
-from fair_envs.core.randomness import uniform, words
+from fair_envs.core.randomness import random_words, uniform
 from fair_envs.envs.epidemic.networks import GIRVAN_NEWMAN, NETWORKS, Network, make_network
 from fair_envs.envs.epidemic.params import AUTHORS, GIVEN, PATIENT_ZERO, PROFILES, EpidemicParams
 from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane
@@ -99,7 +99,7 @@ def expose(lane: Lane, params: Any, person: int, sign: int) -> None:
 def progress(lane: Lane, params: Any, site: int, time: int) -> None:
     """Let the disease progress by one step: all changes depend on the health before it."""
     for first in range(0, params.people, WORDS):
-        random = words(lane.key, time, site, first // WORDS)
+        random = random_words(lane.key, time, site, first // WORDS)
         for person in range(first, min(first + WORDS, params.people)):
             lane.change[person] = change_of(lane, params, person, random[person - first])
     for person in range(params.people):

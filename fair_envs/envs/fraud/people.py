@@ -13,7 +13,7 @@ equal to its satisfaction. The distribution is the same as that of a draw in eve
 import math
 
 from fair_envs.core import rule
-from fair_envs.core.randomness import normal_of, share, uniform, words
+from fair_envs.core.randomness import normal_of, random_words, to_unit_interval, uniform
 from fair_envs.envs.fraud.tables import BLOCK, DAYS_OF_YEAR, ENTRIES, HOURS, MONTHDAYS, MONTHS, WEEKDAYS
 from fair_envs.support.aliases import Floats, Lane, Record
 
@@ -44,13 +44,13 @@ def join(lane: Lane, world: Record, kind: int, arrival: int, which: int) -> None
     agent = lane.agents
     lane.agents += 1
     person = (2 * arrival + kind) * MOST_AT_ONCE + which
-    word_0, word_1, word_2, _ = words(lane.key, 0, PERSON, person)
-    country = pick(world.country[kind], share(word_0))
+    word_0, word_1, word_2, _ = random_words(lane.key, 0, PERSON, person)
+    country = pick(world.country[kind], to_unit_interval(word_0))
     lane.person[agent] = person
     lane.kind[agent] = kind
     lane.here[agent] = 1
     live_in(lane, world, agent, country)
-    lane.currency[agent] = pick(world.currency[kind, country], share(word_1))
+    lane.currency[agent] = pick(world.currency[kind, country], to_unit_interval(word_1))
     lane.card[agent] = NONE
     lane.owner[agent] = NONE
     lane.satisfaction[agent] = 1.0
@@ -63,8 +63,8 @@ def join(lane: Lane, world: Record, kind: int, arrival: int, which: int) -> None
 @rule
 def join_as_customer(lane: Lane, world: Record, agent: int) -> None:
     """Set a customer's patience, distributed as Beta(10, 2): the second largest of eleven uniform numbers."""
-    word_0, word_1, _, _ = words(lane.key, 1, PERSON, lane.person[agent])
-    lane.patience[agent] = share(word_0) ** (1 / 11) * share(word_1) ** (1 / 10)
+    word_0, word_1, _, _ = random_words(lane.key, 1, PERSON, lane.person[agent])
+    lane.patience[agent] = to_unit_interval(word_0) ** (1 / 11) * to_unit_interval(word_1) ** (1 / 10)
     lane.customers += 1
     lane.satisfaction_sum += world.initial_satisfaction
     lane.satisfaction[agent] = world.initial_satisfaction
@@ -125,7 +125,7 @@ def write_profile(lane: Lane, world: Record, agent: int, rate: float) -> None:
 def draw_block(lane: Lane, world: Record, agent: int, block: int) -> None:
     """Draw four entries of an agent's profile: the tables' entries plus normal noise, at least 0."""
     kind, first = lane.kind[agent], BLOCK * block
-    drawn = words(lane.key, block, PROFILE, lane.person[agent])
+    drawn = random_words(lane.key, block, PROFILE, lane.person[agent])
     for k in range(BLOCK):
         noise = world.profile_spread[first + k] * normal_of(drawn[k])
         lane.scratch[first + k] = max(0.0, world.profile_mean[kind, first + k] + noise)
@@ -187,7 +187,7 @@ def is_willing(lane: Lane, agent: int) -> bool:
 @rule
 def enqueue(lane: Lane, agent: int) -> None:
     """Insert an agent into the queue by its random priority of this hour."""
-    priority = words(lane.key, lane.hour, PURCHASE, lane.person[agent])[0]
+    priority = random_words(lane.key, lane.hour, PURCHASE, lane.person[agent])[0]
     place = lane.queued
     while place > 0 and lane.priority[place - 1] > priority:
         lane.queue[place] = lane.queue[place - 1]
@@ -227,7 +227,7 @@ def leave(lane: Lane, agent: int) -> None:
 def migrate(lane: Lane, world: Record) -> None:
     """Let newcomers of both kinds join at the end of an hour."""
     month = world.calendar[1 + lane.hour // 24, 0]
-    drawn = words(lane.key, lane.hour, NEWCOMERS, 0)
+    drawn = random_words(lane.key, lane.hour, NEWCOMERS, 0)
     for kind in range(2):
         expected = expected_newcomers(world, kind, world.profile_mean[kind, MONTHS + month])
         if kind == GENUINE:
@@ -235,7 +235,7 @@ def migrate(lane: Lane, world: Record) -> None:
         if expected > 1.0:
             count = max(0, math.floor(expected + normal_of(drawn[kind]) + 0.5))
         else:
-            count = 1 if share(drawn[kind]) < expected else 0
+            count = 1 if to_unit_interval(drawn[kind]) < expected else 0
         for which in range(count):
             join(lane, world, kind, lane.hour + 1, which)
 

@@ -12,7 +12,7 @@ from fair_envs.core import Rules, rule
 from fair_envs.core.compilation import record_of
 from fair_envs.core.feedback import fields, reveal
 from fair_envs.core.interactions import FairSpec
-from fair_envs.core.randomness import share, words
+from fair_envs.core.randomness import random_words, to_unit_interval
 from fair_envs.envs.fraud.params import (
     ALWAYS,
     BY_AMOUNT,
@@ -130,13 +130,13 @@ def wait_for_transaction(lane: Lane, world: Record) -> None:
 @rule
 def request(lane: Lane, world: Record, agent: int) -> None:
     """Set the details of an agent's transaction: card, merchant and amount."""
-    _, word_1, word_2, word_3 = words(lane.key, lane.hour, PURCHASE, lane.person[agent])
+    _, word_1, word_2, word_3 = random_words(lane.key, lane.hour, PURCHASE, lane.person[agent])
     write_time(lane, world, agent)
     if lane.card[agent] == NONE:
         take_card(lane, world, agent)
     kind = lane.kind[agent]
-    merchant = pick(world.merchant[kind, lane.currency[agent]], share(word_1))
-    place = pick(world.bins[kind, merchant], share(word_2))
+    merchant = pick(world.merchant[kind, lane.currency[agent]], to_unit_interval(word_1))
+    place = pick(world.bins[kind, merchant], to_unit_interval(word_2))
     lane.waiting = 1
     lane.agent = agent
     lane.fraud = kind
@@ -145,7 +145,7 @@ def request(lane: Lane, world: Record, agent: int) -> None:
     lane.country_now = lane.country[agent]
     lane.continent_now = world.continent[lane.country[agent]]
     lane.currency_now = lane.currency[agent]
-    lane.amount_now = world.lowest[kind, merchant] + (place + share(word_3)) * world.width[kind, merchant]
+    lane.amount_now = world.lowest[kind, merchant] + (place + to_unit_interval(word_3)) * world.width[kind, merchant]
 
 
 @rule
@@ -163,9 +163,9 @@ def write_time(lane: Lane, world: Record, agent: int) -> None:
 def take_card(lane: Lane, world: Record, agent: int) -> None:
     """Give an agent its card: a new one, or for some fraudsters one that a customer has used."""
     if lane.kind[agent] == FRAUDSTER:
-        _, _, word_2, word_3 = words(lane.key, lane.hour, DECISION, lane.person[agent])
-        if share(word_2) < world.steal_probability:
-            victim = find_victim(lane, world, share(word_3))
+        _, _, word_2, word_3 = random_words(lane.key, lane.hour, DECISION, lane.person[agent])
+        if to_unit_interval(word_2) < world.steal_probability:
+            victim = find_victim(lane, world, to_unit_interval(word_3))
             if victim != NONE:
                 lane.owner[agent] = victim
                 lane.card[agent] = lane.card[victim]
@@ -237,8 +237,8 @@ def outcome_of(lane: Lane, world: Record, action: int) -> int:
         return PAID
     amount = lane.amount_now / world.largest[lane.merchant_now]
     success = world.patience_weight * lane.patience[lane.agent] + (1.0 - world.patience_weight) * amount
-    random = words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
-    return CONFIRMED if share(random) < success else CANCELLED
+    random = random_words(lane.key, lane.hour, DECISION, lane.person[lane.agent])[0]
+    return CONFIRMED if to_unit_interval(random) < success else CANCELLED
 
 
 @rule
@@ -296,7 +296,7 @@ def update(lane: Lane, world: Record, outcome: int) -> None:
     if not lane.fraud:
         change_satisfaction(lane, world, outcome)
         stays = world.customer_stays * lane.satisfaction[agent]
-    if share(words(lane.key, lane.hour, DECISION, lane.person[agent])[1]) >= stays:
+    if to_unit_interval(random_words(lane.key, lane.hour, DECISION, lane.person[agent])[1]) >= stays:
         leave(lane, agent)
 
 

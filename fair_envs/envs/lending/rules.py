@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Rules, feedback, rule
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
-from fair_envs.core.randomness import share, words
+from fair_envs.core.randomness import random_words, to_unit_interval
 from fair_envs.envs.lending.params import (
     AUTHORS,
     DISTRIBUTIONS,
@@ -48,13 +48,13 @@ def start(lane: Lane, params: Record) -> None:
     for group in range(lane.score_shares.shape[0]):
         for score in range(lane.score_shares.shape[1]):
             lane.score_shares[group, score] = params.score_shares[group, score]
-    draw_applicant(lane, params, words(lane.key, 0, APPLICANT, 0))
+    draw_applicant(lane, params, random_words(lane.key, 0, APPLICANT, 0))
 
 
 @rule
-def draw_applicant(lane: Lane, params: Record, random: tuple[int, int, int, int]) -> None:
+def draw_applicant(lane: Lane, params: Record, words: tuple[int, int, int, int]) -> None:
     """Draw the applicant who is decided on in the next step from random words."""
-    set_applicant(lane, params, share(random[0]), share(random[1]), share(random[2]))
+    set_applicant(lane, params, to_unit_interval(words[0]), to_unit_interval(words[1]), to_unit_interval(words[2]))
 
 
 @rule
@@ -82,7 +82,7 @@ def score_at(score_shares: Floats, level: float) -> int:
 @rule
 def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> bool:
     """Decide on the applicant, shift the group's scores, draw the next applicant; return whether it terminates."""
-    random = words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next applicant; drawing them first is faster
+    words = random_words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next applicant; drawing them first is faster
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
     feedback.reveal(lane, params, facts, lane.repays)
@@ -90,7 +90,7 @@ def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts
         reward[0] = settle_loan(lane, params)
         facts.outcome[0] = shift_scores(lane, params)
     record_decision(lane, params, accepted)
-    draw_applicant(lane, params, random)
+    draw_applicant(lane, params, words)
     return lane.cash < params.loan_amount or (params.at_horizon == TERMINATE and lane.time + 1 >= params.horizon)
 
 

@@ -8,7 +8,14 @@ import math
 from typing import Any
 
 from fair_envs.core.compilation import Kernel, copyto, kernel, kernels_of, rule
-from fair_envs.core.randomness import SITES_OF_ENVIRONMENTS, episode_key, share, shuffle, uniform, words
+from fair_envs.core.randomness import (
+    SITES_OF_ENVIRONMENTS,
+    episode_key,
+    random_words,
+    shuffle,
+    to_unit_interval,
+    uniform,
+)
 from fair_envs.envs.pursuit.rules import apart, squared_distance
 from fair_envs.support.aliases import Facts, Flags, Floats, Ints, Lane, Record, Records
 
@@ -58,10 +65,10 @@ def explore(key: int, time: int, plan: Record, sample: int, tried: Floats) -> No
 def refine(key: int, time: int, plan: Record, sample: int, tried: Floats) -> None:
     """Draw a new angle for one pursuer, from a random piece on, for a random number of pieces."""
     pieces, pursuers = tried.shape
-    word_0, word_1, word_2, word_3 = words(key, time, REFINED, sample)
-    pursuer, first = int(share(word_0) * pursuers), int(share(word_1) * pieces)
-    angle = angle_of(share(word_3), plan.headings)
-    for piece in range(first, min(first + 1 + int(share(word_2) * pieces), pieces)):
+    word_0, word_1, word_2, word_3 = random_words(key, time, REFINED, sample)
+    pursuer, first = int(to_unit_interval(word_0) * pursuers), int(to_unit_interval(word_1) * pieces)
+    angle = angle_of(to_unit_interval(word_3), plan.headings)
+    for piece in range(first, min(first + 1 + int(to_unit_interval(word_2) * pieces), pieces)):
         tried[piece, pursuer] = angle
 
 

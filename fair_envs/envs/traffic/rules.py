@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Rules, rule
 from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
-from fair_envs.core.randomness import integer, share, uniform, words
+from fair_envs.core.randomness import integer, random_words, to_unit_interval, uniform
 from fair_envs.envs.traffic.city import LEFT, TURNS, City, crossing
 from fair_envs.envs.traffic.params import (
     ALL,
@@ -285,9 +285,9 @@ def room_at_start(lane: Lane, params: Record, car: int, into: int, side: int, wa
 def dawdle(lane: Lane, params: Record) -> None:
     """Let each car drive one cell less with the probability of dawdling."""
     for first in range(0, params.cars, 4):
-        drawn = words(lane.key, lane.time, DAWDLE, first)
+        drawn = random_words(lane.key, lane.time, DAWDLE, first)
         for car in range(first, min(first + 4, params.cars)):
-            dawdles = share(drawn[car - first]) < params.dawdles[lane.human[car]]
+            dawdles = to_unit_interval(drawn[car - first]) < params.dawdles[lane.human[car]]
             lane.wish[car] -= dawdles & (lane.wish[car] > 0)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
-from fair_envs.baselines.ppo.massaging import Massager, drawn, most_probable, policy_output, speaker_of
+from fair_envs.baselines.ppo.massaging import Massager, most_probable, policy_function, policy_output, sample_actions
 from fair_envs.baselines.tasks import FEWEST
 from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, rollout
 from fair_envs.metrics import long_term, populations
@@ -59,7 +59,7 @@ class Learned(Policy):
         self.most_probable = most_probable
         self.rng, self.space = rng, env.single_action_space
         self.massager, self.threshold, self.short = massager, threshold, short
-        self._output = speaker_of(policy)
+        self._output = policy_function(policy)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return sampled actions, massaged by the shield."""
@@ -68,7 +68,9 @@ class Learned(Policy):
     def massaged(self, observation: NDArray[Any]) -> NDArray[Any]:
         """Return the actions, shape (B, ...), for observations of shape (B, ...)."""
         output = policy_output(self._output(observation))
-        action = most_probable(output, self.space) if self.most_probable else drawn(output, self.space, self.rng)
+        action = (
+            most_probable(output, self.space) if self.most_probable else sample_actions(output, self.space, self.rng)
+        )
         if self.massager is None or self.short is None:
             return action
         return self.massager(observation, action, output, self.short, threshold=self.threshold)

@@ -1,4 +1,4 @@
-"""Updates fairness measures step by step while a Stable-Baselines3 learner plays."""
+"""Tracks fairness measures step by step while a Stable-Baselines3 learner plays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ MeasureOf = Callable[[int], Measure]
 """Creates a measure for a number of lanes."""
 
 
-class FollowMeasures(VecEnvWrapper):
+class TrackMeasures(VecEnvWrapper):
     """Updates measures while an environment is played.
 
     The record of a step is processed before the environment starts the next episode. If the step ended an episode,
-    `measures` describe that episode until the next step. The environment is one of this package, or any other whose
-    infos contain `fair_envs.core.interactions.record`.
+    `measures` describe that episode until the next step. The environment is from this package, or its infos contain
+    the record (`fair_envs.core.interactions.record`).
 
     Args:
         venv: The environment. Its rows are lanes, or the agents of lanes.
@@ -31,27 +31,27 @@ class FollowMeasures(VecEnvWrapper):
 
     Attributes:
         measures: The measures, each with one number per lane.
-        begins: Mask of the lanes whose next step is the first of an episode, shape (lanes,).
+        starts_next: Mask of the lanes whose next step is the first of an episode, shape (lanes,).
         infos: The rows' infos of the last step.
     """
 
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
         super().__init__(venv)
         self._source = lanes_env_of(venv)
-        self._rows_each = 1 if self._source is None else venv.num_envs // self._source.lanes.count
-        lanes = venv.num_envs // self._rows_each
+        self._rows_per_lane = 1 if self._source is None else venv.num_envs // self._source.lanes.count
+        lanes = venv.num_envs // self._rows_per_lane
         self.measures = tuple(measure_of(lanes) for measure_of in measures)
-        self.begins = np.ones(lanes, bool)
+        self.starts_next = np.ones(lanes, bool)
         self.infos: Sequence[Mapping[str, Any]] = ()
 
     def reset(self) -> Any:
         """Begin episodes in all rows and return their observations."""
-        self.begins[:] = True
+        self.starts_next[:] = True
         return self.venv.reset()
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the rows' actions."""
-        self._begin()
+        self._begin_episodes()
         self.venv.step_async(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -61,22 +61,22 @@ class FollowMeasures(VecEnvWrapper):
         facts = self._facts(self.infos)
         for measure in self.measures:
             measure.update(facts)
-        self.begins = done[:: self._rows_each].astype(bool)
+        self.starts_next = done[:: self._rows_per_lane].astype(bool)
         return played
 
-    def of_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
+    def repeat_for_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
         """Return values of each lane repeated for each of its rows, shape (rows,)."""
-        return lanes if self._rows_each == 1 else np.repeat(lanes, self._rows_each)
+        return lanes if self._rows_per_lane == 1 else np.repeat(lanes, self._rows_per_lane)
 
-    def at(self, begins: Flags) -> None:
+    def set_episode_starts(self, starts_next: Flags) -> None:
         """Set which rows' next step is the first of an episode, shape (rows,)."""
-        self.begins = begins[:: self._rows_each].astype(bool)
+        self.starts_next = starts_next[:: self._rows_per_lane].astype(bool)
 
-    def _begin(self) -> None:
+    def _begin_episodes(self) -> None:
         """Reset the measures of lanes whose episodes have ended."""
-        if np.count_nonzero(self.begins):
+        if np.count_nonzero(self.starts_next):
             for measure in self.measures:
-                measure.restart(self.begins)
+                measure.restart(self.starts_next)
 
     def _facts(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
         """Return the record of the last step as columns, with the lane as first axis."""
@@ -101,16 +101,16 @@ def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
 
     Arrays are written in place where their shapes match, so an array that a measure holds under two names stays shared.
     """
-    for (owner, name, now), kept in zip(_numbers(measures), state, strict=True):
-        if not isinstance(now, np.ndarray):
-            setattr(owner, name, type(now)(kept.item()))
+    for (owner, name, current), saved in zip(_numbers(measures), state, strict=True):
+        if not isinstance(current, np.ndarray):
+            setattr(owner, name, type(current)(saved.item()))
             continue
-        given = kept.numpy()
-        fits = now.flags.writeable and (now.shape, now.dtype) == (given.shape, given.dtype)
+        array = saved.numpy()
+        fits = current.flags.writeable and (current.shape, current.dtype) == (array.shape, array.dtype)
         if owner is None or fits:
-            now[...] = given
+            current[...] = array
         else:
-            setattr(owner, name, given.copy())
+            setattr(owner, name, array.copy())
 
 
 def _numbers(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:

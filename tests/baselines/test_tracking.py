@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.baselines.ppo.following import restore, snapshot
+from fair_envs.baselines.ppo.tracking import restore, snapshot
 from fair_envs.baselines.tasks import STUDIES
 from fair_envs.baselines.tasks.lending import ScoreDistance
 from fair_envs.metrics import wasserstein
