@@ -202,8 +202,18 @@ def named_environments(module: str, source: str, *, is_package: bool = False) ->
     """Return the environments that a module imports, or names in a string other than a docstring or an example."""
     tree, names = ast.parse(source), {entry.module.rpartition(".")[2] for entry in TABLE.values()}
     found = [name for name, _ in imports(module, source, is_package=is_package) if is_in(name, OF_ENVIRONMENTS)]
-    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return found + [text for text in texts if text in TABLE or text in names]
+    described = (node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
+    docstrings = {ast.get_docstring(node, clean=False) for node in described}
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for text in texts - docstrings:
+        examples = is_in(module, (f"{PACKAGE}.cli",))  # in help texts and errors
+        if text in names or text in TABLE or (not examples and any(env_id in text for env_id in TABLE)):
+            found.append(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.FunctionDef, ast.ClassDef)):
+            name = (node.id if isinstance(node, ast.Name) else node.name).lower()
+            found += [name for part in name.split("_") if part in names]
+    return found
 
 
 @pytest.mark.parametrize("module", sorted(module_files()))
@@ -220,6 +230,9 @@ def test_only_some_places_name_environments(module: str) -> None:
         "def f():\n    import fair_envs.envs.traffic",
         "known = 'FairHarvest-v0'",
         "if rules.name == 'lending':\n    pass",
+        "raise ValueError('only FairHarvest-v0 can do this')",
+        "LENDING_LIMIT = 3",
+        "def of_pursuit():\n    pass",
     ],
 )
 def test_a_named_environment_is_found(source: str) -> None:

@@ -110,12 +110,6 @@ class MassagingSchedule:
         return float(min(self.highest, grown))
 
 
-# Hu, Lear and Zhang (2024) print no values; these are from their code.
-LENDING_SCHEDULE = MassagingSchedule(initial=0.5, factor=0.985, start_after=17)
-ATTENTION_SCHEDULE = MassagingSchedule(initial=0.08, start_after=15)
-EPIDEMIC_SCHEDULE = MassagingSchedule(initial=0.01, factor=1.2, start_after=50, highest=0.35)
-
-
 # ---------------------------------------------------------------------------------------- policy outputs
 
 

@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from fair_envs.baselines.ppo.massaging import (
-    ATTENTION_SCHEDULE,
-    EPIDEMIC_SCHEDULE,
-    LENDING_SCHEDULE,
-    Massager,
-    Schedule,
-)
+from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, Schedule
 from fair_envs.baselines.tasks.attention import AttentionMassager
 from fair_envs.baselines.tasks.epidemic import EpidemicMassager
 from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
@@ -78,6 +72,11 @@ class Study:
             raise ValueError(f"signals must be one of {', '.join(['sound', *self.others])}, got {signals!r}")
         return replace(self, **self.others[signals])
 
+
+# The published thresholds; Hu, Lear and Zhang (2024) print no values, these are from their code.
+LENDING_SCHEDULE = MassagingSchedule(initial=0.5, factor=0.985, start_after=17)
+ATTENTION_SCHEDULE = MassagingSchedule(initial=0.08, start_after=15)
+EPIDEMIC_SCHEDULE = MassagingSchedule(initial=0.01, factor=1.2, start_after=50, highest=0.35)
 
 STUDIES: dict[str, Study] = {}
 """The studies by id of the environment."""

@@ -139,7 +139,7 @@ class TeamTraining:
                 object.__setattr__(self, name, checked(name, value, kind))
         object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
         if make_rules(self.env_id).pace is None:
-            raise ValueError(f"env_id must be that of a team environment, such as FairPursuit-v0, got {self.env_id!r}")
+            raise ValueError(f"env_id must be an environment whose agents are a team, got {self.env_id!r}")
         rules = make_rules(self.env_id, **self.parameters)
         if not rules.acts_by_directions():
             raise ValueError(f"parameters must make actions directions, got {dict(self.parameters)}")

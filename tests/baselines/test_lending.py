@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from stable_baselines3.common.distributions import CategoricalDistribution
 
 from fair_envs.baselines.pcn.rollouts import collect
-from fair_envs.baselines.ppo.massaging import LENDING_SCHEDULE, PolicyOutput, policy_output
+from fair_envs.baselines.ppo.massaging import PolicyOutput, policy_output
+from fair_envs.baselines.tasks import LENDING_SCHEDULE
 from fair_envs.baselines.tasks.lending import LendingMassager
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS

@@ -13,9 +13,6 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
 from fair_envs.baselines.ppo.massaging import (
-    ATTENTION_SCHEDULE,
-    EPIDEMIC_SCHEDULE,
-    LENDING_SCHEDULE,
     MassagingSchedule,
     PolicyOutput,
     ShieldActions,
@@ -23,6 +20,7 @@ from fair_envs.baselines.ppo.massaging import (
     policy_output,
 )
 from fair_envs.baselines.ppo.regularised import FPPO, Regularised
+from fair_envs.baselines.tasks import ATTENTION_SCHEDULE, EPIDEMIC_SCHEDULE, LENDING_SCHEDULE
 from tests.baselines.loans import Accept, Age, FirstEntry, Granted, hiring, own_env, settings
 from tests.baselines.small import HARVEST, collect, learned, policy_weights
 from tests.helpers import LITTLE
