@@ -96,13 +96,10 @@ class Method:
         """Play test episodes of a trained model and return a report."""
         if self.evaluated is not None:
             return self.evaluated(model, settings, test)
-        rules = make_rules(settings.env_id, **test.parameters)
         if self.policy is None:
             raise ValueError(f"method must have a policy or its own evaluation, got {self.name!r} with neither")
-        policy, lanes = self.policy(model, settings, rules), min(64, test.episodes)
-        with progress_bar("playing", total=-(-test.episodes // lanes), shown=test.progress) as each:
-            found = play_system(rules, policy, episodes=test.episodes, seed=test.seed, lanes=lanes, each=each)
-        return report({self.name: found}, about=test.about(settings))
+        rules = make_rules(settings.env_id, **test.parameters)
+        return evaluate_policy(self.policy(model, settings, rules), rules, settings, test)
 
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
         """Return the settings of a training, completed from a preset.
@@ -115,6 +112,14 @@ class Method:
             values = self.preset(preset or next(iter(self.presets)), given)
         own = {name: values[name] for name in ("parameters",) if name in values}  # includes the given parameters
         return self.settings(**{**values, **given, **own})
+
+
+def evaluate_policy(policy: Policy, rules: Rules, settings: Any, test: Test) -> Report:
+    """Play test episodes of any policy and return a report, as `fair_envs.evaluation.systems` measures policies."""
+    lanes = min(64, test.episodes)
+    with progress_bar("playing", total=-(-test.episodes // lanes), shown=test.progress) as each:
+        found = play_system(rules, policy, episodes=test.episodes, seed=test.seed, lanes=lanes, each=each)
+    return report({settings.algorithm: found}, about=test.about(settings))
 
 
 _registered: list[Method] = []
@@ -175,7 +180,7 @@ def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -
         if not why:
             return method
         reasons.append(why)
-    others = sorted({one.name for one in methods() if not one.unsupported(env_id, rules, {})})
+    others = sorted({one.name for one in methods() if not one.unsupported(env_id, rules, settings)})
     tried = f"try {', '.join(others)}" if others else "no method supports it"
     raise ValueError(f"method must support {env_id}, got {name!r}, which {'; or '.join(reasons)}: {tried}")
 

@@ -20,8 +20,8 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from fair_envs.baselines.ppo.costs import PenaltyNotion
 from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.ppo.policies import GroupedPolicy
-from fair_envs.baselines.ppo.ppo import PPO
-from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
+from fair_envs.baselines.ppo.ppo import PPO, source_of
+from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
 from fair_envs.baselines.settings import COMMON, Device
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.registration import find, make_sb3
@@ -300,7 +300,7 @@ def _learn(
     callback: MaybeCallback,
     log_interval: int | None,
 ) -> BaseAlgorithm:
-    of_agents = isinstance(batch(model.env), AgentsVecEnv)
+    of_agents = model.env is not None and source_of(model.env) is not None
     if log_interval is not None:
         callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
     done, left = model.num_timesteps, config.steps - model.num_timesteps

@@ -494,6 +494,12 @@ def without_luck(observation: Any) -> Any:
     raise AssertionError("it is not called")
 
 
+def failing_later(observation: Any, uniforms: Any) -> Any:
+    if len(uniforms) > 1:  # not in the trial with one lane
+        raise ValueError("no action for so many")
+    return np.zeros(uniforms.shape, np.int64)
+
+
 class Sitting:
     def __init__(self, observation: Any, uniforms: Any) -> None: ...
 
@@ -545,6 +551,33 @@ def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
     for option, value in {"form": "sum", "flip": "each"}.items():
         expected = f"{option} must be left out for a decision-maker, got {value}"
         assert mistake("evaluate", *HIRING, f"--{option}", value) == expected
+
+
+def test_an_error_of_a_policy_is_shown_once_and_without_internal_names() -> None:
+    said = Said("evaluate", *HIRING, "--policy", f"{HERE}:failing_later", "--episodes", "130", "--no-progress")
+    assert (said.code, said.text) == (1, "fair-envs: ValueError: no action for so many\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "env_id"),
+    [
+        ("ppo", "FairHiring-v0"),
+        ("ppo", "FairCollege-v0"),
+        ("sb3-ppo", "FairAttention-v0"),
+        ("sb3-ppo", "FairHiring-v0"),
+    ],
+)
+def test_shared_networks_of_a_decision_maker_are_evaluated_by_their_decisions(
+    method: str, env_id: str, learning: Any
+) -> None:
+    assert mistake("train", "fair-ppo", env_id, "--shared").endswith("sb3-ppo")
+    short = ("--steps", "40", "--n-steps", "10", "--lanes", "2", "--eval-freq", "20", "--eval-episodes", "2")
+    said = Said("train", method, env_id, "--shared", "-p", "horizon=10", *short, "--out", "run", "--no-progress")
+    assert said.code == 0, said.text
+    said = Said("evaluate", "run", "--episodes", "2", "--no-progress")
+    assert said.code == 0 and "total_return" in said.text, said.text
+    system = ("evaluate", env_id, "-p", "horizon=10", "--policy", "run", "--episodes", "2", "--no-progress")
+    assert Said(*system).code == 0
 
 
 def test_another_attribute_is_looked_at_if_it_is_named() -> None:

@@ -1,12 +1,13 @@
-"""Methods that train agents with discrete actions: PPO, fair-PPO and Stable-Baselines3's PPO."""
+"""Methods that train agents, or a decision-maker with shared networks: PPO, fair-PPO, Stable-Baselines3's PPO."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluating import evaluating
-from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.methods import Method, Test, evaluate_policy
 from fair_envs.baselines.ppo.evaluation import Player
+from fair_envs.baselines.ppo.long_term_evaluation import LongTermPlayer
 from fair_envs.baselines.team.methods import evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, load, train
@@ -20,15 +21,22 @@ OF_FAIR_PPO = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit",
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported, or ""; one network for all agents needs no groups."""
+    """Return why an environment is not supported, or ""; a decision-maker belongs to no group that has own networks."""
     if rules.multi_agent or given.get("shared"):
         return ""
-    return "needs agents that are themselves affected"
+    return "needs agents that are themselves affected, or --shared"
+
+
+def only_agents(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that compares agents' returns, or ""."""
+    return "" if rules.multi_agent else "needs agents that are themselves affected"
 
 
 def evaluate(model: Any, settings: Training, test: Test) -> Report:
-    """Evaluate agents, in counterfactual twin episodes too, or a team."""
+    """Evaluate agents, in counterfactual twin episodes too, a team, or a decision-maker by its decisions."""
     rules = make_rules(settings.env_id, **test.parameters)
+    if not rules.multi_agent:
+        return evaluate_policy(policy(model, settings, rules), rules, settings, test)
     if is_team(rules):
         return evaluate_team(model, settings, test)
     with progress_bar("playing", total=len(assessment.batches(test.episodes)), shown=test.progress) as each:
@@ -39,6 +47,8 @@ def evaluate(model: Any, settings: Training, test: Test) -> Report:
 
 def policy(model: Any, settings: Training, rules: Rules) -> Policy:
     """Return the trained policy; it is deterministic if actions are directions."""
+    if not rules.multi_agent:
+        return LongTermPlayer(model, rules)
     return Learned(model) if is_team(rules) else Player(model, rules)
 
 
@@ -48,20 +58,26 @@ SHARED: dict[str, Any] = {
     "load": load,
     "evaluated": evaluate,
     "policy": policy,
-    "unsupported": unsupported,
 }
 METHODS = (
     Method(
         name="ppo",
         summary="Proximal policy optimisation of the reward only, with separate networks for each group.",
         unused=OF_FAIR_PPO,
+        unsupported=unsupported,
         **SHARED,
     ),
-    Method(name="fair-ppo", summary="PPO with a penalty on the disparity between groups' returns.", **SHARED),
+    Method(
+        name="fair-ppo",
+        summary="PPO with a penalty on the disparity between groups' returns.",
+        unsupported=only_agents,
+        **SHARED,
+    ),
     Method(
         name="sb3-ppo",
         summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
         unused=OF_FAIR_PPO | {"skip_idle"},
+        unsupported=unsupported,
         **SHARED,
     ),
 )

@@ -162,16 +162,23 @@ def play_systems(
     jobs: int,
     progress: bool,
 ) -> dict[str, Any]:
-    """Return the episodes of each policy."""
+    """Return the episodes of each policy.
+
+    Raises:
+        RuntimeError: Episodes failed; the message contains each different error once.
+    """
     from tempfile import TemporaryDirectory
 
-    from fair_envs.experiments.executors import opened, run_cells
+    from fair_envs.experiments.executors import FailedCellsError, opened, run_cells
     from fair_envs.experiments.systems import joined, system_cells
 
     given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
     each = {name: system_cells(env_id, parameters, name, **given) for name in policies}
     cells = [cell for own in each.values() for cell in own]
     with progress_bar("playing", total=len(cells), shown=progress) as played, TemporaryDirectory() as kept:
-        with opened(engine, jobs=jobs, here=True) as workers:
-            run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+        try:
+            with opened(engine, jobs=jobs, here=True) as workers:
+                run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+        except FailedCellsError as failed:
+            raise RuntimeError("; ".join(dict.fromkeys(failed.errors.values()))) from failed
         return {name: joined(own, Path(kept)) for name, own in each.items()}
