@@ -60,7 +60,9 @@ class Method:
         name: Name of the method, which is the field ``algorithm`` of its settings.
         summary: One sentence that describes the method.
         settings: A dataclass with the fields ``env_id``, ``parameters`` and ``algorithm``, further fields made with
-            `fair_envs.support.parameters.setting`, and the method ``as_dict``. Its constructor checks the values.
+            `fair_envs.support.parameters.setting`, and the method ``as_dict``. The command line checks options by the
+            types of their fields. Call `fair_envs.baselines.settings.check_fields` in ``__post_init__`` to check them
+            in Python too.
         train: ``train(settings, out=folder, resume=False, progress=False)`` trains, writes a run's folder and returns
             the model.
         load: ``load(folder)`` returns a run's model and settings.
@@ -182,7 +184,7 @@ def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -
         reasons.append(why)
     others = sorted({one.name for one in methods() if not one.unsupported(env_id, rules, settings)})
     tried = f"try {', '.join(others)}" if others else "no method supports it"
-    raise ValueError(f"method must support {env_id}, got {name!r}, which {'; or '.join(reasons)}: {tried}")
+    raise ValueError(f"method must support {env_id}, got {name!r}, which {'; or '.join(reasons)}; {tried}")
 
 
 def method_of(run: Path) -> Method:

@@ -336,7 +336,18 @@ class Run:
         for name in kept | dict(config):
             expected, came = kept.get(name), config.get(name)
             if expected != came:
-                raise ValueError(f"{name} must be {expected!r} to resume {self.folder}, got {came!r}")
+                why = "; it cannot be extended, because schedules depend on the number of steps" * (name == "steps")
+                raise ValueError(
+                    f"{name} must be {expected!r} to resume {self.folder}, got {came!r}{why}; train a new run in "
+                    "another folder"
+                )
+
+    def logged_steps(self) -> int:
+        """Return the number of steps after which the last row of metrics was stored; 0 if there is none."""
+        path = self.folder / "metrics.json"
+        rows = read_json(path, list) if path.is_file() else []
+        last = rows[-1] if rows else {}
+        return int(last.get("time/total_timesteps") or 0) if isinstance(last, dict) else 0
 
     def checkpoint(self) -> dict[str, Any]:
         """Return the state of the last checkpoint.

@@ -342,17 +342,61 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path
     expected = "method must support FairCollege-v0, got 'fair-ppo', which needs agents that are themselves affected"
     assert expected in mistake("train", "fair-ppo", "FairCollege-v0")
     assert "try pcn" in mistake("train", "f-ppo", "FairHiring-v0")
-    assert "trunk must be left out for ppo on this environment, got 8" in mistake(
-        "train", "ppo", ENV_ID, "--trunk", "8"
-    )
-    assert "device must be one of 'cpu', got 'cuda'" in mistake("train", "ppo", ENV_ID, "--device", "cuda")
+    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, ppo, sb3-ppo"
+    assert f"measures of long-term fairness: {lending}" in mistake("train", "f-ppo", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
-    assert "gamma must be between 0 and 1, got 2" in mistake("train", "ppo", ENV_ID, "--gamma", "2")
-    assert "net_arch must be an integer" in mistake("train", "ppo", ENV_ID, "--net-arch", "8,x")
     assert "ID must be given, as in: fair-envs train ppo" in mistake("train", "ppo")
     assert "METHOD and ID must be given" in mistake("train")
     assert "out must name the folder" in mistake("train", "--resume")
     assert list(empty_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options", "line"),
+    [
+        (ENV_ID, "--gamma 2", "--gamma must be between 0 and 1, got 2.0"),
+        (ENV_ID, "--steps 1e5x", "--total-timesteps or --steps must be an integer at least 1, got '1e5x'"),
+        (ENV_ID, "--n-epochs 1.5", "--n-epochs must be an integer at least 1, got '1.5'"),
+        (ENV_ID, "--device cuda", "--device must be 'cpu', got 'cuda'; networks of these sizes train faster on a CPU"),
+        (
+            ENV_ID,
+            "--net-arch 8,x",
+            "--net-arch must be integers at least 1, separated by commas, such as 64,64, got '8,x'",
+        ),
+        (ENV_ID, "--trunk 8", "--trunk must be left out for ppo on FairHarvest-v0, got 8"),
+        (ENV_ID, "--preset published", "--preset must be left out for ppo on FairHarvest-v0, got published"),
+        (
+            "FairLending-v0",
+            "--net-arch 8,8",
+            "--net-arch must be left out for ppo on FairLending-v0, got 8,8; use --trunk, --pi, --vf",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named_by_its_option(env_id: str, options: str, line: str, learning: Any) -> None:
+    assert mistake("train", "ppo", env_id, *options.split()) == line
+
+
+def test_whole_numbers_and_lists_are_read_as_other_tools_write_them(learning: Any, empty_folder: Path) -> None:
+    written = [
+        "--total-timesteps",
+        "1e2",
+        "--n-envs",
+        "1_0",
+        "--n-steps",
+        "5.0",
+        "--net-arch",
+        "[8,4]",
+        "--seed",
+        "1e1",
+    ]
+    said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *written, "--out", "run")
+    assert said.code == 0, said.text
+    config = json.loads((empty_folder / "run" / "config.json").read_text())
+    names = ("steps", "lanes", "n_steps", "net_arch", "seed")
+    assert [config[name] for name in names] == [100, 10, 5, [8, 4], 10]
+    rows = json.loads((empty_folder / "run" / "metrics.json").read_text())
+    trained = rows[-1]["time/total_timesteps"]
+    assert trained > 100 and f"{trained:,}/{trained:,} agent steps" in said.text
 
 
 def test_a_run_that_exists_is_not_trained_over(run_folder: Path) -> None:
@@ -363,12 +407,14 @@ def test_a_run_that_exists_is_not_trained_over(run_folder: Path) -> None:
 
 def test_a_run_is_resumed_by_its_folder_alone(run_folder: Path) -> None:
     said = Said("train", "--out", run_folder, "--resume", "--no-progress")
-    assert said.code == 0, said.text
+    assert said.code == 0 and f"{run_folder} is already complete; measure it with" in said.flat, said.text
 
 
 def test_a_run_is_not_resumed_with_other_settings(run_folder: Path) -> None:
     resume = ("train", "fair-ppo", "--out", run_folder, "--resume")
-    assert "alpha must be 0.5 to resume" in mistake(*resume, "--alpha", "0.7")
+    assert "--alpha must be 0.5 to resume" in mistake(*resume, "--alpha", "0.7")
+    longer = mistake(*resume, "--steps", "1280")
+    assert "it cannot be extended" in longer and longer.endswith("train a new run in another folder")
     assert "parameters must be" in mistake(*resume, "--param", "agents=4")
     assert "algorithm must be 'fair-ppo' to resume" in mistake("train", "ppo", *resume[2:])
 

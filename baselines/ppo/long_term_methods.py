@@ -38,7 +38,9 @@ OWN: Mapping[str, tuple[frozenset[str], str]] = {
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    return "" if env_id in STUDIES else "needs an environment with measures of long-term fairness, see STUDIES"
+    return (
+        "" if env_id in STUDIES else f"needs an environment with measures of long-term fairness: {', '.join(STUDIES)}"
+    )
 
 
 def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:

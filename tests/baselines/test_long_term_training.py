@@ -249,8 +249,8 @@ def test_every_setting_is_an_option_with_its_meaning() -> None:
         ({"env_id": "FairHarvest-v0"}, "env_id must be one of .*FairHiring-v0.*, got 'FairHarvest-v0'"),
         ({"env_id": "FairWheat-v0"}, "got 'FairWheat-v0'"),
         ({"algorithm": "sac"}, "algorithm must be one of 'ppo', 'a-ppo'"),
-        ({"pi": 3}, "pi must list the sizes of layers, got 3"),
-        ({"vf": (0,)}, "vf must be at least 1, got 0"),
+        ({"pi": 3}, "pi must be several values, got 3"),
+        ({"vf": (0,)}, r"vf\[0\] must be at least 1, got 0"),
         ({"weight": -1}, "weight must be at least 0, got -1"),
     ],
 )

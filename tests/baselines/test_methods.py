@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -15,8 +15,10 @@ from fair_envs import TABLE, make_rules
 from fair_envs.baselines import methods
 from fair_envs.baselines.learning import load_learner, train_learner
 from fair_envs.baselines.methods import Method, method_for, register
+from fair_envs.baselines.settings import check_fields
+from fair_envs.cli import UNASKED
 from fair_envs.evaluation import LanesWorld, Policy, RandomPolicy, begun, rollout
-from fair_envs.support.parameters import PositiveInt, setting
+from fair_envs.support.parameters import PositiveInt, checked, setting
 from tests.test_cli import Said, mistake
 
 # ------------------------------------------------------------------------------------------------ the toy method
@@ -30,6 +32,9 @@ class Settings:
     steps: PositiveInt = setting(100, "Random steps to learn from.")
     seed: int = setting(0, "Seed of the random play.")
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -132,10 +137,30 @@ def test_a_method_of_ones_own_is_listed_with_its_options(toy: Method) -> None:
     assert "best-constant Takes the action" in shown
     assert "best-constant: needs Discrete." in shown
     assert "Random steps to learn from. [100; an integer at least 1]" in Said("train", "best-constant", "--help").flat
-    expected = "method must support FairCollege-v0, got 'best-constant', which needs Discrete: no method supports it"
+    expected = "method must support FairCollege-v0, got 'best-constant', which needs Discrete; no method supports it"
     assert expected in mistake("train", "best-constant", "FairCollege-v0")
     with pytest.raises(ValueError, match="name must be new, got 'best-constant', which is already a method"):
         register(TOY)
+
+
+def test_the_types_of_the_fields_define_the_allowed_values(toy: Method) -> None:
+    for options, line in {
+        ("--steps", "-1"): "--total-timesteps or --steps must be at least 1, got -1",
+        ("--seed", "abc"): "--seed must be an integer, got 'abc'",
+    }.items():
+        assert mistake("train", "best-constant", "FairHiring-v0", *options) == line
+    with pytest.raises(ValueError, match="steps must be at least 1, got -1"):
+        Settings(env_id="FairHiring-v0", steps=-1)
+    with pytest.raises(ValueError, match="parameters must contain only numbers, strings and booleans"):
+        Settings(env_id="FairHiring-v0", parameters={"horizon": object()})
+
+
+def test_the_default_of_every_setting_is_one_of_its_allowed_values() -> None:
+    for method in methods.methods():
+        kinds = get_type_hints(method.settings, include_extras=True)
+        for one in method.fields():
+            if one.name not in UNASKED:
+                assert checked(one.name, one.default, kinds[one.name]) == one.default, (method.name, one.name)
 
 
 def test_every_method_says_which_environments_it_supports() -> None:
