@@ -197,16 +197,25 @@ def method_of(run: Path) -> Method:
     Run.check_begun(run)
     kept = Run(run).config()
     name, env_id = kept.get("algorithm"), kept.get("env_id")
-    if not isinstance(name, str) or name not in names():
-        raise damaged(run / "config.json", f"it names the unknown algorithm {name!r}")
-    if not isinstance(env_id, str):
-        raise damaged(run / "config.json", f"it names the environment {env_id!r}")
+    if not isinstance(name, str) or not isinstance(env_id, str):
+        raise damaged(run / "config.json", f"it names the method {name!r} and the environment {env_id!r}")
     refuse_stored_paths(kept, file=run / "config.json")  # before they are used
+    if name not in names():
+        raise _unregistered(run, f"with the method {name!r}")
+    if env_id not in TABLE:
+        raise _unregistered(run, f"on {env_id!r}")
     several = named(name)
     if len(several) > 1:
         with suppress(ValueError):
             return method_for(name, env_id, kept)
     return several[-1]
+
+
+def _unregistered(run: Path, how: str) -> ValueError:
+    return ValueError(
+        f"{run} was trained {how}, which is not registered; import the module that registers it, in Python or with: "
+        "fair-envs --import MODULE"
+    )
 
 
 def supported() -> Iterator[tuple[Method, dict[str, str]]]:

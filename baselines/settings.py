@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
+from fair_envs.registration import known_id
 from fair_envs.support.parameters import checked
 
 
@@ -54,12 +55,14 @@ def check_fields(settings: Any, *, but: Collection[str] = ()) -> None:
         but: Names of fields that are not checked.
 
     Raises:
-        ValueError: A value has the wrong kind, is outside its range, or cannot be stored as JSON.
+        ValueError: A value has the wrong kind, is outside its range, or cannot be stored as JSON, or the environment
+            is unknown.
     """
     for name, kind in get_type_hints(type(settings), include_extras=True).items():
         if name not in but:
             check = plain_parameters if get_origin(kind) is Mapping else partial(checked, kind=kind)
-            object.__setattr__(settings, name, check(name, getattr(settings, name)))
+            value: Any = check(name, getattr(settings, name))
+            object.__setattr__(settings, name, known_id(value) if name == "env_id" else value)
 
 
 def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

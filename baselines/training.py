@@ -23,7 +23,7 @@ from fair_envs.baselines.ppo.ppo import PPO, source_of
 from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
 from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_parameters, plain_settings
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.registration import find, make_sb3
+from fair_envs.registration import make_sb3
 from fair_envs.support.parameters import (
     NonNegative,
     NonNegativeInt,
@@ -103,7 +103,6 @@ class Training:
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self, but=("worlds",))
-        find(self.env_id)
         if not isinstance(self.worlds, Sequence) or len(self.worlds) != 2:
             raise ValueError(f"worlds must be two mappings of parameters, got {self.worlds!r}")
         object.__setattr__(self, "worlds", tuple(plain_parameters("worlds", world) for world in self.worlds))

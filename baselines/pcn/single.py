@@ -19,7 +19,7 @@ from torch import nn
 from fair_envs.baselines.settings import check_fields
 from fair_envs.baselines.training import Progress, isolated_random_state
 from fair_envs.evaluation import DecisionMaker
-from fair_envs.registration import find, make_sb3
+from fair_envs.registration import make_sb3
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegativeInt, Positive, PositiveInt, Range, UnitInterval
 from fair_envs.support.progress import progress_bar
@@ -64,7 +64,6 @@ class SingleTraining:
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        find(self.env_id)
         if self.train_unit == "episode" and self.lanes != 1:
             raise ValueError(f"lanes must be 1 to update after episodes, got {self.lanes}")
 

@@ -20,7 +20,7 @@ from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import Full, SlidingWindow
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.registration import find, make_rules
+from fair_envs.registration import make_rules
 from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
@@ -73,7 +73,6 @@ class PCNTraining(PCNSettings):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        find(self.env_id)
         for name in ("objectives", "computed"):
             object.__setattr__(self, name, tuple(_objective_name(name, given) for given in getattr(self, name)))
         if not self.objectives:

@@ -2,8 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -28,7 +29,7 @@ EXTRAS: Mapping[str, str] = {
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
 INTERRUPTED = 130  # exit code after Ctrl-C
-ANYWHERE = ("--debug", "--trust")  # general options that are also allowed after a command
+ANYWHERE = ("--debug", "--trust")  # general options that are also allowed after a command, as --import is
 
 
 class Commands(TyperGroup):
@@ -41,10 +42,10 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; general options may be anywhere, and import paths given here may be imported."""
-        anywhere = [argument for argument in args if argument in ANYWHERE]
+        general, others = general_options(args)
         with suppress(FileNotFoundError):  # the current folder has been removed
             permit(Permissions(typed=typed_in(args), folder=os.getcwd()))
-        return super().parse_args(ctx, [*anywhere, *(argument for argument in args if argument not in ANYWHERE)])
+        return super().parse_args(ctx, [*general, *others])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; exit with 2 on invalid input and with 1 on other failures, without a traceback."""
@@ -57,6 +58,19 @@ class Commands(TyperGroup):
                 raise
             typer.echo(f"fair-envs: {spelled_out(error)}", err=True)
             raise typer.Exit(2 if isinstance(error, WRONG_INPUT) else 1) from None
+
+
+def general_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the general options among the arguments, and the other arguments."""
+    general: list[str] = []
+    others: list[str] = []
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--import":
+            general += [argument, *islice(left, 1)]
+        else:
+            (general if argument in ANYWHERE or argument.startswith("--import=") else others).append(argument)
+    return general, others
 
 
 def spelled_out(error: BaseException) -> str:
@@ -88,7 +102,14 @@ def everything(
             "their code: use it only for files whose author you trust.",
         ),
     ] = False,
+    module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module that registers your own environments or methods; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Play, measure and train in reinforcement-learning environments for fairness research."""
-    if trust:
-        permit(permissions()._replace(stored=True))
+    permit(permissions()._replace(stored=trust, modules=tuple(module or ())))

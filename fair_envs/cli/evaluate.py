@@ -14,6 +14,7 @@ from fair_envs.cli.shared import (
     ShowProgress,
     assigned,
     environment_parameters,
+    imported_id,
     new_path,
     refuse,
     show_report,
@@ -68,6 +69,8 @@ def evaluate(
     """
     from fair_envs.registration import TABLE
 
+    if ":" in what and not Path(what).exists():
+        what = imported_id(what)
     reported: dict[str, Any] = {"policy": policy, "attribute": attribute, "form": form, "flip": flip}
     if what in TABLE:
         options: dict[str, Any] = {"episodes": episodes, "seed": seed, "out": out, "progress": progress}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fair_envs.cli.app import app
-from fair_envs.cli.shared import EnvId, Param, Seed, environment_parameters, new_path
+from fair_envs.cli.shared import EnvId, Param, Seed, environment_parameters, imported_id, new_path
 from fair_envs.support.progress import progress_bar
 
 
@@ -27,7 +27,7 @@ def play(
     """Play an environment in a window and control one agent, or save an animation."""
     from fair_envs.cli import playing
 
-    rules, player = world_and_policy(env_id, param, policy=policy)
+    rules, player = world_and_policy(imported_id(env_id), param, policy=policy)
     if gif is None:
         index = playing.agent_index(rules, agent)
         if index is not None:

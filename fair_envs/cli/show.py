@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from fair_envs.cli.app import app
-from fair_envs.cli.shared import terminal
+from fair_envs.cli.shared import imported_id, terminal
 
 
 @app.command("list")
@@ -33,7 +33,7 @@ def show(
     elif what == "methods":
         show_methods()
     else:
-        terminal().print(environment_page(what, variant=variant))
+        terminal().print(environment_page(imported_id(what), variant=variant))
 
 
 def show_methods() -> None:

@@ -11,11 +11,13 @@ from typer.core import TyperGroup
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import (
+    ID_HELP,
     Folder,
     Param,
     Resume,
     ShowProgress,
     environment_parameters,
+    imported_id,
     new_path,
     resumable,
     trusting_program,
@@ -75,9 +77,7 @@ def method_app(named: Sequence[Any]) -> typer.Typer:
     about = OTHERWISE.join(method.summary for method in named)
 
     def command(
-        env_id: Annotated[
-            str | None, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")
-        ] = None,
+        env_id: Annotated[str | None, typer.Argument(metavar="ID", help=ID_HELP)] = None,
         param: Param = None,
         out: Folder = None,
         resume: Resume = False,
@@ -171,7 +171,7 @@ def start_training(
     from fair_envs.baselines import methods
     from fair_envs.baselines.runs import Run
 
-    stated = {"algorithm": name, "env_id": env_id}
+    stated = {"algorithm": name, "env_id": env_id and imported_id(env_id)}
     given: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
     texts = {field: text for field, text in texts.items() if text is not None}
     if resume:

@@ -1,6 +1,7 @@
 """The registry of methods: a method of one's own in a few lines, and what an environment without a method is told."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -161,6 +162,31 @@ def test_the_default_of_every_setting_is_one_of_its_allowed_values() -> None:
         for one in method.fields():
             if one.name not in UNASKED:
                 assert checked(one.name, one.default, kinds[one.name]) == one.default, (method.name, one.name)
+
+
+OWN_METHOD = """
+from fair_envs.baselines.methods import Method, register
+from tests.baselines.test_methods import TOY
+register(Method(**{**vars(TOY), "name": "best-constant"}))
+"""
+
+
+def test_a_method_of_ones_own_module_is_imported_by_name(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("own_method.py").write_text(OWN_METHOD)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(methods, "_registered", [])
+    named, small = ("--import", "own_method"), ("-p", "horizon=12", "--steps", "10", "--no-progress")
+    said = Said(*named, "train", "best-constant", "FairHiring-v0", *small, "--out", "run")
+    assert said.code == 0 and "measure it with: fair-envs --import own_method evaluate run" in said.flat, said.text
+    assert "best-constant" in Said("show", "methods", *named).text
+    methods._registered.clear()
+    sys.modules.pop("own_method")
+    expected = "run was trained with the method 'best-constant', which is not registered; import the module"
+    for command in (("evaluate", "run"), ("train", "--resume", "--out", "run")):
+        assert expected in mistake(*command)
+        assert Said(*command, *named, "--no-progress").code == 0
+        methods._registered.clear()
+        sys.modules.pop("own_method")
 
 
 def test_every_method_says_which_environments_it_supports() -> None:
