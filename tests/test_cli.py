@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import fair_envs
 from fair_envs import TABLE, cli, make_rules
 from fair_envs.cli import app, playing
 from fair_envs.cli.pages import field_comments
@@ -112,8 +113,10 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_unknown_id_is_named_with_those_that_exist() -> None:
-    told = f"id must be one of {', '.join(sorted(TABLE))}, got 'FairWheat-v0'; did you mean 'FairHarvest-v0'?"
+    ids = ", ".join(sorted(TABLE))
+    told = f"id must be one of {ids}, notions, methods, got 'FairWheat-v0'; did you mean 'FairHarvest-v0'?"
     assert mistake("show", "FairWheat-v0") == told
+    assert mistake("show", "method").endswith("got 'method'; did you mean 'methods'?")
     assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0", *BRIEFLY)
 
 
@@ -174,7 +177,8 @@ def test_a_study_is_not_run_into_a_folder_that_exists(empty_folder: Path, monkey
 def test_debug_shows_the_traceback_and_may_stand_anywhere() -> None:
     program = "from fair_envs.cli import main; main()"
     quiet, loud = (run_python("-c", program, "show", "Nobody-v0", *more) for more in ([], ["--debug"]))
-    assert quiet.stderr.splitlines() == [f"fair-envs: id must be one of {', '.join(sorted(TABLE))}, got 'Nobody-v0'"]
+    (line,) = quiet.stderr.splitlines()
+    assert line.startswith("fair-envs: id must be one of ") and line.endswith("got 'Nobody-v0'")
     assert (quiet.returncode, quiet.stdout) == (2, "")
     assert "Traceback" in loud.stderr
     assert loud.returncode == 1
@@ -213,6 +217,12 @@ def test_a_window_opens_and_closes_after_so_many_steps() -> None:
     assert said.code == 0, said.text
     assert "agent_2 is controlled by you" in said.text
     assert "space: ripen/eat" in said.text
+
+
+def test_an_agent_is_not_controlled_in_an_animation(empty_folder: Path) -> None:
+    line = "agent must be left out for an animation, in which the policy controls all agents, got agent_9"
+    assert mistake("play", ENV_ID, "--agent", "agent_9", "--gif", "film.gif") == line
+    assert list(empty_folder.iterdir()) == []
 
 
 def test_an_unknown_agent_is_named() -> None:
@@ -324,6 +334,43 @@ def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None
     given = ("algorithm", "env_id", "alpha", "seed", "steps", "net_arch", "parameters")
     expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], LITTLE]
     assert [config[name] for name in given] == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("train ppo FairHarvest-v0 --lr 1", "No such option: --lr (Possible options: --learning-rate)"),
+        ("train ppo FairHarvest-v0 --num-envs 1", "No such option: --num-envs (Possible options: --n-envs)"),
+        ("train ppo FairHarvest-v0 -n 1", "No such option: -n (Possible options: --total-timesteps)"),
+        (
+            "train f-ppo FairLending-v0 --net-arch 8",
+            "No such option: --net-arch (Possible options: --pi, --trunk, --vf)",
+        ),
+        ("train pcn FairHiring-v0 --net-arch 8", "No such option: --net-arch"),
+        (
+            "train ppo --env FairHarvest-v0",
+            "No such option: --env; ID is an argument, as in: fair-envs train ppo FairHarvest-v0",
+        ),
+        (
+            "train --algo ppo",
+            "No such option: --algo; METHOD is an argument, as in: fair-envs train ppo FairHarvest-v0",
+        ),
+    ],
+)
+def test_an_option_of_another_library_is_explained(command: str, line: str, learning: Any) -> None:
+    said = Said(*command.split())
+    assert said.code == 2 and said.text.splitlines()[-1].removeprefix("Error: ") == line
+
+
+def test_the_version_is_printed() -> None:
+    said = Said("--version")
+    assert (said.code, said.text) == (0, f"fair-envs {fair_envs.__version__}\n")
+
+
+def test_the_options_of_two_methods_with_one_name_are_both_explained(learning: Any) -> None:
+    said = Said("train", "ppo", "--help").flat
+    assert "Environment steps of all lanes to train for" in said and "Agent steps to train for" in said
+    assert "in the unit of --total-timesteps" in said
 
 
 def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
@@ -807,5 +854,7 @@ def test_bench_numbers_its_files_where_none_is_named(empty_folder: Path) -> None
 def test_bench_refuses_a_file_that_exists_and_an_unknown_row(empty_folder: Path) -> None:
     (empty_folder / "speed.json").write_text("kept")
     assert "which exists" in mistake("bench", "--out", "speed.json")
-    assert "row must be one of lanes" in mistake("bench", "--row", "speed")
+    said = Said("bench", "--row", "memry")
+    assert said.code == 2 and "got 'memry'; did you mean 'memory'?\n  lanes" in said.text
+    assert "  memory" in said.text.splitlines()
     assert (empty_folder / "speed.json").read_text() == "kept"

@@ -236,7 +236,7 @@ def test_the_sentence_below_the_table_has_the_sign_and_unit_of_the_form(form: An
 def test_a_number_of_fewer_episodes_says_of_how_many_and_why() -> None:
     cells, lines = told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)))
     assert cells[0].startswith("2.25 [") and cells[0].endswith("] (2)") and "(" not in cells[1]
-    assert "undefined in episodes in which all compared agents, or none of them, have the attribute" in lines[1]
+    assert "undefined in episodes in which all compared agents, or none of them, have the attribute; (7): " in lines[1]
     assert "equal agent without it" in told(Episodes(returns=ONE_WITHOUT, sensitive=("old",)), form="sum")[1][1]
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=slice(0, 2)), sensitive=("old",)))
     assert "(" not in cells[0] and not any("undefined" in line for line in lines)
@@ -245,6 +245,7 @@ def test_a_number_of_fewer_episodes_says_of_how_many_and_why() -> None:
 def test_what_does_not_exist_is_undefined_and_no_number() -> None:
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=[2]), sensitive=("old",)))
     assert cells == ["undefined", "4 [undefined]"] and "An interval needs two episodes." not in lines
+    assert lines[1].endswith("have the attribute.")  # no number is marked with its episodes
     cells, lines = told(Episodes(returns=ONE_WITHOUT.select(episodes=[0]), sensitive=("old",)))
     assert cells[0] == "4 [undefined]" and "An interval needs two episodes." in lines
 

@@ -49,13 +49,17 @@ def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str
     return why if why or STUDIES[env_id].massager is not None else "needs a massager, which the environment lacks"
 
 
+PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
+"""What a report calls the two kinds of episodes."""
+
+
 def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
     """Evaluate the trained policy without its shield and, if it has a massager, with its shield."""
     found = evaluate_long_term(model, settings, episodes=test.episodes, seed=test.seed, parameters=test.parameters)
     return Report(
         labels=("number", "played"),
         estimates={
-            (name, played): estimate
+            (name, PLAYED[played]): estimate
             for played, episodes in found.items()
             for name, estimate in episodes.estimates().items()
         },

@@ -60,9 +60,12 @@ def evaluate(
 ) -> None:
     """Play test episodes and measure fairness, with 95 % intervals.
 
-    RUN evaluates a trained policy with every notion. ID evaluates an environment, for each attribute. If agents are
-    affected, it reports demographic parity, conditional statistical parity and, if the attribute can be removed,
-    counterfactual fairness. If one decision-maker decides about people, it reports the group notions of the decisions.
+    RUN evaluates a trained policy by the measures of its method: for example, ppo of agents by every notion on their
+    returns, f-ppo by its short-term and long-term measures, and pcn by its coverage set.
+
+    ID evaluates an environment, for each attribute. If agents are affected, it reports demographic parity, conditional
+    statistical parity and, if the attribute can be removed, counterfactual fairness. If one decision-maker decides
+    about people, it reports the group notions of the decisions.
 
     A policy is random, a run, module:function (observations (B, agents, ...) and uniform numbers (B, agents) to
     actions), or a scripted policy of the environment; an unknown name lists them.

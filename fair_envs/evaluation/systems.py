@@ -568,7 +568,8 @@ def notes(
             else "one of the groups has no people to compare"
         )
         more = ", or no agent with it has an otherwise equal agent without it" if form == "sum" and of_agents else ""
-        yield f"A gap is undefined in episodes in which {why}{more}; (7): it is defined in 7 episodes."
+        mark = any(one.gap.n < episodes and not np.isnan(one.gap.value) for one, episodes in rows)
+        yield f"A gap is undefined in episodes in which {why}{more}{'; (7): it is defined in 7 episodes' * mark}."
     if any(one.gap.n == 1 for one, _ in rows):
         yield "An interval needs two episodes."
     short = [name for name, episodes in found.items() if negative_totals(episodes, attributes=attributes)]

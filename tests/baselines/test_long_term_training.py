@@ -222,7 +222,7 @@ def test_a_run_is_trained_resumed_and_evaluated(algorithm: str, tmp_path: Path) 
     assert said.code == 0, said.text
     report = json.loads((tmp_path / "run" / "evaluation-1" / "report.json").read_text())
     played = list(dict.fromkeys(row["played"] for row in report["measured"]))
-    assert played == ["unshielded", "shielded"][: 2 if algorithm == "f-ppo" else 1]
+    assert played == ["without massaging", "with massaging"][: 2 if algorithm == "f-ppo" else 1]
     assert "long-term at the end" in said.text and "7 [7, 7]" in said.flat
 
 
