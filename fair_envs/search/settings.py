@@ -192,7 +192,7 @@ class Search:
         """Return the type of a parameter."""
         kinds = get_type_hints(rules.Params, include_extras=True)
         if name not in kinds:
-            raise TypeError(f"range must be of one of {', '.join(sorted(kinds))}, got {name!r}{meant(name, kinds)}")
+            raise TypeError(f"range must name one of {', '.join(sorted(kinds))}, got {name!r}{meant(name, kinds)}")
         if name in self.parameters:
             raise ValueError(f"{name} must have a value or a range, got both")
         return kinds[name]
