@@ -1,7 +1,8 @@
 """Evaluations in the course of a training, beside its metrics."""
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
@@ -56,12 +57,16 @@ class Evaluations(BaseCallback):
         self.logger.record(LENGTH, float(steps.mean()))
 
 
-def evaluating(train: Callable[..., Any], policy: Callable[[Any, Any, Rules], Policy]) -> Callable[..., Any]:
+Train = TypeVar("Train", bound=Callable[..., Any])
+
+
+def evaluating(train: Train, policy: Callable[[Any, Any, Rules], Policy]) -> Train:
     """Return a function that trains and, if the settings say so, evaluates in the course of the training."""
 
+    @functools.wraps(train)
     def trained(settings: Any, *, callback: MaybeCallback = None, **given: Any) -> Any:
         if settings.eval_freq:
             callback = [Evaluations(settings, policy), *callbacks_of(callback)]
         return train(settings, callback=callback, **given)
 
-    return trained
+    return cast(Train, trained)

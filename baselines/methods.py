@@ -60,7 +60,9 @@ class Method:
         name: Name of the method, which is the field ``algorithm`` of its settings.
         summary: One sentence that describes the method.
         settings: A dataclass with the fields ``env_id``, ``parameters`` and ``algorithm``, further fields made with
-            `fair_envs.support.parameters.setting`, and the method ``as_dict``. Its constructor checks the values.
+            `fair_envs.support.parameters.setting`, and the method ``as_dict``. The command line checks options by the
+            types of their fields. Call `fair_envs.baselines.settings.check_fields` in ``__post_init__`` to check them
+            in Python too.
         train: ``train(settings, out=folder, resume=False, progress=False)`` trains, writes a run's folder and returns
             the model.
         load: ``load(folder)`` returns a run's model and settings.
@@ -96,13 +98,10 @@ class Method:
         """Play test episodes of a trained model and return a report."""
         if self.evaluated is not None:
             return self.evaluated(model, settings, test)
-        rules = make_rules(settings.env_id, **test.parameters)
         if self.policy is None:
             raise ValueError(f"method must have a policy or its own evaluation, got {self.name!r} with neither")
-        policy, lanes = self.policy(model, settings, rules), min(64, test.episodes)
-        with progress_bar("playing", total=-(-test.episodes // lanes), shown=test.progress) as each:
-            found = play_system(rules, policy, episodes=test.episodes, seed=test.seed, lanes=lanes, each=each)
-        return report({self.name: found}, about=test.about(settings))
+        rules = make_rules(settings.env_id, **test.parameters)
+        return evaluate_policy(self.policy(model, settings, rules), rules, settings, test)
 
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
         """Return the settings of a training, completed from a preset.
@@ -115,6 +114,14 @@ class Method:
             values = self.preset(preset or next(iter(self.presets)), given)
         own = {name: values[name] for name in ("parameters",) if name in values}  # includes the given parameters
         return self.settings(**{**values, **given, **own})
+
+
+def evaluate_policy(policy: Policy, rules: Rules, settings: Any, test: Test) -> Report:
+    """Play test episodes of any policy and return a report, as `fair_envs.evaluation.systems` measures policies."""
+    lanes = min(64, test.episodes)
+    with progress_bar("playing", total=-(-test.episodes // lanes), shown=test.progress) as each:
+        found = play_system(rules, policy, episodes=test.episodes, seed=test.seed, lanes=lanes, each=each)
+    return report({settings.algorithm: found}, about=test.about(settings))
 
 
 _registered: list[Method] = []
@@ -175,9 +182,9 @@ def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -
         if not why:
             return method
         reasons.append(why)
-    others = sorted({one.name for one in methods() if not one.unsupported(env_id, rules, {})})
+    others = sorted({one.name for one in methods() if not one.unsupported(env_id, rules, settings)})
     tried = f"try {', '.join(others)}" if others else "no method supports it"
-    raise ValueError(f"method must support {env_id}, got {name!r}, which {'; or '.join(reasons)}: {tried}")
+    raise ValueError(f"method must support {env_id}, got {name!r}, which {'; or '.join(reasons)}; {tried}")
 
 
 def method_of(run: Path) -> Method:
@@ -190,16 +197,25 @@ def method_of(run: Path) -> Method:
     Run.check_begun(run)
     kept = Run(run).config()
     name, env_id = kept.get("algorithm"), kept.get("env_id")
-    if not isinstance(name, str) or name not in names():
-        raise damaged(run / "config.json", f"it names the unknown algorithm {name!r}")
-    if not isinstance(env_id, str):
-        raise damaged(run / "config.json", f"it names the environment {env_id!r}")
+    if not isinstance(name, str) or not isinstance(env_id, str):
+        raise damaged(run / "config.json", f"it names the method {name!r} and the environment {env_id!r}")
     refuse_stored_paths(kept, file=run / "config.json")  # before they are used
+    if name not in names():
+        raise _unregistered(run, f"with the method {name!r}")
+    if env_id not in TABLE:
+        raise _unregistered(run, f"on {env_id!r}")
     several = named(name)
     if len(several) > 1:
         with suppress(ValueError):
             return method_for(name, env_id, kept)
     return several[-1]
+
+
+def _unregistered(run: Path, how: str) -> ValueError:
+    return ValueError(
+        f"{run} was trained {how}, which is not registered; import the module that registers it, in Python or with: "
+        "fair-envs --import MODULE"
+    )
 
 
 def supported() -> Iterator[tuple[Method, dict[str, str]]]:

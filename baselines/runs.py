@@ -41,6 +41,7 @@ from fair_envs.support.files import (
 from fair_envs.support.imports import paths_in, refuse_stored_paths, source_hash
 from fair_envs.support.stopping import delayed_signals
 
+ANOTHER_VERSION = ", or it was written by a version of fair-envs with other settings"
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
 LIBRARIES = ("gymnasium", "numba", "numpy", "stable-baselines3", "torch")
 Row = dict[str, Any]
@@ -318,7 +319,7 @@ class Run:
         path, kept = self.folder / "config.json", self.config()
         known = [field.name for field in dataclasses.fields(kind)]
         if unknown := sorted(set(kept) - set(known)):
-            raise damaged(path, f"a {kind.__name__} has no {', '.join(unknown)}")
+            raise damaged(path, f"a {kind.__name__} has no {', '.join(unknown)}{ANOTHER_VERSION}")
         refuse_stored_paths(kept, file=path)
         return kept
 
@@ -328,7 +329,7 @@ class Run:
         try:
             return kind(**given)
         except (TypeError, ValueError) as error:
-            raise damaged(self.folder / "config.json", first_line(error)) from error
+            raise damaged(self.folder / "config.json", first_line(error) + ANOTHER_VERSION) from error
 
     def check(self, config: Mapping[str, Any]) -> None:
         """Raise ValueError if the run was started with other settings."""
@@ -336,7 +337,18 @@ class Run:
         for name in kept | dict(config):
             expected, came = kept.get(name), config.get(name)
             if expected != came:
-                raise ValueError(f"{name} must be {expected!r} to resume {self.folder}, got {came!r}")
+                why = "; it cannot be extended, because schedules depend on the number of steps" * (name == "steps")
+                raise ValueError(
+                    f"{name} must be {expected!r} to resume {self.folder}, got {came!r}{why}; train a new run in "
+                    "another folder"
+                )
+
+    def logged_steps(self) -> int:
+        """Return the number of steps after which the last row of metrics was stored; 0 if there is none."""
+        path = self.folder / "metrics.json"
+        rows = read_json(path, list) if path.is_file() else []
+        last = rows[-1] if rows else {}
+        return int(last.get("time/total_timesteps") or 0) if isinstance(last, dict) else 0
 
     def checkpoint(self) -> dict[str, Any]:
         """Return the state of the last checkpoint.

@@ -1,9 +1,27 @@
-"""Settings shared by several methods."""
+"""Settings shared by several methods, and the checks of all settings."""
 
-from collections.abc import Mapping
-from typing import Literal
+import dataclasses
+import json
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
-Device = Literal["cpu"]
+from fair_envs.registration import known_id
+from fair_envs.support.parameters import checked
+
+
+def cpu_only(name: str, device: Any) -> str:
+    """Return the only supported device.
+
+    Raises:
+        ValueError: It is another device.
+    """
+    if device != "cpu":
+        raise ValueError(f"{name} must be 'cpu', got {device!r}; networks of these sizes train faster on a CPU")
+    return "cpu"
+
+
+Device = Annotated[Literal["cpu"], cpu_only]
 """Device of the networks: networks of these sizes train faster on a CPU, where training is also reproducible."""
 
 COMMON: Mapping[str, str] = {
@@ -19,8 +37,46 @@ COMMON: Mapping[str, str] = {
     "max_grad_norm": "Norm at which gradients are clipped.",
     "seed": "Seed of the networks, the environment and all random draws.",
     "threads": "Number of threads for PyTorch and the environment.",
-    "eval_freq": "Steps between two evaluations, which are logged beside the metrics; 0 disables them.",
+    "eval_freq": "Steps between two evaluations, in the unit of --total-timesteps; they are logged beside the metrics. "
+    "0 disables them.",
     "eval_episodes": "Number of episodes of each of these evaluations.",
     "device": "Device of the networks; only the CPU is supported, on which networks of this size train fastest.",
 }
 """Help texts of settings that have the same meaning in several methods, by name."""
+
+
+def check_fields(settings: Any, *, but: Collection[str] = ()) -> None:
+    """Check the fields of a dataclass by their annotated types, and store them as those types' own values.
+
+    Call it in the ``__post_init__`` of a class of settings.
+
+    Args:
+        settings: The settings.
+        but: Names of fields that are not checked.
+
+    Raises:
+        ValueError: A value has the wrong kind, is outside its range, or cannot be stored as JSON, or the environment
+            is unknown.
+    """
+    for name, kind in get_type_hints(type(settings), include_extras=True).items():
+        if name not in but:
+            check = plain_parameters if get_origin(kind) is Mapping else partial(checked, kind=kind)
+            value: Any = check(name, getattr(settings, name))
+            object.__setattr__(settings, name, known_id(value) if name == "env_id" else value)
+
+
+def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as plain data that survives a round trip through JSON."""
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise ValueError(f"{name} must map names to values, got {given!r}")
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(given), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must contain only numbers, strings and booleans, got {given!r}") from error
+    return plain
+
+
+def plain_settings(config: Any) -> dict[str, Any]:
+    """Return settings as plain data that survives a round trip through JSON."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+    return plain

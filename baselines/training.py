@@ -1,30 +1,29 @@
 """Trains PPO and fair-PPO with one settings class, with a folder from which interrupted training can be resumed."""
 
-import dataclasses
-import json
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 import stable_baselines3 as sb3
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.ppo.costs import PenaltyNotion
 from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.ppo.policies import GroupedPolicy
-from fair_envs.baselines.ppo.ppo import PPO
-from fair_envs.baselines.runs import Run, batch, freeze, restore, restore_learner, source
-from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
+from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
+from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_parameters, plain_settings
 from fair_envs.faces.sb3 import AgentsVecEnv
-from fair_envs.registration import find, make_sb3
+from fair_envs.registration import make_sb3
 from fair_envs.support.parameters import (
     NonNegative,
     NonNegativeInt,
@@ -32,7 +31,6 @@ from fair_envs.support.parameters import (
     PositiveInt,
     Range,
     UnitInterval,
-    checked,
     setting,
 )
 from fair_envs.support.progress import Advance, progress_bar
@@ -77,7 +75,7 @@ class Training:
     ent_coef: NonNegative = setting(0.01, COMMON["ent_coef"])  # C
     vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # SB3; C: 1
     max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # SB3; C does not clip
-    net_arch: Sequence[int] = setting(
+    net_arch: Sequence[PositiveInt] = setting(
         (64, 64), "Sizes of the layers of each group's actor and critic."
     )  # SB3; C: 256, 128, 64
     shared: bool = setting(False, "Whether all groups share one actor and critic.")
@@ -104,17 +102,10 @@ class Training:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        for name, kind in get_type_hints(type(self), include_extras=True).items():
-            if name not in ("env_id", "parameters", "net_arch", "worlds"):
-                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
-        find(self.env_id)
-        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        check_fields(self, but=("worlds",))
         if not isinstance(self.worlds, Sequence) or len(self.worlds) != 2:
             raise ValueError(f"worlds must be two mappings of parameters, got {self.worlds!r}")
         object.__setattr__(self, "worlds", tuple(plain_parameters("worlds", world) for world in self.worlds))
-        if not isinstance(self.net_arch, Sequence):
-            raise ValueError(f"net_arch must list the sizes of the layers, got {self.net_arch!r}")
-        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, PositiveInt) for size in self.net_arch))
         if self.paired and self.lanes % 2:
             raise ValueError(
                 f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
@@ -130,23 +121,6 @@ class Training:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data, as JSON reads them back."""
         return plain_settings(self)
-
-
-def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as plain data that survives a round trip through JSON."""
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise ValueError(f"{name} must map names to values, got {given!r}")
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(given), allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must contain only numbers, strings and booleans, got {given!r}") from error
-    return plain
-
-
-def plain_settings(config: Any) -> dict[str, Any]:
-    """Return settings as plain data that survives a round trip through JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
-    return plain
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -300,17 +274,19 @@ def _learn(
     callback: MaybeCallback,
     log_interval: int | None,
 ) -> BaseAlgorithm:
-    of_agents = isinstance(batch(model.env), AgentsVecEnv)
+    of_agents = model.env is not None and agents_env_of(model.env) is not None
     if log_interval is not None:
         callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
     done, left = model.num_timesteps, config.steps - model.num_timesteps
+    rollout = model.n_steps * model.n_envs if isinstance(model, OnPolicyAlgorithm) else 1
+    total = -(-config.steps // rollout) * rollout
     unit = "agent steps" if of_agents else "steps"
     if left > 0:
         fresh = model._last_obs is None  # otherwise its first episodes have begun and must continue
-        with progress_bar(config.algorithm, total=config.steps, done=done, unit=unit, shown=progress) as advance:
+        with progress_bar(config.algorithm, total=total, done=done, unit=unit, shown=progress) as advance:
             model.learn(
                 left,
-                callback=CallbackList([*callbacks, Progress(advance, left=left), *callbacks_of(callback)]),
+                callback=CallbackList([*callbacks, Progress(advance, left=total - done), *callbacks_of(callback)]),
                 log_interval=log_interval,  # type: ignore[arg-type]  # it accepts None
                 reset_num_timesteps=fresh,
             )

@@ -1,12 +1,15 @@
 """The table of ids, and functions that create environments from it. Registering imports no environment."""
 
 import importlib
+import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import gymnasium as gym
 import pettingzoo
 
+from fair_envs.support.imports import PATH, module_of
 from fair_envs.support.parameters import meant
 
 if TYPE_CHECKING:
@@ -52,12 +55,31 @@ def register(env_id: str, module: str, summary: str = "") -> None:
         summary: One sentence for lists.
 
     Raises:
-        ValueError: Another package already uses this id.
+        ValueError: Another package already uses this id, or there is no such module.
     """
     known = TABLE.get(env_id)
     if known is not None and known.module != module:
         raise ValueError(f"id must be new, got {env_id!r}, which {known.module} already uses")
+    _check_module(module)
+    again = known is not None and env_id in gym.registry
     TABLE[env_id] = Entry(module, summary)
+    if not again:
+        _register(env_id, module)
+
+
+def _check_module(module: str) -> None:
+    """Raise ValueError if there is no such module; it is not imported, but the packages around it are."""
+    try:
+        exists = module in sys.modules or find_spec(module) is not None
+    except ModuleNotFoundError:
+        exists = False
+    if not exists:
+        wanted = "the import path of a package with Env, Vector and Parallel"
+        raise ValueError(f"module must be {wanted}, got {module!r}, which does not exist")
+
+
+def _register(env_id: str, module: str) -> None:
+    """Register an environment with Gymnasium and PettingZoo."""
     gym.register(
         env_id,
         entry_point=f"{module}:Env",
@@ -70,19 +92,30 @@ def register(env_id: str, module: str, summary: str = "") -> None:
 
 def register_all() -> None:
     """Register every id of the table."""
-    for env_id, entry in list(TABLE.items()):
-        register(env_id, entry.module, entry.summary)
+    for env_id, entry in TABLE.items():
+        if env_id not in gym.registry:
+            _register(env_id, entry.module)
 
 
 def find(env_id: str) -> Entry:
-    """Return the table's entry.
+    """Return the table's entry; errors are those of `known_id`."""
+    return TABLE[known_id(env_id)]
+
+
+def known_id(env_id: str) -> str:
+    """Return an id as it is in the table; ``"module:Id-v0"`` imports the module that registers the id.
 
     Raises:
         ValueError: The id is unknown.
+        ImportError: The module does not exist.
     """
-    if env_id not in TABLE:
-        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))}, got {env_id!r}{meant(env_id, TABLE)}")
-    return TABLE[env_id]
+    path, name = PATH.match(env_id), env_id
+    if path is not None:  # nothing else is imported, because `refuse_stored_paths` finds only such texts in files
+        module_of(path.group())
+        name = env_id.partition(":")[2]
+    if name not in TABLE:
+        raise ValueError(f"id must be one of {', '.join(sorted(TABLE))}, got {env_id!r}{meant(name, TABLE)}")
+    return name
 
 
 def make_rules(env_id: str, **parameters: Any) -> "Rules":
@@ -113,7 +146,7 @@ def make_sb3(
     """Return the environment as a Stable-Baselines3 `VecEnv`.
 
     Args:
-        env_id: For example ``"FairHarvest-v0"``.
+        env_id: For example ``"FairHarvest-v0"``, or ``"my_package:MyEnv-v0"``.
         n_envs: Number of lanes (B).
         rows: ``"agents"``: one row for each agent, B x agents in total, with shared parameters; ``"lanes"``: one row
             for each lane, whose controller plays all agents.

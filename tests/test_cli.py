@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import fair_envs
 from fair_envs import TABLE, cli, make_rules
 from fair_envs.cli import app, playing
 from fair_envs.cli.pages import field_comments
@@ -112,8 +113,10 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_unknown_id_is_named_with_those_that_exist() -> None:
-    told = f"id must be one of {', '.join(sorted(TABLE))}, got 'FairWheat-v0'; did you mean 'FairHarvest-v0'?"
+    ids = ", ".join(sorted(TABLE))
+    told = f"id must be one of {ids}, notions, methods, got 'FairWheat-v0'; did you mean 'FairHarvest-v0'?"
     assert mistake("show", "FairWheat-v0") == told
+    assert mistake("show", "method").endswith("got 'method'; did you mean 'methods'?")
     assert "got 'FairWheat-v0'" in mistake("play", "FairWheat-v0", *BRIEFLY)
 
 
@@ -176,7 +179,8 @@ def test_a_study_is_not_run_into_a_folder_that_exists(empty_folder: Path, monkey
 def test_debug_shows_the_traceback_and_may_stand_anywhere() -> None:
     program = "from fair_envs.cli import main; main()"
     quiet, loud = (run_python("-c", program, "show", "Nobody-v0", *more) for more in ([], ["--debug"]))
-    assert quiet.stderr.splitlines() == [f"fair-envs: id must be one of {', '.join(sorted(TABLE))}, got 'Nobody-v0'"]
+    (line,) = quiet.stderr.splitlines()
+    assert line.startswith("fair-envs: id must be one of ") and line.endswith("got 'Nobody-v0'")
     assert (quiet.returncode, quiet.stdout) == (2, "")
     assert "Traceback" in loud.stderr
     assert loud.returncode == 1
@@ -215,6 +219,12 @@ def test_a_window_opens_and_closes_after_so_many_steps() -> None:
     assert said.code == 0, said.text
     assert "agent_2 is controlled by you" in said.text
     assert "space: ripen/eat" in said.text
+
+
+def test_an_agent_is_not_controlled_in_an_animation(empty_folder: Path) -> None:
+    line = "agent must be left out for an animation, in which the policy controls all agents, got agent_9"
+    assert mistake("play", ENV_ID, "--agent", "agent_9", "--gif", "film.gif") == line
+    assert list(empty_folder.iterdir()) == []
 
 
 def test_an_unknown_agent_is_named() -> None:
@@ -328,6 +338,43 @@ def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None
     assert [config[name] for name in given] == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("train ppo FairHarvest-v0 --lr 1", "No such option: --lr (Possible options: --learning-rate)"),
+        ("train ppo FairHarvest-v0 --num-envs 1", "No such option: --num-envs (Possible options: --n-envs)"),
+        ("train ppo FairHarvest-v0 -n 1", "No such option: -n (Possible options: --total-timesteps)"),
+        (
+            "train f-ppo FairLending-v0 --net-arch 8",
+            "No such option: --net-arch (Possible options: --pi, --trunk, --vf)",
+        ),
+        ("train pcn FairHiring-v0 --net-arch 8", "No such option: --net-arch"),
+        (
+            "train ppo --env FairHarvest-v0",
+            "No such option: --env; ID is an argument, as in: fair-envs train ppo FairHarvest-v0",
+        ),
+        (
+            "train --algo ppo",
+            "No such option: --algo; METHOD is an argument, as in: fair-envs train ppo FairHarvest-v0",
+        ),
+    ],
+)
+def test_an_option_of_another_library_is_explained(command: str, line: str, learning: Any) -> None:
+    said = Said(*command.split())
+    assert said.code == 2 and said.text.splitlines()[-1].removeprefix("Error: ") == line
+
+
+def test_the_version_is_printed() -> None:
+    said = Said("--version")
+    assert (said.code, said.text) == (0, f"fair-envs {fair_envs.__version__}\n")
+
+
+def test_the_options_of_two_methods_with_one_name_are_both_explained(learning: Any) -> None:
+    said = Said("train", "ppo", "--help").flat
+    assert "Environment steps of all lanes to train for" in said and "Agent steps to train for" in said
+    assert "in the unit of --total-timesteps" in said
+
+
 def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     said = Said("train", "fair-ppo", "--help")
     assert said.code == 0
@@ -344,17 +391,61 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path
     expected = "method must support FairCollege-v0, got 'fair-ppo', which needs agents that are themselves affected"
     assert expected in mistake("train", "fair-ppo", "FairCollege-v0")
     assert "try pcn" in mistake("train", "f-ppo", "FairHiring-v0")
-    assert "trunk must be left out for ppo on this environment, got 8" in mistake(
-        "train", "ppo", ENV_ID, "--trunk", "8"
-    )
-    assert "device must be one of 'cpu', got 'cuda'" in mistake("train", "ppo", ENV_ID, "--device", "cuda")
+    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, ppo, sb3-ppo"
+    assert f"measures of long-term fairness: {lending}" in mistake("train", "f-ppo", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
-    assert "gamma must be between 0 and 1, got 2" in mistake("train", "ppo", ENV_ID, "--gamma", "2")
-    assert "net_arch must be an integer" in mistake("train", "ppo", ENV_ID, "--net-arch", "8,x")
     assert "ID must be given, as in: fair-envs train ppo" in mistake("train", "ppo")
     assert "METHOD and ID must be given" in mistake("train")
     assert "out must name the folder" in mistake("train", "--resume")
     assert list(empty_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options", "line"),
+    [
+        (ENV_ID, "--gamma 2", "--gamma must be between 0 and 1, got 2.0"),
+        (ENV_ID, "--steps 1e5x", "--total-timesteps or --steps must be an integer at least 1, got '1e5x'"),
+        (ENV_ID, "--n-epochs 1.5", "--n-epochs must be an integer at least 1, got '1.5'"),
+        (ENV_ID, "--device cuda", "--device must be 'cpu', got 'cuda'; networks of these sizes train faster on a CPU"),
+        (
+            ENV_ID,
+            "--net-arch 8,x",
+            "--net-arch must be integers at least 1, separated by commas, such as 64,64, got '8,x'",
+        ),
+        (ENV_ID, "--trunk 8", "--trunk must be left out for ppo on FairHarvest-v0, got 8"),
+        (ENV_ID, "--preset published", "--preset must be left out for ppo on FairHarvest-v0, got published"),
+        (
+            "FairLending-v0",
+            "--net-arch 8,8",
+            "--net-arch must be left out for ppo on FairLending-v0, got 8,8; use --trunk, --pi, --vf",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named_by_its_option(env_id: str, options: str, line: str, learning: Any) -> None:
+    assert mistake("train", "ppo", env_id, *options.split()) == line
+
+
+def test_whole_numbers_and_lists_are_read_as_other_tools_write_them(learning: Any, empty_folder: Path) -> None:
+    written = [
+        "--total-timesteps",
+        "1e2",
+        "--n-envs",
+        "1_0",
+        "--n-steps",
+        "5.0",
+        "--net-arch",
+        "[8,4]",
+        "--seed",
+        "1e1",
+    ]
+    said = Said("train", "ppo", ENV_ID, *TINY_OPTIONS, *written, "--out", "run")
+    assert said.code == 0, said.text
+    config = json.loads((empty_folder / "run" / "config.json").read_text())
+    names = ("steps", "lanes", "n_steps", "net_arch", "seed")
+    assert [config[name] for name in names] == [100, 10, 5, [8, 4], 10]
+    rows = json.loads((empty_folder / "run" / "metrics.json").read_text())
+    trained = rows[-1]["time/total_timesteps"]
+    assert trained > 100 and f"{trained:,}/{trained:,} agent steps" in said.text
 
 
 def test_a_run_that_exists_is_not_trained_over(run_folder: Path) -> None:
@@ -365,12 +456,14 @@ def test_a_run_that_exists_is_not_trained_over(run_folder: Path) -> None:
 
 def test_a_run_is_resumed_by_its_folder_alone(run_folder: Path) -> None:
     said = Said("train", "--out", run_folder, "--resume", "--no-progress")
-    assert said.code == 0, said.text
+    assert said.code == 0 and f"{run_folder} is already complete; measure it with" in said.flat, said.text
 
 
 def test_a_run_is_not_resumed_with_other_settings(run_folder: Path) -> None:
     resume = ("train", "fair-ppo", "--out", run_folder, "--resume")
-    assert "alpha must be 0.5 to resume" in mistake(*resume, "--alpha", "0.7")
+    assert "--alpha must be 0.5 to resume" in mistake(*resume, "--alpha", "0.7")
+    longer = mistake(*resume, "--steps", "1280")
+    assert "it cannot be extended" in longer and longer.endswith("train a new run in another folder")
     assert "parameters must be" in mistake(*resume, "--param", "agents=4")
     assert "algorithm must be 'fair-ppo' to resume" in mistake("train", "ppo", *resume[2:])
 
@@ -496,6 +589,12 @@ def without_luck(observation: Any) -> Any:
     raise AssertionError("it is not called")
 
 
+def failing_later(observation: Any, uniforms: Any) -> Any:
+    if len(uniforms) > 1:  # not in the trial with one lane
+        raise ValueError("no action for so many")
+    return np.zeros(uniforms.shape, np.int64)
+
+
 class Sitting:
     def __init__(self, observation: Any, uniforms: Any) -> None: ...
 
@@ -547,6 +646,33 @@ def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
     for option, value in {"form": "sum", "flip": "each"}.items():
         expected = f"{option} must be left out for a decision-maker, got {value}"
         assert mistake("evaluate", *HIRING, f"--{option}", value) == expected
+
+
+def test_an_error_of_a_policy_is_shown_once_and_without_internal_names() -> None:
+    said = Said("evaluate", *HIRING, "--policy", f"{HERE}:failing_later", "--episodes", "130", "--no-progress")
+    assert (said.code, said.text) == (1, "fair-envs: ValueError: no action for so many\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "env_id"),
+    [
+        ("ppo", "FairHiring-v0"),
+        ("ppo", "FairCollege-v0"),
+        ("sb3-ppo", "FairAttention-v0"),
+        ("sb3-ppo", "FairHiring-v0"),
+    ],
+)
+def test_shared_networks_of_a_decision_maker_are_evaluated_by_their_decisions(
+    method: str, env_id: str, learning: Any
+) -> None:
+    assert mistake("train", "fair-ppo", env_id, "--shared").endswith("sb3-ppo")
+    short = ("--steps", "40", "--n-steps", "10", "--lanes", "2", "--eval-freq", "20", "--eval-episodes", "2")
+    said = Said("train", method, env_id, "--shared", "-p", "horizon=10", *short, "--out", "run", "--no-progress")
+    assert said.code == 0, said.text
+    said = Said("evaluate", "run", "--episodes", "2", "--no-progress")
+    assert said.code == 0 and "total_return" in said.text, said.text
+    system = ("evaluate", env_id, "-p", "horizon=10", "--policy", "run", "--episodes", "2", "--no-progress")
+    assert Said(*system).code == 0
 
 
 def test_another_attribute_is_looked_at_if_it_is_named() -> None:
@@ -730,5 +856,7 @@ def test_bench_numbers_its_files_where_none_is_named(empty_folder: Path) -> None
 def test_bench_refuses_a_file_that_exists_and_an_unknown_row(empty_folder: Path) -> None:
     (empty_folder / "speed.json").write_text("kept")
     assert "which exists" in mistake("bench", "--out", "speed.json")
-    assert "row must be one of lanes" in mistake("bench", "--row", "speed")
+    said = Said("bench", "--row", "memry")
+    assert said.code == 2 and "got 'memry'; did you mean 'memory'?\n  lanes" in said.text
+    assert "  memory" in said.text.splitlines()
     assert (empty_folder / "speed.json").read_text() == "kept"

@@ -95,12 +95,18 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["fair-e", "FairWheat-v0"], "id must be one of "),
         (["fair-e"], "ID must be given"),
         (["fair-f", PURSUIT], "method must be one of a-ppo, ddpg, f-ppo,"),
-        (["ddpg", PURSUIT, "--steps", "6000"], "steps must be more than learning_starts, 60000, to learn anything"),
-        (["ddpg", PURSUIT, "--gamma", "2"], "gamma must be between 0 and 1, got 2"),
+        (["ddpg", PURSUIT, "--steps", "6000"], "--total-timesteps or --steps must be more than learning_starts, 60000"),
+        (["ddpg", PURSUIT, "--gamma", "2"], "--gamma must be between 0 and 1, got 2"),
         (["ddpg", PURSUIT, "--preset", "small"], "preset must be one of 'recommended', 'large', 'paper', got 'small'"),
-        (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "speeds must decrease, got (0.4, 1.2)"),
-        (["ddpg", PURSUIT, "--actor", "8,x"], "actor must be an integer at least 1, got 'x'"),
-        (["fair-er", PURSUIT, "--form", "fair"], "form must be one of 'plain', 'normalised', 'automatic', got 'fair'"),
+        (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "--speeds must decrease, got (0.4, 1.2)"),
+        (
+            ["ddpg", PURSUIT, "--actor", "8,x"],
+            "--actor must be integers at least 1, separated by commas, such as 64,64",
+        ),
+        (
+            ["fair-er", PURSUIT, "--form", "fair"],
+            "--form must be one of 'plain', 'normalised', 'automatic', got 'fair'",
+        ),
         (["ddpg", PURSUIT, "-p", "action=discrete"], "parameters must make actions directions, got {"),
         (
             ["fair-e", PURSUIT, "-p", "observation=authors", "--network", "sets"],
@@ -143,7 +149,7 @@ def test_a_finished_run_is_resumed_by_its_folder_alone_and_with_nothing_else(run
     resume = ("train", "fair-er", "--out", run, "--resume")
     said = Said(*resume, "--no-progress")
     assert said.code == 0, said.text
-    assert "fairness_weight must be 0.9 to resume" in mistake(*resume, "--fairness-weight", "0.5")
+    assert "--fairness-weight must be 0.9 to resume" in mistake(*resume, "--fairness-weight", "0.5")
     assert "preset must be left out when a run is resumed" in mistake(*resume, "--preset", "small")
     assert "parameters must be" in mistake(*resume, "--param", "pursuers=4")
     assert "algorithm must be 'fair-er' to resume" in mistake("train", "ddpg", *resume[2:])

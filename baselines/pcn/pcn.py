@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -30,7 +30,7 @@ from fair_envs.baselines.pcn.rollouts import (
 )
 from fair_envs.baselines.ppo.gradients import ManualBackprop, flatten_parameters
 from fair_envs.baselines.runs import read_weights, serialized
-from fair_envs.baselines.settings import COMMON
+from fair_envs.baselines.settings import COMMON, check_fields
 from fair_envs.evaluation import DecisionMaker, Stochastic, Transition, VectorEnv, choose
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.support.aliases import Flags, Floats, Ints
@@ -71,7 +71,7 @@ class PCNSettings:
     # The network
     state_layers: StateLayers = setting("one", "Type of the layers that embed the observation.")  # P; F: "two"
     scale_observations: bool = setting(True, "Whether bounded observations are scaled to [0, 1].")  # P and F do not
-    return_unit: Sequence[float] = setting(
+    return_unit: Sequence[Positive] = setting(
         (), "Divisor of desired returns for each objective; empty uses the spread of random play."
     )  # P: 10, F: 1
     horizon_unit: NonNegative = setting(
@@ -100,21 +100,9 @@ class PCNSettings:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        for name, kind in get_type_hints(PCNSettings, include_extras=True).items():
-            if name in LISTED:
-                kind = Positive if name == "return_unit" else float
-                given = _listed(name, getattr(self, name))
-                object.__setattr__(self, name, tuple(checked(name, number, kind) for number in given))
-            else:
-                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+        check_fields(self)
         if self.first_episodes < 2:
             raise ValueError(f"first_episodes must be at least 2, got {self.first_episodes}")
-
-
-def _listed(name: str, given: Any) -> Sequence[Any]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ValueError(f"{name} must list a number for each objective, got {given!r}")
-    return given
 
 
 def farel_settings(

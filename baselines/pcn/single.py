@@ -4,9 +4,9 @@ The learners are Stable-Baselines3's. Their performance is a lower bound of the 
 study calls it the optimum.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import stable_baselines3 as sb3
@@ -16,11 +16,12 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
-from fair_envs.baselines.training import Progress, isolated_random_state, plain_parameters
+from fair_envs.baselines.settings import check_fields
+from fair_envs.baselines.training import Progress, isolated_random_state
 from fair_envs.evaluation import DecisionMaker
-from fair_envs.registration import find, make_sb3
+from fair_envs.registration import make_sb3
 from fair_envs.support.aliases import Floats
-from fair_envs.support.parameters import NonNegativeInt, Positive, PositiveInt, Range, UnitInterval, checked
+from fair_envs.support.parameters import NonNegativeInt, Positive, PositiveInt, Range, UnitInterval
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import LANES_EACH, SINGLE_SEEDS
 
@@ -43,7 +44,7 @@ class SingleTraining:
     learning_rate: Positive = 1e-3  # F
     gamma: UnitInterval = 0.99  # F
     batch_size: Annotated[int, Range(2)] = 256  # F
-    net_arch: tuple[int, ...] = (64, 64)  # F: 64
+    net_arch: Sequence[PositiveInt] = (64, 64)  # F: 64
     # DQN
     buffer_size: PositiveInt = 100_000  # F: 100 times the horizon
     learning_starts: NonNegativeInt = 1000  # random steps; F: 50 episodes
@@ -62,12 +63,7 @@ class SingleTraining:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        for name, kind in get_type_hints(type(self), include_extras=True).items():
-            if name not in ("env_id", "parameters", "net_arch"):
-                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
-        find(self.env_id)
-        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        object.__setattr__(self, "net_arch", tuple(checked("net_arch", size, PositiveInt) for size in self.net_arch))
+        check_fields(self)
         if self.train_unit == "episode" and self.lanes != 1:
             raise ValueError(f"lanes must be 1 to update after episodes, got {self.lanes}")
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -14,14 +14,13 @@ from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.coverage import CoverageSet
 from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, Seed, farel_settings
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.baselines.settings import COMMON, Device
-from fair_envs.baselines.training import plain_parameters, plain_settings
+from fair_envs.baselines.settings import COMMON, Device, plain_settings
 from fair_envs.metrics.gaps import BY_NAME
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import Full, SlidingWindow
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.registration import find, make_rules
+from fair_envs.registration import make_rules
 from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
@@ -74,16 +73,8 @@ class PCNTraining(PCNSettings):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        own = {entry.name for entry in fields(PCNTraining)} - {entry.name for entry in fields(PCNSettings)}
-        for name, kind in get_type_hints(PCNTraining, include_extras=True).items():
-            if name in own and name not in ("env_id", "parameters", "objectives", "computed", "groups"):
-                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
-        find(self.env_id)
-        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
-        object.__setattr__(self, "groups", _names("groups", self.groups))
         for name in ("objectives", "computed"):
-            listed = _names(name, getattr(self, name))
-            object.__setattr__(self, name, tuple(_objective_name(name, given) for given in listed))
+            object.__setattr__(self, name, tuple(_objective_name(name, given) for given in getattr(self, name)))
         if not self.objectives:
             raise ValueError("objectives must name at least one objective, got none")
         given = [*self.objectives, *self.computed]
@@ -122,12 +113,6 @@ class PCNTraining(PCNSettings):
 def _objective_name(argument: str, name: str) -> str:
     """Return the canonical name of an objective."""
     return PERFORMANCE if name.lower() in ("r", "reward", PERFORMANCE) else canonical_name(argument, name, BY_NAME)
-
-
-def _names(name: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
-        raise ValueError(f"{name} must list names, got {given!r}")
-    return tuple(given)
 
 
 Preset = Literal["recommended", "farel", "farel-published"]

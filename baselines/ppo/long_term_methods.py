@@ -44,7 +44,9 @@ SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    return "" if env_id in STUDIES else "needs an environment with measures of long-term fairness, see STUDIES"
+    return (
+        "" if env_id in STUDIES else f"needs an environment with measures of long-term fairness: {', '.join(STUDIES)}"
+    )
 
 
 def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
@@ -53,13 +55,17 @@ def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str
     return why if why or STUDIES[env_id].massager is not None else "needs a massager, which the environment lacks"
 
 
+PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
+"""What a report calls the two kinds of episodes."""
+
+
 def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
     """Evaluate the trained policy without its shield and, if it has a massager, with its shield."""
     found = evaluate_long_term(model, settings, episodes=test.episodes, seed=test.seed, parameters=test.parameters)
     return Report(
         labels=("number", "played"),
         estimates={
-            (name, played): estimate
+            (name, PLAYED[played]): estimate
             for played, episodes in found.items()
             for name, estimate in episodes.estimates().items()
         },
@@ -73,12 +79,13 @@ def policy(model: Any, settings: LongTermTraining, rules: Rules) -> Policy:
     return LongTermPolicy(model, rules)
 
 
+train = evaluating(train_long_term, policy)
 METHODS = tuple(
     Method(
         name=name,
         summary=summary,
         settings=LongTermTraining,
-        train=evaluating(train_long_term, policy),
+        train=train,
         load=load_long_term,
         evaluated=evaluate,
         policy=policy,

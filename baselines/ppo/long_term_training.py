@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -19,9 +19,9 @@ from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import Massaging, Schedule
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_settings
 from fair_envs.baselines.tasks import Signals, study_of
-from fair_envs.baselines.training import load_as, plain_parameters, plain_settings, train_as
+from fair_envs.baselines.training import load_as, train_as
 from fair_envs.core import Rules
 from fair_envs.metrics.long_term import Measure
 from fair_envs.registration import make_rules, make_sb3
@@ -68,9 +68,9 @@ class LongTermTraining:
     ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])  # P
     vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # P
     max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
-    trunk: Sequence[int] = setting((), "Sizes of the layers shared by actor and critic.")
-    pi: Sequence[int] = setting((64, 64), "Sizes of the actor's separate layers.")
-    vf: Sequence[int] = setting((64, 64), "Sizes of the critic's separate layers.")
+    trunk: Sequence[PositiveInt] = setting((), "Sizes of the layers shared by actor and critic.")
+    pi: Sequence[PositiveInt] = setting((64, 64), "Sizes of the actor's separate layers.")
+    vf: Sequence[PositiveInt] = setting((64, 64), "Sizes of the critic's separate layers.")
     # Regularisation
     signals: Signals = setting("sound", "Which fairness measures the learner uses.")  # P: as_coded
     delta: NonNegative = setting(0.05, "Short-term disparity up to which no penalty applies.")
@@ -104,15 +104,8 @@ class LongTermTraining:
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         study = study_of(self.env_id).of(self.signals)
-        for name, kind in get_type_hints(type(self), include_extras=True).items():
-            if name in ("trunk", "pi", "vf"):
-                if not isinstance(getattr(self, name), Sequence):
-                    raise ValueError(f"{name} must list the sizes of layers, got {getattr(self, name)!r}")
-                object.__setattr__(self, name, tuple(checked(name, size, PositiveInt) for size in getattr(self, name)))
-            elif name not in ("env_id", "parameters"):
-                object.__setattr__(self, name, checked(name, getattr(self, name), kind))
-        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
         if missing := study.without(self.parameters):
             raise ValueError(
                 f"parameters must have {missing} for signals {self.signals!r}, got {dict(self.parameters)!r}"

@@ -362,6 +362,8 @@ def lanes_env_of(env: VecEnv) -> LanesVecEnv | None:
 
 
 def agents_env_of(env: VecEnv) -> AgentsVecEnv | None:
-    """Return the environment under the wrappers if it reports interactions for each agent, else None."""
+    """Return the environment under the wrappers if it reports one interaction for each of its rows, else None."""
     found = lanes_env_of(env)
-    return found if isinstance(found, AgentsVecEnv) else None
+    if isinstance(found, AgentsVecEnv) and found.fair_spec.individuals == found.lanes.agents:
+        return found
+    return None

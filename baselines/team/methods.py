@@ -58,12 +58,13 @@ SUMMARIES = {
     "fair-e": "DDPG with one equivariant network for all agents, which makes them exchangeable.",
     "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
 }
+train = evaluating(train_team, policy)
 METHODS = tuple(
     Method(
         name=name,
         summary=summary,
         settings=TeamTraining,
-        train=evaluating(train_team, policy),
+        train=train,
         load=load_team,
         evaluated=evaluate_team,
         policy=policy,

@@ -4,18 +4,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_type_hints
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.runs import Run, freeze, source
-from fair_envs.baselines.settings import COMMON, Device
+from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_settings
 from fair_envs.baselines.team.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
 from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
 from fair_envs.baselines.team.play import Speed
-from fair_envs.baselines.training import Keeper, callbacks_of, load_as, plain_parameters, plain_settings, train_as
+from fair_envs.baselines.training import Keeper, callbacks_of, load_as, train_as
 from fair_envs.evaluation import scripted
 from fair_envs.registration import make_rules, make_sb3
 from fair_envs.support.parameters import (
@@ -59,13 +59,13 @@ class TeamTraining:
     curriculum: Course = setting(
         "linear", "How the pursuers' speed changes during the training; fixed keeps the environment's."
     )  # P: linear
-    speeds: Sequence[float] = setting(
+    speeds: Sequence[Speed] = setting(
         (1.2, 0.6), "Speeds of the curriculum: the first and the last of linear, each of stepped."
     )  # P: 1.2 and 0.4
     episodes: NonNegativeInt = setting(
         0, "Episodes of the curriculum, or of each speed of stepped; 0 is the whole training."
     )  # C: 15,000
-    levels: Sequence[float] = setting(
+    levels: Sequence[Speed] = setting(
         (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "Speeds at which the policy is stored for evaluation."
     )  # P
     # The rollouts
@@ -87,8 +87,8 @@ class TeamTraining:
     gamma: UnitInterval = setting(0.98, COMMON["gamma"])  # P: 0.99
     n_steps: PositiveInt = setting(10, "Steps of the returns that critics learn.")  # P: 1
     max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
-    actor: Sequence[int] = setting((64, 64), "Sizes of the actor's layers.")  # P: 128, 128
-    critic: Sequence[int] = setting((64, 64, 64), "Sizes of the critic's layers.")  # P: 128, 128, 128
+    actor: Sequence[PositiveInt] = setting((64, 64), "Sizes of the actor's layers.")  # P: 128, 128
+    critic: Sequence[PositiveInt] = setting((64, 64, 64), "Sizes of the critic's layers.")  # P: 128, 128, 128
     twin_critics: bool = setting(
         False, "Whether to learn from the smaller estimate of two critics, as in TD3."
     )  # TD3: True, with the next two
@@ -128,16 +128,7 @@ class TeamTraining:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        of_parts = {"actor": PositiveInt, "critic": PositiveInt, "speeds": Speed, "levels": Speed}
-        for name, kind in get_type_hints(type(self), include_extras=True).items():
-            value = getattr(self, name)
-            if name in of_parts:
-                if isinstance(value, str) or not isinstance(value, Sequence):
-                    raise ValueError(f"{name} must list numbers, got {value!r}")
-                object.__setattr__(self, name, tuple(checked(name, part, of_parts[name]) for part in value))
-            elif name not in ("env_id", "parameters"):
-                object.__setattr__(self, name, checked(name, value, kind))
-        object.__setattr__(self, "parameters", plain_parameters("parameters", self.parameters))
+        check_fields(self)
         if make_rules(self.env_id).pace is None:
             raise ValueError(f"env_id must be an environment whose agents are a team, got {self.env_id!r}")
         rules = make_rules(self.env_id, **self.parameters)

@@ -33,6 +33,7 @@ from fair_envs.benchmark.loads import Load
 from fair_envs.core import Lanes
 from fair_envs.experiments.executors import THREAD_COUNTS
 from fair_envs.support.aliases import Ints, OnProgress
+from fair_envs.support.parameters import meant
 
 ENV_ID = "FairHarvest-v0"
 DECISIONS = {"hiring": "FairHiring-v0", "fraud": "FairFraud-v0"}
@@ -721,7 +722,8 @@ def find_row(name: str) -> Row:
     for row in ROWS:
         if row.name == name:
             return row
-    raise ValueError(f"row must be one of {', '.join(row.name for row in ROWS)}, got {name!r}")
+    listed = "".join(f"\n  {row.name}" for row in ROWS)
+    raise ValueError(f"row must be one of the following, got {name!r}{meant(name, [row.name for row in ROWS])}{listed}")
 
 
 def run_row(row: Row, effort: Effort, *, each: OnProgress = lambda: None) -> Result:

@@ -9,12 +9,14 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import (
+    ID_HELP,
     PROCESSES,
     EngineOption,
     Param,
     ShowProgress,
     assigned,
     environment_parameters,
+    imported_id,
     new_path,
     resumable,
     terminal,
@@ -22,9 +24,7 @@ from fair_envs.cli.shared import (
 )
 from fair_envs.support.progress import progress_bar
 
-EnvIdOption = Annotated[
-    str | None, typer.Argument(metavar="ID", help="The environment's id; not needed with --resume.")
-]
+EnvIdOption = Annotated[str | None, typer.Argument(metavar="ID", help=f"{ID_HELP} Not needed with --resume.")]
 RangeOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -184,6 +184,7 @@ def search_of(
     chosen = env_id or reported.get("env_id")
     if chosen is None:
         raise ValueError("ID must be given, as in: fair-envs design FairTraffic-v0 --range signal_period=4:40")
+    chosen = imported_id(chosen)
     reported |= {"env_id": chosen, **given}
     reported["parameters"] = environment_parameters(chosen, param, base=reported.get("parameters"))
     reported["ranges"] = {**reported.get("ranges", {}), **assigned(ranges or (), what="range")}

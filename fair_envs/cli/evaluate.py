@@ -14,6 +14,7 @@ from fair_envs.cli.shared import (
     ShowProgress,
     assigned,
     environment_parameters,
+    imported_id,
     new_path,
     refuse,
     show_report,
@@ -59,15 +60,20 @@ def evaluate(
 ) -> None:
     """Play test episodes and measure fairness, with 95 % intervals.
 
-    RUN evaluates a trained policy with every notion. ID evaluates an environment, for each attribute. If agents are
-    affected, it reports demographic parity, conditional statistical parity and, if the attribute can be removed,
-    counterfactual fairness. If one decision-maker decides about people, it reports the group notions of the decisions.
+    RUN evaluates a trained policy by the measures of its method: for example, ppo of agents by every notion on their
+    returns, f-ppo by its short-term and long-term measures, and pcn by its coverage set.
+
+    ID evaluates an environment, for each attribute. If agents are affected, it reports demographic parity, conditional
+    statistical parity and, if the attribute can be removed, counterfactual fairness. If one decision-maker decides
+    about people, it reports the group notions of the decisions.
 
     A policy is random, a run, module:function (observations (B, agents, ...) and uniform numbers (B, agents) to
     actions), or a scripted policy of the environment; an unknown name lists them.
     """
     from fair_envs.registration import TABLE
 
+    if ":" in what and not Path(what).exists():
+        what = imported_id(what)
     reported: dict[str, Any] = {"policy": policy, "attribute": attribute, "form": form, "flip": flip}
     if what in TABLE:
         options: dict[str, Any] = {"episodes": episodes, "seed": seed, "out": out, "progress": progress}
@@ -162,16 +168,23 @@ def play_systems(
     jobs: int,
     progress: bool,
 ) -> dict[str, Any]:
-    """Return the episodes of each policy."""
+    """Return the episodes of each policy.
+
+    Raises:
+        RuntimeError: Episodes failed; the message contains each different error once.
+    """
     from tempfile import TemporaryDirectory
 
-    from fair_envs.experiments.executors import opened, run_cells
+    from fair_envs.experiments.executors import FailedCellsError, opened, run_cells
     from fair_envs.experiments.systems import joined, system_cells
 
     given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
     each = {name: system_cells(env_id, parameters, name, **given) for name in policies}
     cells = [cell for own in each.values() for cell in own]
     with progress_bar("playing", total=len(cells), shown=progress) as played, TemporaryDirectory() as kept:
-        with opened(engine, jobs=jobs, here=True) as workers:
-            run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+        try:
+            with opened(engine, jobs=jobs, here=True) as workers:
+                run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+        except FailedCellsError as failed:
+            raise RuntimeError("; ".join(dict.fromkeys(failed.errors.values()))) from failed
         return {name: joined(own, Path(kept)) for name, own in each.items()}

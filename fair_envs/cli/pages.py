@@ -116,7 +116,10 @@ def choices_of(kind: Any) -> tuple[str, ...]:
     """Return the texts that a field allows; none: it allows more than a few."""
     if get_origin(kind) is Literal:
         return tuple(map(str, get_args(kind)))
-    return next((mark.names for mark in get_args(kind)[1:] if isinstance(mark, OneOf)), ())
+    if get_origin(kind) is not Annotated:
+        return ()
+    base, *marks = get_args(kind)
+    return next((mark.names for mark in marks if isinstance(mark, OneOf)), choices_of(base))
 
 
 def presets_table(rules: Rules) -> Table:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fair_envs.cli.app import app
-from fair_envs.cli.shared import EnvId, Param, Seed, environment_parameters, new_path
+from fair_envs.cli.shared import EnvId, Param, Seed, environment_parameters, imported_id, new_path, refuse
 from fair_envs.support.progress import progress_bar
 
 
@@ -19,7 +19,9 @@ def play(
         str,
         typer.Option("--policy", "--run", metavar="NAME", help="The policy: random, a run, or as in `evaluate`."),
     ] = "random",
-    agent: Annotated[str, typer.Option(help="The agent that you control, or none to watch only.")] = "agent_0",
+    agent: Annotated[
+        str | None, typer.Option(help="The agent that you control, or none to watch only. [agent_0]")
+    ] = None,
     seed: Seed = 0,
     frames: Annotated[int | None, typer.Option(help="Stop after this number of steps.", min=1)] = None,
     gif: Annotated[Path | None, typer.Option(help="Save an animation here instead of opening a window.")] = None,
@@ -27,8 +29,11 @@ def play(
     """Play an environment in a window and control one agent, or save an animation."""
     from fair_envs.cli import playing
 
-    rules, player = world_and_policy(env_id, param, policy=policy)
+    if gif is not None:
+        refuse({"agent": agent}, of="an animation, in which the policy controls all agents")
+    rules, player = world_and_policy(imported_id(env_id), param, policy=policy)
     if gif is None:
+        agent = agent or "agent_0"
         index = playing.agent_index(rules, agent)
         if index is not None:
             keys = ", ".join(f"{key}: {action}" for key, action in playing.described_keys(rules).items())

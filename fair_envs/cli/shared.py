@@ -11,14 +11,17 @@ import typer
 from rich.console import Console
 
 from fair_envs.cli.app import INTERRUPTED
-from fair_envs.support.imports import paths_in
+from fair_envs.support.imports import paths_in, permissions, permit
 from fair_envs.support.parameters import value_of
 from fair_envs.support.stopping import StoppedError, stoppable
 
 RUNS = Path("runs")
 
 
-EnvId = Annotated[str, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")]
+ID_HELP = "The environment's id, see `fair-envs list`; module:ID for an environment of your own."
+
+
+EnvId = Annotated[str, typer.Argument(metavar="ID", help=ID_HELP)]
 
 
 Param = Annotated[
@@ -110,8 +113,24 @@ ShowProgress = Annotated[bool, typer.Option(help="Show the remaining time.")]
 
 
 def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) -> str:
-    """Return the program to call if these settings are read from a file, with --trust if needed; see `paths_in`."""
-    return "fair-envs --trust" if paths_in(settings, but=but) else "fair-envs"
+    """Return the program to call if these settings are read from a file, with --trust and --import if needed."""
+    trust = ["--trust"] if paths_in(settings, but=but) else []
+    return " ".join(["fair-envs", *trust, *(f"--import {module}" for module in permissions().modules)])
+
+
+def imported_id(env_id: str) -> str:
+    """Return an environment's id without its module, which this process and its workers import.
+
+    Raises:
+        ValueError: The id is unknown.
+        ImportError: The module does not exist.
+    """
+    from fair_envs.registration import known_id
+
+    name, module = known_id(env_id), env_id.rpartition(":")[0]
+    if module and module not in permissions().modules:
+        permit(permissions()._replace(modules=(*permissions().modules, module)))
+    return name
 
 
 def show_report(report: Any, folder: Path, *notes: str) -> None:

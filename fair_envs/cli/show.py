@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from fair_envs.cli.app import app
-from fair_envs.cli.shared import terminal
+from fair_envs.cli.shared import imported_id, terminal
+from fair_envs.support.parameters import meant
 
 
 @app.command("list")
@@ -27,13 +28,17 @@ def show(
     """Show an environment, the fairness notions, or which method trains on which environment."""
     from fair_envs.cli.pages import environment_page
     from fair_envs.metrics import notions_table
+    from fair_envs.registration import TABLE
 
     if what == "notions":
         typer.echo(notions_table())
     elif what == "methods":
         show_methods()
     else:
-        terminal().print(environment_page(what, variant=variant))
+        known = [*sorted(TABLE), "notions", "methods"]
+        if ":" not in what and what not in known:
+            raise ValueError(f"id must be one of {', '.join(known)}, got {what!r}{meant(what, known)}")
+        terminal().print(environment_page(imported_id(what), variant=variant))
 
 
 def show_methods() -> None:

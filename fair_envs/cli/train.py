@@ -1,28 +1,34 @@
 """The command ``train``: a subcommand for each method, with an option for each of its settings."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import (
+    ID_HELP,
     Folder,
     Param,
     Resume,
     ShowProgress,
     environment_parameters,
+    imported_id,
     new_path,
     resumable,
     trusting_program,
 )
-from fair_envs.support.parameters import value_of
+from fair_envs.support.parameters import checked, value_of
 
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
 """Alternative option names, known from other libraries, by setting; the setting's own name works too."""
+
+REPLACED = {"net_arch": ("trunk", "pi", "vf", "actor", "critic")}
+"""Settings of other methods that replace a setting, by its name."""
 
 
 class Methods(TyperGroup):
@@ -68,12 +74,10 @@ def train(ctx: typer.Context, out: Folder = None, resume: Resume = False, progre
 
 def method_app(named: Sequence[Any]) -> typer.Typer:
     """Return the command for the methods with one name, with an option for each of their settings."""
-    about = " Or, on other environments: ".join(method.summary for method in named)
+    about = OTHERWISE.join(method.summary for method in named)
 
     def command(
-        env_id: Annotated[
-            str | None, typer.Argument(metavar="ID", help="The environment's id, see `fair-envs list`.")
-        ] = None,
+        env_id: Annotated[str | None, typer.Argument(metavar="ID", help=ID_HELP)] = None,
         param: Param = None,
         out: Folder = None,
         resume: Resume = False,
@@ -105,10 +109,10 @@ def setting_options(named: Sequence[Any]) -> dict[str, Any]:
                 meant.setdefault(one.name, []).append((method, one))
     options: dict[str, Any] = {}
     for name, several in meant.items():
-        method, one = several[0]
-        kind = get_type_hints(method.settings, include_extras=True)[name]
-        defaults = dict.fromkeys(default_text(other.default) for _, other in several)
-        options[name] = option(name, kind, one.metadata["help"], " or ".join(filter(None, defaults)))
+        kind = get_type_hints(several[0][0].settings, include_extras=True)[name]
+        defaults = dict.fromkeys(default_text(one.default) for _, one in several)
+        meanings = dict.fromkeys(one.metadata["help"] for _, one in several)
+        options[name] = option(name, kind, OTHERWISE.join(meanings), " or ".join(filter(None, defaults)))
     for method in named:
         if method.presets:
             first, *_ = method.presets
@@ -127,20 +131,25 @@ def default_text(default: Any) -> str:
 
 
 UNASKED = ("worlds",)  # settings without a command-line option
+OTHERWISE = " Or, on other environments: "  # joins what differs between methods with the same name
+
+
+def option_names(name: str) -> list[str]:
+    """Return the names of a setting's option, the usual one first."""
+    return [*([FIRST_NAMES[name]] if name in FIRST_NAMES else []), f"--{name.replace('_', '-')}"]
 
 
 def option(name: str, kind: Any, meaning: str, default: str) -> Any:
     """Return the annotation of an option; its text is parsed by `value_of`, so the field's type validates it."""
     from fair_envs.cli.pages import choices_of, spelled
 
-    dashed = name.replace("_", "-")
+    names = option_names(name)
     if kind is bool:
-        return Annotated[bool | None, typer.Option(f"--{dashed}/--no-{dashed}", help=f"{meaning} [{default}]")]
-    names = [FIRST_NAMES[name]] if name in FIRST_NAMES else []
+        return Annotated[bool | None, typer.Option(f"{names[0]}/--no{names[0][1:]}", help=f"{meaning} [{default}]")]
     choices = choices_of(kind)
     limits = "; ".join(filter(None, (default, "" if choices else spelled(kind))))
     metavar = "|".join(choices) or "VALUE"
-    return Annotated[str | None, typer.Option(*names, f"--{dashed}", help=f"{meaning} [{limits}]", metavar=metavar)]
+    return Annotated[str | None, typer.Option(*names, help=f"{meaning} [{limits}]", metavar=metavar)]
 
 
 def start_training(
@@ -162,7 +171,7 @@ def start_training(
     from fair_envs.baselines import methods
     from fair_envs.baselines.runs import Run
 
-    stated = {"algorithm": name, "env_id": env_id}
+    stated = {"algorithm": name, "env_id": env_id and imported_id(env_id)}
     given: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
     texts = {field: text for field, text in texts.items() if text is not None}
     if resume:
@@ -178,23 +187,56 @@ def start_training(
         given["parameters"] = environment_parameters(given["env_id"], param)
     if not resume:
         method = methods.method_for(given["algorithm"], given["env_id"], {**texts, **given})
-    given |= read_settings(method, texts)
-    config = method.settings(**given) if resume else method.configured(given, preset=preset)
-    folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
-    program = trusting_program(config.as_dict())
-    with resumable(f"{program} train --out {folder} --resume", begun=folder / "config.json"):
-        method.train(config, out=folder, resume=resume, progress=progress)
-    typer.echo(f"saved {folder}; measure it with: {program} evaluate {folder}")
+    if preset is not None and not method.presets:
+        raise ValueError(f"--preset must be left out for {method.name} on {given['env_id']}, got {preset}")
+    with naming_options(method):
+        given |= read_settings(method, given["env_id"], texts)
+        config = method.settings(**given) if resume else method.configured(given, preset=preset)
+        folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
+        program = trusting_program(config.as_dict())
+        complete = resume and Run(folder).logged_steps() >= config.steps
+        with resumable(f"{program} train --out {folder} --resume", begun=folder / "config.json"):
+            method.train(config, out=folder, resume=resume, progress=progress)
+    done = f"{folder} is already complete" if complete else f"saved {folder}"
+    typer.echo(f"{done}; measure it with: {program} evaluate {folder}")
 
 
-def read_settings(method: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given settings, converted to their types.
+@contextmanager
+def naming_options(method: Any) -> Iterator[None]:
+    """Name the option instead of the setting at the beginning of an error, because that is what was typed."""
+    try:
+        yield
+    except ValueError as error:
+        name, must, rest = str(error).partition(" must ")
+        if not must or name not in {one.name for one in method.fields()}:
+            raise
+        raise ValueError(f"{' or '.join(option_names(name))} must {rest}") from error
+
+
+def read_settings(method: Any, env_id: str, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given settings, converted to their types and checked.
 
     Raises:
-        ValueError: The method does not have a setting.
+        ValueError: The method does not have a setting, or its field's type does not allow the value.
     """
-    kinds, known = get_type_hints(method.settings, include_extras=True), {one.name for one in method.fields()}
+    kinds, known = get_type_hints(method.settings, include_extras=True), {one.name: one for one in method.fields()}
     for name, text in texts.items():
         if name not in known:
-            raise ValueError(f"{name} must be left out for {method.name} on this environment, got {text}")
-    return {name: value_of(text, kinds[name]) for name, text in texts.items()}
+            others = ", ".join(option_names(other)[0] for other in REPLACED.get(name, ()) if other in known)
+            instead = f"; use {others}" if others else ""
+            left_out = f"{option_names(name)[0]} must be left out for {method.name} on {env_id}"
+            raise ValueError(f"{left_out}, got {default_text(text)}{instead}")
+    return {name: read_setting(known[name], kinds[name], text) for name, text in texts.items()}
+
+
+def read_setting(one: Any, kind: Any, text: Any) -> Any:
+    """Return the value of a setting; see `read_settings`."""
+    from fair_envs.cli.pages import spelled
+
+    try:
+        return checked(one.name, value_of(text, kind), kind)
+    except ValueError:
+        if get_origin(kind) is not Sequence:
+            raise
+        example = f", such as {default_text(one.default)}" if one.default else ""
+        raise ValueError(f"{one.name} must be {spelled(kind)}{example}, got {text!r}") from None

@@ -12,7 +12,7 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -41,7 +41,17 @@ ANSWER = 10.0  # seconds for a cluster's address to answer
 
 
 class FailedCellsError(RuntimeError):
-    """Raised after all other cells are done, if some have failed."""
+    """Raised after all other cells are done, if some have failed.
+
+    Args:
+        errors: The error of each failed cell, by the cell's key.
+        total: Number of cells.
+    """
+
+    def __init__(self, errors: Mapping[str, str], total: int) -> None:
+        self.errors = errors
+        failures = "\n".join(f"{key}: {error}" for key, error in errors.items())
+        super().__init__(f"{len(errors)} of {total} cells failed; run again for these:\n{failures}")
 
 
 class InterruptedCellError(SystemExit):
@@ -427,21 +437,19 @@ def run_cells(
             return run_cells(cells, folder, engine=workers, progress=progress, each=each)
     by_key = {cell.key: cell for cell in cells}
     waiting = [cell for cell in by_key.values() if not is_done(cell, folder)]
-    failures: list[str] = []
+    errors: dict[str, str] = {}
     with progress_bar("running", total=len(by_key), unit="cells", shown=progress) as advanced:
         for _ in range(len(by_key) - len(waiting)):
             advanced()
             each()
         for cell, error in engine.run(waiting, folder):
             if error is not None:
-                failures.append(f"{cell.key}: {error}")
+                errors[cell.key] = error
             advanced()
             each()
             raise_pending()
-    if failures:
-        raise FailedCellsError(
-            f"{len(failures)} of {len(by_key)} cells failed; run again for these:\n" + "\n".join(failures)
-        )
+    if errors:
+        raise FailedCellsError(errors, len(by_key))
     return {key: folder / key for key in by_key}
 
 

@@ -18,7 +18,7 @@ from fair_envs.search.objectives import Objective, default_objectives, objective
 from fair_envs.search.ranges import Between, Dimension, check_drawable, range_of
 from fair_envs.support.files import damaged, read_json, write_json
 from fair_envs.support.imports import refuse_stored_paths
-from fair_envs.support.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked
+from fair_envs.support.parameters import NonNegative, PositiveInt, Range, UnitInterval, checked, meant
 from fair_envs.support.seeds import HELD_OUT_SEEDS, SEARCH_EACH, SEARCH_SEEDS
 
 SamplerName = Literal["tpe", "cma-es", "nsga-ii", "random"]
@@ -192,7 +192,7 @@ class Search:
         """Return the type of a parameter."""
         kinds = get_type_hints(rules.Params, include_extras=True)
         if name not in kinds:
-            raise TypeError(f"range must be of one of {', '.join(sorted(kinds))}; {name} is unknown")
+            raise TypeError(f"range must name one of {', '.join(sorted(kinds))}, got {name!r}{meant(name, kinds)}")
         if name in self.parameters:
             raise ValueError(f"{name} must have a value or a range, got both")
         return kinds[name]

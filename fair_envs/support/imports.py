@@ -27,11 +27,13 @@ class Permissions(NamedTuple):
         typed: Paths that the user typed in this call.
         folder: Folder that is searched last for the modules of those paths; empty: no additional folder.
         stored: Whether paths from stored files may also be imported.
+        modules: Modules that the user named, which register environments or methods.
     """
 
     typed: frozenset[str] = frozenset()
     folder: str = ""
     stored: bool = False
+    modules: tuple[str, ...] = ()
 
 
 _permissions = Permissions()
@@ -43,9 +45,12 @@ def permissions() -> Permissions:
 
 
 def permit(new: Permissions) -> None:
-    """Set this process's import permissions."""
+    """Set this process's import permissions, and import the modules among them."""
     global _permissions
     _permissions = new
+    for module in new.modules:
+        with _searching(also=True):
+            importlib.import_module(module)
 
 
 def typed_in(arguments: Iterable[str]) -> frozenset[str]:
@@ -84,15 +89,14 @@ def module_of(path: str) -> ModuleType:
     """Return the module of ``"module:function"``; see `imported`."""
     if not isinstance(path, str) or not PATH.fullmatch(path):
         raise ValueError(f"import path must be module:function, got {path!r}")
-    with _searching(path):
+    with _searching(also=_permissions.stored or path in _permissions.typed):
         return importlib.import_module(path.partition(":")[0])
 
 
 @contextmanager
-def _searching(path: str) -> Iterator[None]:
-    """Also search the folder while a typed or trusted path is imported."""
-    allowed = _permissions.folder and (_permissions.stored or path in _permissions.typed)
-    if not allowed or _permissions.folder in sys.path:
+def _searching(*, also: bool) -> Iterator[None]:
+    """Also search the folder while something that the user typed or trusts is imported."""
+    if not (also and _permissions.folder) or _permissions.folder in sys.path:
         yield
         return
     sys.path.append(_permissions.folder)

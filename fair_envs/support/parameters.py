@@ -155,8 +155,8 @@ def shown(value: Any) -> str:
 def value_of(text: Any, kind: Any) -> Any:
     """Return a command-line text as a value of a field's type.
 
-    The parts of a list are separated by commas; an empty text is an empty list. An invalid text is returned unchanged,
-    so that the field rejects it.
+    The parts of a list are separated by commas, with or without brackets around them; an empty text is an empty list.
+    A whole number such as ``1e5`` is an integer. An invalid text is returned unchanged, so that the field rejects it.
     """
     if not isinstance(text, str):
         return text
@@ -167,10 +167,20 @@ def value_of(text: Any, kind: Any) -> Any:
         try:
             return kind(text)
         except ValueError:
-            return text
+            return _whole(text) if kind is int else text
     if get_origin(kind) is Sequence:
-        return [value_of(part, get_args(kind)[0]) for part in text.split(",")] if text else []
+        parts = text[1:-1] if text[:1] + text[-1:] == "[]" else text
+        return [value_of(part, get_args(kind)[0]) for part in parts.split(",")] if parts else []
     return text
+
+
+def _whole(text: str) -> int | str:
+    """Return the integer that a text such as ``1e5`` or ``4.0`` means, or else the text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else text
 
 
 def encode(params: P) -> P:

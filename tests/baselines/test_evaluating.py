@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch as th
 
+from fair_envs import baselines
 from fair_envs.baselines.evaluating import LENGTH, RETURN
 from fair_envs.baselines.methods import method_for
 from tests.baselines.test_team_training import config
@@ -43,3 +44,9 @@ def test_evaluations_are_logged_and_change_nothing_else(
     assert rows and all(row[LENGTH] > 0 for row in rows)
     if expected is not None:
         assert [row["time/total_timesteps"] for row in rows] == expected
+
+
+def test_the_functions_of_the_package_evaluate_like_the_methods() -> None:
+    assert baselines.train is method_for("fair-ppo", "FairHarvest-v0").train
+    assert baselines.train_long_term is method_for("a-ppo", "FairLending-v0").train
+    assert baselines.train_team is method_for("ddpg", "FairPursuit-v0").train

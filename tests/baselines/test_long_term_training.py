@@ -222,7 +222,7 @@ def test_a_run_is_trained_resumed_and_evaluated(algorithm: str, tmp_path: Path) 
     assert said.code == 0, said.text
     report = json.loads((tmp_path / "run" / "evaluation-1" / "report.json").read_text())
     played = list(dict.fromkeys(row["played"] for row in report["measured"]))
-    assert played == ["unshielded", "shielded"][: 2 if algorithm == "f-ppo" else 1]
+    assert played == ["without massaging", "with massaging"][: 2 if algorithm == "f-ppo" else 1]
     assert "long-term at the end" in said.text and "7 [7, 7]" in said.flat
 
 
@@ -249,8 +249,8 @@ def test_every_setting_is_an_option_with_its_meaning() -> None:
         ({"env_id": "FairHarvest-v0"}, "env_id must be one of .*FairHiring-v0.*, got 'FairHarvest-v0'"),
         ({"env_id": "FairWheat-v0"}, "got 'FairWheat-v0'"),
         ({"algorithm": "sac"}, "algorithm must be one of 'ppo', 'a-ppo'"),
-        ({"pi": 3}, "pi must list the sizes of layers, got 3"),
-        ({"vf": (0,)}, "vf must be at least 1, got 0"),
+        ({"pi": 3}, "pi must be several values, got 3"),
+        ({"vf": (0,)}, r"vf\[0\] must be at least 1, got 0"),
         ({"weight": -1}, "weight must be at least 0, got -1"),
     ],
 )

@@ -5,13 +5,15 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from fair_envs import TABLE
 from fair_envs.baselines import methods
 from fair_envs.baselines.methods import Method, method_for, register
+from fair_envs.cli import UNASKED
+from fair_envs.support.parameters import checked
 from tests.test_cli import Said, mistake
 from tests.test_docs import FILE, ROOT
 
@@ -70,11 +72,51 @@ def test_a_method_of_ones_own_is_listed_with_its_options(example: Any) -> None:
     assert "best-constant Takes the action" in shown
     assert "best-constant: needs discrete actions." in shown
     assert "Random steps to learn from. [100; an integer at least 1]" in Said("train", "best-constant", "--help").flat
-    assert (
-        "method must support FairCollege-v0, got 'best-constant', which needs discrete actions: no method supports it"
-    ) in mistake("train", "best-constant", "FairCollege-v0")
+    expected = (
+        "method must support FairCollege-v0, got 'best-constant', which needs discrete actions; no method supports"
+    )
+    assert expected in mistake("train", "best-constant", "FairCollege-v0")
     with pytest.raises(ValueError, match="name must be new, got 'best-constant', which is already a method"):
         register(*methods._registered)
+
+
+def test_the_types_of_the_fields_define_the_allowed_values(example: Any) -> None:
+    for options, line in {
+        ("--steps", "-1"): "--total-timesteps or --steps must be at least 1, got -1",
+        ("--seed", "abc"): "--seed must be an integer, got 'abc'",
+    }.items():
+        assert mistake("train", "best-constant", "FairHiring-v0", *options) == line
+    with pytest.raises(ValueError, match="steps must be at least 1, got -1"):
+        example.Settings(env_id="FairHiring-v0", steps=-1)
+    with pytest.raises(ValueError, match="parameters must contain only numbers, strings and booleans"):
+        example.Settings(env_id="FairHiring-v0", parameters={"horizon": object()})
+
+
+def test_the_default_of_every_setting_is_one_of_its_allowed_values() -> None:
+    for method in methods.methods():
+        kinds = get_type_hints(method.settings, include_extras=True)
+        for one in method.fields():
+            if one.name not in UNASKED:
+                assert checked(one.name, one.default, kinds[one.name]) == one.default, (method.name, one.name)
+
+
+def test_a_method_of_ones_own_module_is_imported_by_name(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ((_, text),) = FILE.findall(PAGE)
+    Path("own_method.py").write_text(text)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(methods, "_registered", [])
+    named, small = ("--import", "own_method"), ("-p", "horizon=12", "--steps", "10", "--no-progress")
+    said = Said(*named, "train", "best-constant", "FairHiring-v0", *small, "--out", "run")
+    assert said.code == 0 and "measure it with: fair-envs --import own_method evaluate run" in said.flat, said.text
+    assert "best-constant" in Said("show", "methods", *named).text
+    methods._registered.clear()
+    sys.modules.pop("own_method")
+    expected = "run was trained with the method 'best-constant', which is not registered; import the module"
+    for command in (("evaluate", "run"), ("train", "--resume", "--out", "run")):
+        assert expected in mistake(*command)
+        assert Said(*command, *named, "--no-progress").code == 0
+        methods._registered.clear()
+        sys.modules.pop("own_method")
 
 
 def test_every_method_says_which_environments_it_supports() -> None:

@@ -256,7 +256,7 @@ def test_wrong_settings_are_named() -> None:
         model(max_return=(1, 2, 3))
     with pytest.raises(ValueError, match="requested must list objectives from 0 to 1, each once, got"):
         model(requested=[0, 0])
-    with pytest.raises(ValueError, match="return_unit must list a number for each objective, got 3"):
+    with pytest.raises(ValueError, match="return_unit must be several values, got 3"):
         PCNSettings(return_unit=3)  # type: ignore[arg-type]
 
 

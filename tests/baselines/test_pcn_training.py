@@ -162,7 +162,7 @@ def test_group_notions_compare_whom_they_are_told_to() -> None:
 def test_wrong_trainings_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="objectives and computed must not repeat a name"):
         config(computed=("SP",))
-    with pytest.raises(ValueError, match="objectives must list names, got 'R'"):
+    with pytest.raises(ValueError, match="objectives must be several values, got 'R'"):
         config(objectives="R")
     with pytest.raises(ValueError, match="objectives must name a notion besides performance"):
         train_pcn(config(objectives=("R",)), out=tmp_path / "run")

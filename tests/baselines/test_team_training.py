@@ -258,7 +258,7 @@ def test_settings_survive_json() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"env_id": "FairWheat-v0"}, "id must be one of "),
-    ({"env_id": HARVEST}, "env_id must be that of a team environment, such as FairPursuit-v0, got 'FairHarvest-v0'"),
+    ({"env_id": HARVEST}, "env_id must be an environment whose agents are a team, got 'FairHarvest-v0'"),
     ({"parameters": {"action": "discrete"}}, "parameters must make actions directions, got {"),
     ({"parameters": {"pursuers": 0}}, "pursuers must be between 1 and 100, got 0"),
     ({"parameters": {1: 2}}, "parameters must map names to values, got {1: 2}"),
@@ -266,18 +266,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"network": "cnn"}, "network must be one of 'mlp', 'sets', got 'cnn'"),
     ({"steps": 0}, "steps must be at least 1, got 0"),
     ({"curriculum": "random"}, "curriculum must be one of 'fixed', 'linear', 'stepped', got 'random'"),
-    ({"speeds": "1.2"}, "speeds must list numbers, got '1.2'"),
-    ({"speeds": 1.2}, "speeds must list numbers, got 1.2"),
+    ({"speeds": "1.2"}, "speeds must be several values, got '1.2'"),
+    ({"speeds": 1.2}, "speeds must be several values, got 1.2"),
     ({"speeds": (0.4, 1.2)}, "speeds must decrease, got (0.4, 1.2)"),
     ({"speeds": (0.4, 1.2), "curriculum": "stepped"}, "speeds must decrease, got (0.4, 1.2)"),
     ({"steps": 30}, "steps must be more than learning_starts, 30, to learn anything, got 30"),
     ({"lanes": 2**21}, "lanes must be at most 1048576, got 2097152"),
     ({"speeds": (1.2, 1.0, 0.4)}, "speeds must be the first and the last for curriculum 'linear', got (1.2, 1.0, 0.4)"),
     ({"speeds": (), "curriculum": "stepped"}, "speeds must contain at least one speed, got none"),
-    ({"speeds": (-1.0, -2.0)}, "speeds must be between 0 and 100, got -1.0"),
-    ({"levels": (1.0, "slow")}, "levels must be a finite number between 0 and 100, got 'slow'"),
-    ({"actor": (8, 0)}, "actor must be at least 1, got 0"),
-    ({"critic": "8,8"}, "critic must list numbers, got '8,8'"),
+    ({"speeds": (-1.0, -2.0)}, "speeds[0] must be between 0 and 100, got -1.0"),
+    ({"levels": (1.0, "slow")}, "levels[1] must be a finite number between 0 and 100, got 'slow'"),
+    ({"actor": (8, 0)}, "actor[1] must be at least 1, got 0"),
+    ({"critic": "8,8"}, "critic must be several values, got '8,8'"),
     ({"episodes": -1}, "episodes must be at least 0, got -1"),
     ({"reward_scale": 0}, "reward_scale must be at least 1e-12, got 0"),
     ({"gamma": 2}, "gamma must be between 0 and 1, got 2"),
@@ -298,7 +298,7 @@ def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None
 def test_unknown_presets_parameters_and_settings_are_named() -> None:
     with pytest.raises(ValueError, match="preset must be one of 'recommended', 'large', 'paper', got 'small'"):
         team_settings(PURSUIT, preset="small")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="wings must be one of action, "):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wings'"):
         config(parameters={"wings": 2})
 
 

@@ -333,7 +333,7 @@ def test_bad_arguments_are_named(keywords: dict[str, Any], message: str) -> None
 
 
 def test_an_unknown_keyword_is_named() -> None:
-    with pytest.raises(TypeError, match=r"horizn must be one of .*horizon"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'horizn'"):
         fair_envs.make_sb3("FairHarvest-v0", horizn=3)
 
 

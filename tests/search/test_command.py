@@ -86,7 +86,7 @@ def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None
         ((), "ID must be given, as in: fair-envs design FairTraffic-v0"),
         (("FairTrains-v0", "-r", "cars=1:2"), "id must be one of"),
         (("FairTraffic-v0", "-r", "cars"), "range must be name=value, got 'cars'"),
-        (("FairTraffic-v0", "-r", "speed=1:2"), "range must be of one of"),
+        (("FairTraffic-v0", "-r", "speed=1:2"), "range must name one of"),
         (("FairTraffic-v0", "-r", "cars=9:2"), "range of cars must have its low end first, got 9 above 2"),
         (("FairTraffic-v0", "-r", "cars=1:2", "-p", "human_share=2"), "human_share must be between 0 and 1, got 2"),
         (("FairTraffic-v0", "-r", "cars=1:2", "-p", "human_lanes=A1-Z9"), "human_lanes"),

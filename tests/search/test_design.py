@@ -338,7 +338,7 @@ def test_a_cluster_that_does_not_answer_leaves_nothing(tmp_path: Path, monkeypat
     [
         ({"env_id": "FairTrains-v0"}, ValueError, "id must be one of"),
         ({"ranges": {}}, ValueError, "ranges must name at least one parameter"),
-        ({"ranges": {"speed": "1:2"}}, TypeError, "range must be of one of .*; speed is unknown"),
+        ({"ranges": {"speed": "1:2"}}, TypeError, "range must name one of .*, got 'speed'"),
         ({"ranges": {"signal_period": "12:4"}}, ValueError, "range of signal_period must have its low end first"),
         ({"ranges": {"cars": "1:4"}}, ValueError, "cars must have a value or a range, got both"),
         ({"objectives": ["happiness"]}, ValueError, "objective must be one of .*'happiness'"),
