@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
-    from fair_envs.baselines.ppo.long_term_methods import train as train_long_term
+    from fair_envs.baselines.ppo.long_term_methods import train_long_term
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining, load_long_term, long_term_settings
     from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.ppo.methods import train
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.tasks import STUDIES, Study
     from fair_envs.baselines.team.ddpg import DDPG, FairE, FairER
-    from fair_envs.baselines.team.methods import train as train_team
+    from fair_envs.baselines.team.methods import train_team
     from fair_envs.baselines.team.play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
     from fair_envs.baselines.team.policy import Learned
     from fair_envs.baselines.team.training import TeamTraining, load_team, team_settings
@@ -99,6 +99,9 @@ _MODULES = {
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
     "ppo.long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings"),
+    "ppo.long_term_methods": ("train_long_term",),
+    "ppo.methods": ("train",),
+    "team.methods": ("train_team",),
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
     "pcn.training": ("PCNTraining", "load_pcn", "train_pcn"),
@@ -113,16 +116,11 @@ _MODULES = {
     "team.training": ("TeamTraining", "load_team", "team_settings"),
     "training": ("Training", "load"),
 }
-_TRAININGS = {"train": "ppo.methods", "train_long_term": "ppo.long_term_methods", "train_team": "team.methods"}
-"""The modules of the functions ``train``, which also evaluate in the course of a training."""
-
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Return a public name from its module, or raise AttributeError."""
-    if name in _TRAININGS:
-        return importlib.import_module(f"{__name__}.{_TRAININGS[name]}").train
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -10,7 +10,9 @@ from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
     load_long_term,
     long_term_preset,
-    train_long_term,
+)
+from fair_envs.baselines.ppo.long_term_training import (
+    train_long_term as train_only,
 )
 from fair_envs.baselines.tasks import STUDIES
 from fair_envs.core import Rules
@@ -79,13 +81,13 @@ def policy(model: Any, settings: LongTermTraining, rules: Rules) -> Policy:
     return LongTermPolicy(model, rules)
 
 
-train = evaluating(train_long_term, policy)
+train_long_term = evaluating(train_only, policy)
 METHODS = tuple(
     Method(
         name=name,
         summary=summary,
         settings=LongTermTraining,
-        train=train,
+        train=train_long_term,
         load=load_long_term,
         evaluated=evaluate,
         policy=policy,

@@ -10,7 +10,8 @@ from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.team.evaluation import play_levels, report_of
 from fair_envs.baselines.team.policy import Learned
-from fair_envs.baselines.team.training import PRESETS, TeamTraining, load_team, team_preset, train_team
+from fair_envs.baselines.team.training import PRESETS, TeamTraining, load_team, team_preset
+from fair_envs.baselines.team.training import train_team as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
@@ -58,13 +59,13 @@ SUMMARIES = {
     "fair-e": "DDPG with one equivariant network for all agents, which makes them exchangeable.",
     "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
 }
-train = evaluating(train_team, policy)
+train_team = evaluating(train_only, policy)
 METHODS = tuple(
     Method(
         name=name,
         summary=summary,
         settings=TeamTraining,
-        train=train,
+        train=train_team,
         load=load_team,
         evaluated=evaluate_team,
         policy=policy,
