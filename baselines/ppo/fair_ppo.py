@@ -16,6 +16,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, individual_cost, rollout_disparity
 from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, LearnerState, Mode, PenaltyLearner
+from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.baselines.ppo.ppo import Minibatch, MinibatchOutput, agents_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.support.aliases import Flags, Floats, Ints
@@ -140,6 +141,8 @@ class FairPPO(PenaltyLearner):
         """Return the environment, or raise ValueError if its agents cannot be compared."""
         if agents_env is None:
             raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
+        if isinstance(getattr(self, "policy", None), GroupedPolicy) and not agents_env.append_group:
+            raise ValueError("env must be made with append_group=True for GroupedPolicy, got append_group=False")
         if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
             raise ValueError("env must not rescale rewards, got VecNormalize(norm_reward=True)")
         if self.penalty == "conditional_parity" and not agents_env.fair_spec.legitimate:

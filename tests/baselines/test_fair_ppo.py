@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 from fair_envs import make_sb3
 from fair_envs.baselines.ppo.fair_modes import MODES
 from fair_envs.baselines.ppo.fair_ppo import FairPPO
+from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.wrappers import FairnessPenalty
@@ -251,3 +252,9 @@ def test_bad_arguments_are_refused(settings: dict[str, Any], message: str) -> No
 def test_environments_that_do_not_fit_are_refused(make: Any, penalty: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FairPPO("MlpPolicy", make(), penalty=penalty, n_steps=4, batch_size=4, device="cpu")
+
+
+def test_an_environment_without_the_group_in_its_observations_is_refused_at_once() -> None:
+    env = make_sb3("FairHarvest-v0", n_envs=1, **LITTLE)
+    with pytest.raises(ValueError, match="env must be made with append_group=True for GroupedPolicy"):
+        FairPPO(GroupedPolicy, env)
