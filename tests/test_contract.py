@@ -548,6 +548,7 @@ def test_the_static_facts_fit_what_is_reported(kind: Kind, control: str) -> None
 
 @each
 @uncompiled
+@pytest.mark.filterwarnings("ignore:groups are compared by:UserWarning")
 def test_a_history_takes_in_its_episodes_and_refuses_notions_that_say_nothing(kind: Kind) -> None:
     """Every notion has gaps within its limits, or says at construction what it needs."""
     env = vector(kind, 2, horizon=3, autoreset_mode="SameStep")

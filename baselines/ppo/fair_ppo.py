@@ -153,6 +153,8 @@ class FairPPO(PenaltyLearner):
                 raise ValueError(f"env must have {needed}, got {agents_env.worlds}")
         elif agents_env.worlds != 1:
             raise ValueError(f"env must have one world for penalty {self.penalty!r}, got {agents_env.worlds}")
+        elif not agents_env.fair_spec.same_individuals:
+            raise ValueError("env must have agents that are themselves affected, got a decision-maker")
         elif len(agents_env.fair_spec.groups) != 2:
             raise ValueError(f"env must have two groups of agents, got {agents_env.fair_spec.groups}")
         return agents_env

@@ -258,3 +258,8 @@ def test_an_environment_without_the_group_in_its_observations_is_refused_at_once
     env = make_sb3("FairHarvest-v0", n_envs=1, **LITTLE)
     with pytest.raises(ValueError, match="env must be made with append_group=True for GroupedPolicy"):
         FairPPO(GroupedPolicy, env)
+
+
+def test_a_decision_maker_is_refused_since_nobody_elses_rewards_are_there_to_compare() -> None:
+    with pytest.raises(ValueError, match="env must have agents that are themselves affected, got a decision-maker"):
+        FairPPO("MlpPolicy", make_sb3("FairLending-v0", rows="agents"))

@@ -176,12 +176,15 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "memory": ({"single": StaleEnv}, "it shares memory"),
     "feedback": ({"rules": WiseRules}, "fair_feedback must be between -1 and 1, got 7"),
     "attribute": ({"rules": UnknownRules}, "fair_sensitive 'marked' must be between 0 and 1, got 2"),
-    "history": ({"rules": LateRules}, "the record must be one that History takes; late feedback must be for somebody"),
+    "history": ({"rules": LateRules}, "the record must be one that History takes; late feedback must be for a person"),
     "batch": (
         {"batch": OtherBatch},
         "must be what the single environment of its seed returns (the second); info['fair_outcome']: ",
     ),
-    "snapshot": ({"single": ForgetfulEnv}, "an environment restored from a snapshot must continue like the first;  "),
+    "snapshot": (
+        {"single": ForgetfulEnv},
+        "an environment restored from a snapshot must continue like the first; returned[1]: ",
+    ),
     "parameters": ({"rules": BrokenRules}, "no exception must be raised, got ZeroDivisionError: "),
 }
 

@@ -565,7 +565,7 @@ def returns_by_face(wrap: Wrap, *, steps: int = 6) -> dict[str, Any]:
 
 
 @uncompiled
-@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], SlidingWindow(9)), VectorReward])
+@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["consistency"], SlidingWindow(9)), VectorReward])
 def test_what_stands_above_the_vector_is_told_the_agents_rewards_on_every_face(wrap: Wrap) -> None:
     below = returns_by_face(RecordFairness)
     above = returns_by_face(lambda env: RecordFairness(wrap(env)))
@@ -902,7 +902,7 @@ CHANGED = r"reward must be the mean of the agents' rewards: put \w+ below wrappe
 
 
 @uncompiled
-@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["SP"], Full()), VectorReward])
+@pytest.mark.parametrize("wrap", [lambda env: FairnessObjectives(env, ["consistency"], Full()), VectorReward])
 def test_a_vector_is_not_made_above_what_changes_the_agents_rewards(wrap: Wrap) -> None:
     size: dict[str, Any] = {"agents": 2, "horizon": 9}
     single = gym.wrappers.TransformReward(harvest.Env(**size), lambda reward: float(reward) + 3)
