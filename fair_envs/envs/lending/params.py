@@ -18,7 +18,7 @@ from fair_envs.support.parameters import NonNegative, Positive, Range, UnitInter
 
 # The options of each choice, in the order in which compiled rules number them.
 TRUNCATE, TERMINATE = range(2)
-ESTIMATED, AUTHORS, GYM = range(3)
+OBSERVE_ESTIMATED, OBSERVE_AUTHORS, OBSERVE_GYM = range(3)
 
 
 class LendingParams(NamedTuple):

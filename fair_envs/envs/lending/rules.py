@@ -1,4 +1,4 @@
-"""The rules of FairLending on one lane, in the order in which they are applied."""
+"""The rules of FairLending on one lane: `start` begins an episode; a step is `describe`, `step`, then `observe`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,11 +12,11 @@ from fair_envs.core.compilation import record_of
 from fair_envs.core.interactions import FairSpec
 from fair_envs.core.randomness import random_words, to_unit_interval
 from fair_envs.envs.lending.params import (
-    AUTHORS,
     DISTRIBUTIONS,
     GROUPS,
-    GYM,
     NAMED_TABLES,
+    OBSERVE_AUTHORS,
+    OBSERVE_GYM,
     PROFILES,
     REPAYMENTS,
     TERMINATE,
@@ -31,9 +31,11 @@ from fair_envs.support.parameters import encode
 
 REJECT, ACCEPT = range(2)
 ACTION_NAMES = ("reject", "accept")
-APPLICANT = 0  # the only random stream
+APPLICANT = 0  # the only site of random numbers
 
-UNITS = 2**40  # in one expected repayment: adding and later subtracting an integer gives exactly the old sum
+# Expected repayments are summed as integers (1.0 = 2**40 units), because float sums drift when decisions leave the
+# window.
+UNITS = 2**40
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 PLOT_POINTS = 96  # largest number of points of the plot of the cash
 
@@ -53,24 +55,24 @@ def start(lane: Lane, params: Record) -> None:
 
 @rule
 def draw_applicant(lane: Lane, params: Record, words: tuple[int, int, int, int]) -> None:
-    """Draw the applicant who is decided on in the next step from random words."""
+    """Draw the applicant of the next step from three of the four random 32-bit words."""
     set_applicant(lane, params, to_unit_interval(words[0]), to_unit_interval(words[1]), to_unit_interval(words[2]))
 
 
 @rule
-def set_applicant(lane: Lane, params: Record, group_level: float, score_level: float, label_level: float) -> None:
+def set_applicant(lane: Lane, params: Record, uniform_group: float, uniform_score: float, uniform_label: float) -> None:
     """Set group, score and whether the applicant will repay, in this order, each from a random number in [0, 1)."""
-    lane.group = (group_level >= params.advantaged_share) ^ (lane.flipped[0] != 0)
-    lane.score = score_at(lane.score_shares[lane.group], score_level)
-    # The highest numbers repay.
-    lane.repays = label_level >= 1.0 - params.repayment_probability[lane.score]
+    lane.group = (uniform_group >= params.advantaged_share) ^ (lane.flipped[0] != 0)
+    lane.score = score_at(lane.score_shares[lane.group], uniform_score)
+    # An applicant repays if the number is among the highest `repayment_probability` of [0, 1).
+    lane.repays = uniform_label >= 1.0 - params.repayment_probability[lane.score]
 
 
 @rule
-def score_at(score_shares: Floats, level: float) -> int:
-    """Return the first score whose cumulative share is above the level."""
+def score_at(score_shares: Floats, uniform: float) -> int:
+    """Return the first score whose cumulative share is above a random number in [0, 1)."""
     score, cumulative = 0, score_shares[0]
-    while cumulative <= level and score < score_shares.shape[0] - 1:
+    while cumulative <= uniform and score < score_shares.shape[0] - 1:
         score += 1
         cumulative += score_shares[score]
     return score
@@ -82,7 +84,8 @@ def score_at(score_shares: Floats, level: float) -> int:
 @rule
 def step(lane: Lane, action: NDArray[Any], params: Record, reward: Floats, facts: Facts) -> bool:
     """Decide on the applicant, shift the group's scores, draw the next applicant; return whether it terminates."""
-    words = random_words(lane.key, lane.time + 1, APPLICANT, 0)  # of the next applicant; drawing them first is faster
+    # Random words of the next applicant. Drawn before the decision because that is faster; the order has no effect.
+    words = random_words(lane.key, lane.time + 1, APPLICANT, 0)
     accepted = action[0] == ACCEPT
     facts.action[0] = accepted
     feedback.reveal(lane, params, facts, lane.repays)
@@ -107,9 +110,9 @@ def shift_scores(lane: Lane, params: Record) -> int:
     """Move part of the group from the applicant's score to the next one, up or down; return the change of score."""
     score_shares, score = lane.score_shares[lane.group], np.int64(lane.score)
     new_score = min(score + 1, score_shares.shape[0] - 1) if lane.repays else max(score - 1, 0)
-    mass = min(params.mass_shift, score_shares[score])
-    score_shares[score] -= mass
-    score_shares[new_score] += mass
+    moved_share = min(params.mass_shift, score_shares[score])
+    score_shares[score] -= moved_share
+    score_shares[new_score] += moved_share
     return new_score - score
 
 
@@ -142,7 +145,7 @@ def update_window_sums(lane: Lane, params: Record, decision: int, sign: int) -> 
     score, group, accepted, repays = decision >> 3, decision >> 2 & 1, decision >> 1 & 1, decision & 1
     lane.group_counts[group] += sign
     lane.score_counts[group, score] += sign
-    if params.observation == AUTHORS:
+    if params.observation == OBSERVE_AUTHORS:
         lane.repaying_count[group, accepted] += sign * repays
     else:
         expected = sign * params.repayment_units[score]
@@ -157,19 +160,20 @@ def update_window_sums(lane: Lane, params: Record, decision: int, sign: int) -> 
 def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     """Write the applicant's features and the statistics of both groups."""
     out = observation[0]
-    if params.observation == GYM:
+    if params.observation == OBSERVE_GYM:
         out[0] = lane.cash
         write_applicant(lane, out, 1)
         return
     scores = lane.score_shares.shape[1]
     write_applicant(lane, out, 0)
-    if params.observation == AUTHORS:
-        write_known_opportunity(lane, out, scores + 2)
-        divisor = min(lane.time, lane.window.shape[0]) + 1  # of both groups
+    if params.observation == OBSERVE_AUTHORS:
+        write_true_positive_rates_from_labels(lane, out, scores + 2)
+        # One more than the applicants of both groups together; used for each group.
+        divisor = min(lane.time, lane.window.shape[0]) + 1
         write_score_shares(lane, 0, divisor, out, scores + 4)
         write_score_shares(lane, 1, divisor, out, 2 * scores + 4)
     else:
-        write_estimated_opportunity(lane, out, scores + 2)
+        write_estimated_true_positive_rates(lane, out, scores + 2)
         write_score_shares(lane, 0, lane.group_counts[0], out, scores + 4)
         write_score_shares(lane, 1, lane.group_counts[1], out, 2 * scores + 4)
 
@@ -185,14 +189,14 @@ def write_applicant(lane: Lane, out: Floats32, first: int) -> None:
 
 
 @rule
-def write_estimated_opportunity(lane: Lane, out: Floats32, first: int) -> None:
+def write_estimated_true_positive_rates(lane: Lane, out: Floats32, first: int) -> None:
     """Write each group's expected true positive rate in the window; 0 if the group has no applicants there."""
     for group in range(2):
         out[first + group] = lane.expected_accepted[group] / max(lane.expected_all[group], 1)
 
 
 @rule
-def write_known_opportunity(lane: Lane, out: Floats32, first: int) -> None:
+def write_true_positive_rates_from_labels(lane: Lane, out: Floats32, first: int) -> None:
     """Write each group's true positive rate in the window, from hidden labels; 0 if the rate is undefined."""
     for group in range(2):
         accepted, rejected = lane.repaying_count[group, ACCEPT], lane.repaying_count[group, REJECT]
@@ -201,7 +205,7 @@ def write_known_opportunity(lane: Lane, out: Floats32, first: int) -> None:
 
 @rule
 def write_score_shares(lane: Lane, group: int, divisor: int, out: Floats32, first: int) -> None:
-    """Write the number of the group's applicants in the window with each score, divided by `divisor`."""
+    """For each score, write how many of the group's applicants in the window have it, divided by `divisor`."""
     scale = 1.0 / max(divisor, 1)
     for score in range(lane.score_counts.shape[1]):
         out[first + score] = lane.score_counts[group, score] * scale
@@ -209,7 +213,7 @@ def write_score_shares(lane: Lane, group: int, divisor: int, out: Floats32, firs
 
 @rule
 def describe(lane: Lane, params: Record, facts: Facts) -> None:
-    """Write the applicant's record."""
+    """Write the record of the applicant whom the next step decides on."""
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.group
     facts.legitimate[0, 0] = lane.score
@@ -282,26 +286,25 @@ class Lending(Rules):
     be repaid, in this order. Whether the applicant will repay is thus fixed before the decision; only the oracle has
     access to it.
 
-    **Counterfactual twins.** Every applicant belongs to the other group and keeps score, repayment probability and
-    random numbers; the groups thus exchange their score distributions. A policy that ignores the group makes the same
-    decisions.
+    **Counterfactual twins.** Every applicant changes group and keeps score, repayment probability and random numbers;
+    the groups thus exchange their score distributions. A policy that ignores the group makes the same decisions.
 
     **Arguments.** The fields of `LendingParams`, each with its default and source. ``profile``: ``"paper"``;
     ``"authors"``, the published code's training; ``"ml-fairness-gym"``, that package's own defaults (its experiments
     use an interest rate of 1 and a starting cash of 100 to 10,000).
 
-    **Differences from the paper and its code**, with the switch that restores each behaviour, if there is one
-    (``profile="authors"`` sets these):
+    **Differences from the paper and its code.** The argument in parentheses, if there is one, gives the code's
+    behaviour; ``profile="authors"`` sets all of them.
 
-    * True positive rates in the observation are expectations. In the code they reveal hidden labels:
-      ``observation="authors"``. If no one in a group repays, the observed rate is 0, in their code and in ours; our
-      fairness measures give NaN.
+    * True positive rates in the observation are expectations. In the code they reveal hidden labels
+      (``observation="authors"``). With that argument, as in the code, the rate is 0 if no one in a group would repay;
+      our fairness measures give NaN.
     * The code's training computes the true positive rates over 301 applicants and its histograms over 300. Here both
       use ``window``.
-    * Shares of scores are within each group. The code divides both groups' counts by the same total plus one:
-      ``observation="authors"``.
-    * Reaching the horizon is truncation. In the code it is termination: ``at_horizon="terminate"``. The code trains
-      with 2,000 steps and evaluates with 10,000: ``horizon=2000``.
+    * Shares of scores are within each group. The code divides both groups' counts by the same total plus one
+      (``observation="authors"``).
+    * Reaching the horizon is truncation. In the code it is termination (``at_horizon="terminate"``).
+    * Episodes have 10,000 steps. The code evaluates with 10,000, but trains with 2,000 (``horizon=2000``).
     * Observations are bounded; the code declares a space from minus infinity to infinity.
     * ml-fairness-gym clips the observed cash at ``max_cash`` but lets the cash itself grow; here the cash is clipped.
 
@@ -332,10 +335,11 @@ class Lending(Rules):
         names = NAMED_TABLES.keys() & given.keys()
         user_tables = {name: given[name] for name in names if not is_named_table(name, given[name])}
         self.distributions, self.repayment = resolve_tables(given, user_tables)
+        # The parameters contain names only; `encoded` adds the tables.
         super().__init__(**{**given, **dict.fromkeys(user_tables, USER_TABLE)})
 
     def check(self, params: LendingParams) -> None:
-        """Raise ValueError if the bank cannot give its first loan, or if its cash cannot be observed."""
+        """Raise ValueError if the starting cash is below a loan or above the limit, or the limit cannot be observed."""
         if not params.loan_amount <= params.starting_cash <= params.max_cash:
             raise ValueError(
                 f"starting_cash must be between loan_amount ({params.loan_amount:g}) and max_cash "
@@ -358,17 +362,17 @@ class Lending(Rules):
             ("repays", np.uint8),  # 1: the applicant would repay
             ("flipped", np.int8, (1,)),  # 1: every applicant has the other group, as in a counterfactual twin
             ("score_shares", np.float64, (2, scores)),  # share of each score in each group
-            # Sums over the window; those that `observation` does not need stay 0
+            # Sums over the window
             ("group_counts", np.int32, 2),  # applicants by group
             ("score_counts", np.int32, (2, scores)),  # applicants by group and score
-            ("expected_all", np.int64, 2),  # expected repayments by group, in UNITS; not for "authors"
-            ("expected_accepted", np.int64, 2),  # expected repayments of the accepted
-            ("repaying_count", np.int32, (2, 2)),  # who would repay, by group and decision; only for "authors"
+            ("expected_all", np.int64, 2),  # expected repayments by group, in UNITS; 0 if observation is "authors"
+            ("expected_accepted", np.int64, 2),  # the same for accepted applicants
+            ("repaying_count", np.int32, (2, 2)),  # would repay, by group and decision; 0 if not "authors"
             ("window", np.int16, params.window),  # the last decisions, see `pack_decision`
             # For the picture
             ("tally", np.int32, (2, 2, 2)),  # applicants so far by group, would repay or not, accepted or not
             ("plot_length", np.uint16),  # points so far
-            ("plot_cash", np.float32, PLOT_POINTS),  # the cash after every `plot_stride` steps
+            ("plot_cash", np.float32, PLOT_POINTS),  # the cash after steps 1, 1 + `plot_stride`, ...
             *feedback.fields(params),
         ]
 
@@ -409,9 +413,10 @@ class Lending(Rules):
         return gym.spaces.Discrete(len(ACTION_NAMES))
 
     def flip(self, records: NDArray[np.void], who: Flags) -> None:
-        """Give all applicants the other group, in place: the current one, later ones and those in the window.
+        """Change every applicant's group, in place: of the current one, of later ones and of those in the window.
 
-        The groups exchange only their names: each keeps its scores, and the random numbers stay the same.
+        Applicants keep score, repayment probability and random numbers; the groups thus exchange their score
+        distributions.
 
         Args:
             records: Lanes, shape (B,).
