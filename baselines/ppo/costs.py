@@ -22,7 +22,7 @@ class Disparity:
         group: Group of each agent, 0 or 1, shape (T, B, N).
         stratum: Stratum of each agent, 0 .. K - 1, shape (T, B, N).
         size: Size of the agent's group within its stratum, shape (T, B, N).
-        other_size: Size of the other group in that stratum, shape (T, B, N); 0: no comparison is possible.
+        size_of_other_group: Size of the other group in that stratum, shape (T, B, N); 0: no comparison is possible.
         increase: Increase in the absolute disparity in each step, |D_t| - |D_{t-1}|, shape (T, B, K).
         return_gap: D_t, the difference of the groups' returns after the step, group 0 minus group 1, shape (T, B, K).
         reward_gap: Difference of the groups' mean rewards in the step, shape (T, B, K).
@@ -36,7 +36,7 @@ class Disparity:
     group: Ints
     stratum: Ints
     size: Ints
-    other_size: Ints
+    size_of_other_group: Ints
     increase: Floats
     return_gap: Floats
     reward_gap: Floats
@@ -81,8 +81,8 @@ def step_gap(values: Floats, group: Ints, stratum: Ints, *, strata: int) -> tupl
     """
     tracker = DisparityTracker(len(values), strata=strata)
     tracker.update(values, group, stratum=stratum)
-    size, other_size = (tracker.size_of_own_group(g, stratum=stratum) for g in (group, 1 - group))
-    return signed_gap(tracker), size, other_size
+    size, size_of_other_group = (tracker.size_of_own_group(g, stratum=stratum) for g in (group, 1 - group))
+    return signed_gap(tracker), size, size_of_other_group
 
 
 def accumulate(
@@ -135,7 +135,7 @@ def rollout_disparity(
     agents, strata = reward.shape[-1], start.shape[1]
     groups, strata_of = group.reshape(-1, agents), stratum.reshape(-1, agents)
     rewards, values = reward.reshape(-1, agents), value.reshape(-1, agents)
-    reward_gap, size, other_size = step_gap(rewards, groups, strata_of, strata=strata)
+    reward_gap, size, size_of_other_group = step_gap(rewards, groups, strata_of, strata=strata)
     value_gap, _, _ = step_gap(values, groups, strata_of, strata=strata)
     cell = strata_of * 2 + groups
     totals, _ = cell_sums(rewards, cell, cells=2 * strata)
@@ -145,7 +145,7 @@ def rollout_disparity(
         group=group,
         stratum=stratum,
         size=size.reshape(reward.shape),
-        other_size=other_size.reshape(reward.shape),
+        size_of_other_group=size_of_other_group.reshape(reward.shape),
         increase=increase,
         return_gap=return_gap,
         reward_gap=reward_gap.reshape(return_gap.shape),
@@ -175,7 +175,7 @@ def individual_cost(gap: Floats, values: Floats, disparity: Disparity) -> Floats
     agent_gap = np.take_along_axis(gap, disparity.stratum, axis=-1)
     sign = np.where(disparity.group == 0, 1.0, -1.0)
     cost = disparity.size * (np.abs(agent_gap) - np.abs(agent_gap - sign * values / disparity.size))
-    return np.where(disparity.other_size > 0, cost, 0.0)
+    return np.where(disparity.size_of_other_group > 0, cost, 0.0)
 
 
 def cost_advantages(

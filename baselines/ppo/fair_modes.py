@@ -37,7 +37,7 @@ class PenaltyLearner(PPO):
     memory: LearnerState
 
     @property
-    def weights(self) -> tuple[float, float]:
+    def cost_weights(self) -> tuple[float, float]:
         """Weights of the retrospective and the prospective cost."""
         raise NotImplementedError
 
@@ -148,7 +148,7 @@ class CostMode(Mode):
     def after_rollout(self, disparity: Disparity) -> None:
         """Estimate the advantages of the costs."""
         learner, buffer = self.learner, self.learner.rollout_buffer
-        self.costs = [cost for cost, weight in enumerate(learner.weights) if weight > 0]
+        self.costs = [cost for cost, weight in enumerate(learner.cost_weights) if weight > 0]
         if not self.costs:
             return
         charged = learner.agent_costs(disparity)  # (steps, rows, parts, 2)
@@ -193,7 +193,7 @@ class Shaped(CostMode):
         """Return the advantages minus the weighted cost advantages."""
         total = advantages
         for cost in self.costs:
-            total = total - self.learner.weights[cost] * self.of_turns(batch, cost)
+            total = total - self.learner.cost_weights[cost] * self.of_turns(batch, cost)
         return self.learner._normalised(total, scale_of=advantages)
 
 
@@ -223,7 +223,7 @@ class P3O(CostMode):
         for cost in self.costs:
             advantage = self.of_turns(batch, cost)
             surrogate = mean(th.max(ratio * advantage, th.clamp(ratio, 1 - clip, 1 + clip) * advantage))
-            total = total + learner.weights[cost] * functional.relu(surrogate + self.excess[cost])
+            total = total + learner.cost_weights[cost] * functional.relu(surrogate + self.excess[cost])
         return total / scale
 
 
@@ -240,7 +240,7 @@ class Weighted(Mode):
         gaps = np.stack([disparity.reward_gap.mean((0, 1)), disparity.value_gap.mean((0, 1))])  # (2, strata)
         before = learner.memory.get("gaps", gaps)
         learner.memory["gaps"] = GAP_DECAY * before + (1 - GAP_DECAY) * gaps
-        shift = np.asarray(learner.weights) @ np.sign(learner.memory["gaps"])  # (strata,)
+        shift = np.asarray(learner.cost_weights) @ np.sign(learner.memory["gaps"])  # (strata,)
         of_agent = shift[disparity.stratum]
         factor = np.maximum(0, np.where(disparity.group == 0, 1 - of_agent, 1 + of_agent))
         self.factor = learner.rollout_buffer.flat(learner.to_rows(factor).astype(np.float32))
@@ -262,8 +262,8 @@ class PaperLiteral(Mode):
 
     def penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         """Return the paper's penalty on this minibatch."""
-        retrospective, prospective = self.learner.weights
-        if not any(self.learner.weights):
+        retrospective, prospective = self.learner.cost_weights
+        if not any(self.learner.cost_weights):
             return None
         group, stratum = self.group[batch.flat_index], self.stratum[batch.flat_index]
         gap = th.zeros((), device=output.values.device)
@@ -292,8 +292,8 @@ class RunningRange:
 class Authors(Mode):
     """The penalty of the published code: the loss divided by P, times P, where P is the disparity, used as a constant.
 
-    The gradient of the penalty is therefore zero (P = 0) or that of the loss, whatever alpha and beta are. Each group
-    has its own P.
+    Each group has its own P. The penalty's gradient is therefore that of the losses of the groups with P > 0, usually
+    only the better-off group, however large alpha and beta are; zero if no group has P > 0.
     """
 
     def after_rollout(self, disparity: Disparity) -> None:
@@ -305,8 +305,8 @@ class Authors(Mode):
                 weight * self._normalised(f"range/{name}/{k}", max(values[k, g] - values[k, 1 - g], 0.0))
                 for k in range(disparity.strata)
                 for name, values, weight in (
-                    ("reward", disparity.totals, learner.weights[0]),
-                    ("value", disparity.mean_values, learner.weights[1]),
+                    ("reward", disparity.totals, learner.cost_weights[0]),
+                    ("value", disparity.mean_values, learner.cost_weights[1]),
                 )
             )
             for g in (0, 1)
@@ -331,7 +331,7 @@ class Authors(Mode):
         losses = learner._losses(part_of(output, turns=turns, members=members))
         share = mean(turns.float())
         return learner._total(
-            Losses(losses.policy * share, losses.entropy * share, losses.values * members.float().mean())
+            Losses(losses.policy * share, losses.negative_entropy * share, losses.values * members.float().mean())
         )
 
     def _normalised(self, name: str, value: float) -> float:

@@ -1,9 +1,11 @@
 """Fair-PPO: PPO with a penalty on the disparity between groups (La Malfa et al., 2025).
 
-The paper's penalty is ``alpha * retrospective + beta * prospective``: the difference of the groups' rewards so far, and
-of their critics' values. As printed, the penalty has no gradient on the policy. In the published code, its gradient is
-zero or that of PPO's own loss. Neither directs the policy towards less disparity. The modes ``paper_literal`` and
-``authors`` are the text and the code, for comparison; the other modes give the penalty a gradient on the policy.
+The paper's penalty is ``alpha * retrospective + beta * prospective``. The retrospective term is the difference of the
+groups' rewards so far. The prospective term is the difference of the critics' values for the groups. As printed, the
+penalty has no gradient on the policy. In the published code, it adds the loss of each group with a positive penalty
+again, usually only that of the better-off group; otherwise its gradient is zero. Neither directs the policy towards
+less disparity. The modes ``paper_literal`` and ``authors`` are the text and the code, for comparison; the other modes
+give the penalty a gradient on the policy.
 """
 
 import math
@@ -30,35 +32,44 @@ class FairPPO(PenaltyLearner):
     """PPO with a fairness penalty on the disparity between two groups of agents.
 
     D_t is the difference between the groups' mean returns from the episode's start to step t (group 0 minus group 1).
-    The retrospective cost is ``|D_t| - |D_{t-1}|``, which adds up to the episode's disparity. The prospective cost is
-    ``(1 - gamma) * |mean V of group 0 - mean V of group 1|``, with the critics' values held fixed. Both are multiplied
-    by the size n of the agent's group, because one agent's reward changes the group's mean by only 1/n of it. With
-    ``alpha * weight = 1``, penalty and reward cancel for an agent of the better-off group.
+    The modes ``shaped`` and ``p3o`` charge each agent two costs. The retrospective cost is ``|D_t| - |D_{t-1}|``, which
+    adds up to the episode's disparity. The prospective cost is ``(1 - gamma) * |mean V of group 0 - mean V of group
+    1|``, without a gradient through the critics. Both are multiplied by the size n of the agent's group, because one
+    agent's reward changes the group's mean by only 1/n of it. With ``alpha * weight = 1`` in mode ``shaped``, an agent
+    of the better-off group gains nothing from its own rewards.
 
     Args:
         args: Arguments of `stable_baselines3.PPO`; the environment is `fair_envs.make_sb3` with rows of agents.
         penalty: Disparity to penalise, by the notion's name or alias. ``"demographic_parity"``: between the groups;
             ``"conditional_parity"``: between the groups within each value of the legitimate factor, summed;
-            ``"counterfactual_fairness"``: between two worlds that differ only in the attribute, see the argument
-            ``worlds`` of `fair_envs.make_sb3`.
-        alpha: Weight of the retrospective cost, at least 0.
-        beta: Weight of the prospective cost, at least 0.
+            ``"counterfactual_fairness"``: between two sets of lanes with the same seeds, whose parameters should differ
+            only in the attribute, see the argument ``worlds`` of `fair_envs.make_sb3`.
+        alpha: Weight of the retrospective term, at least 0.
+        beta: Weight of the prospective term, at least 0.
         weight: The paper's lambda, which multiplies both, at least 0.
         mode: ``"shaped"``: cost advantages from separate critics are subtracted from the advantages. ``"weighted"``:
-            the advantages of the group with higher rewards are multiplied by ``1 - weight * alpha`` and those of the
-            other group by ``1 + weight * alpha``; ``beta`` does the same to the group with higher values. ``"p3o"``: a
-            clipped surrogate of the cost is added to the loss while the disparity exceeds ``tolerance``.
-            ``"paper_literal"``: the penalty as printed; its first term has no gradient, its second changes only
-            critics. ``"authors"``: the penalty of the published code, which rescales the loss.
+            the advantages of group 0 are multiplied by ``max(0, 1 - s)`` and those of group 1 by ``max(0, 1 + s)``,
+            where ``s = weight * (alpha * sign(reward gap) + beta * sign(value gap))``; the gaps (group 0 minus group 1)
+            are running means over rollouts. ``"p3o"``: ``relu(surrogate + excess)`` of each cost, times its weight, is
+            added to the loss; the surrogate is clipped, and the excess is how far the disparity is above ``tolerance``
+            (0 for the prospective cost). ``"paper_literal"``: the penalty as printed; its first term has no gradient,
+            its second changes only critics. ``"authors"``: the penalty of the published code, which adds the loss of
+            some groups again.
         credit: Assignment of costs to agents, in ``shaped`` and ``p3o``. ``"common"``: every agent pays for the whole
-            change of its lane's disparity. One critic predicts the part due to its own reward,
-            ``|D_t| - |D_t without it|``, another the rest. ``"own"``: every agent pays only for the part due to its own
-            reward. This part has less noise, but omits the agent's effect on the others' rewards.
-        tolerance: Disparity per agent and episode that is not penalised in ``p3o``, at least 0.
+            change of its lane's disparity, or of its pair's with penalty ``"counterfactual_fairness"``. One critic
+            predicts the part due to the agent's own reward in the step, ``n * (|D_t| - |D_t without this reward|)``,
+            another the rest. ``"own"``: every agent pays only for the part due to its own reward. This part has less
+            noise, but omits the agent's effect on the others' rewards.
+        tolerance: In ``p3o``, the difference of the groups' mean returns per episode up to which there is no excess, in
+            unscaled rewards, at least 0.
         kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
 
     Raises:
-        ValueError: An argument is outside its range, or the environment does not have two groups of agents.
+        ValueError: An argument is outside its range or has no effect in the mode, or the environment is not suitable.
+            It must be made by `fair_envs.make_sb3` with ``rows="agents"`` and have vectors as observations.
+            `GroupedPolicy` needs ``append_group=True``; ``VecNormalize`` must not rescale rewards.
+            ``"counterfactual_fairness"`` needs two worlds. The other notions need one world with two groups of agents
+            that are themselves affected, and ``"conditional_parity"`` needs a legitimate factor.
     """
 
     def __init__(
@@ -114,7 +125,7 @@ class FairPPO(PenaltyLearner):
         return super().learn(total_timesteps, callback, log_interval, tb_log_name, **kwargs)
 
     @property
-    def weights(self) -> tuple[float, float]:
+    def cost_weights(self) -> tuple[float, float]:
         """Weights of the retrospective and the prospective cost."""
         return self.weight * self.alpha, self.weight * self.beta
 
@@ -125,7 +136,10 @@ class FairPPO(PenaltyLearner):
 
     @property
     def disparity(self) -> float:
-        """Latest |D| at the end of episodes, in scaled rewards; |D| so far if no episode has ended."""
+        """Mean |D| over the episodes that ended in the latest rollout with such episodes, in scaled rewards.
+
+        Before the first episode has ended, it is the mean |D| so far over all worlds, see `to_worlds`.
+        """
         return float(self.memory["disparity"])
 
     @property
@@ -164,14 +178,14 @@ class FairPPO(PenaltyLearner):
         """Ratio of the learner's rewards to the agents' own rewards."""
         return self.agents_env.reward_scale
 
-    def to_worlds(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Reshape values of shape (T, rows) to (T, B, N).
+    def to_worlds(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Reshape values of shape (T, rows) to (T, B, N): T steps, B worlds, N agents in each world.
 
         A world is a lane, or with penalty "counterfactual_fairness" a pair of lanes.
         """
-        agents_env, steps = self.agents_env, len(rows)
+        agents_env, steps = self.agents_env, len(values)
         agents = agents_env.lanes.agents
-        split: NDArray[Any] = rows.reshape(steps, agents_env.worlds, -1, agents).swapaxes(1, 2)
+        split: NDArray[Any] = values.reshape(steps, agents_env.worlds, -1, agents).swapaxes(1, 2)
         return split.reshape(steps, -1, agents_env.worlds * agents)
 
     def to_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
@@ -181,7 +195,7 @@ class FairPPO(PenaltyLearner):
         return np.ascontiguousarray(split).reshape(steps, -1)
 
     def agent_costs(self, disparity: Disparity) -> Floats:
-        """Return each agent's retrospective and prospective costs in parts, shape (T, rows, parts, 2).
+        """Return each agent's costs in parts, shape (T, rows, parts, 2); the last axis: retrospective, prospective.
 
         The first part is due to the agent's own reward or value. With common credit, the second part is due to those of
         the other agents.
@@ -201,7 +215,7 @@ class FairPPO(PenaltyLearner):
         buffer, memory = self.rollout_buffer, self.memory
         group, stratum, strata = self._groups_and_strata()
         shape = group.shape[1], strata, 2
-        start = memory.get("returns", np.zeros(shape))
+        returns_before = memory.get("returns", np.zeros(shape))
         disparity = rollout_disparity(
             self.to_worlds(buffer.reward).astype(float) * self.reward_scale,
             self.to_worlds(buffer.values).astype(float),
@@ -209,7 +223,7 @@ class FairPPO(PenaltyLearner):
             stratum,
             first=self._per_world(buffer.episode_starts),
             ended=self._per_world(np.asarray(self._last_episode_starts)[np.newaxis])[0],
-            start=start if start.shape == shape else np.zeros(shape),
+            start=returns_before if returns_before.shape == shape else np.zeros(shape),
         )
         memory["returns"] = disparity.returns
         if disparity.ended.any() or not memory.get("episodes", np.zeros(())):
@@ -228,13 +242,13 @@ class FairPPO(PenaltyLearner):
             group = np.broadcast_to(in_second_lane, group.shape).astype(np.int64)
         return group, np.zeros_like(group), 1
 
-    def _per_world(self, rows: NDArray[Any]) -> Flags:
-        """Return one value for each world of a mask that is the same for all its agents, shape (T, B)."""
-        return self.to_worlds(rows)[..., 0].astype(bool)
+    def _per_world(self, mask: NDArray[Any]) -> Flags:
+        """Return a mask of shape (T, rows) as one of shape (T, B); all agents of a world have the same value."""
+        return self.to_worlds(mask)[..., 0].astype(bool)
 
     def _after_rollout(self) -> None:
         disparity = self.measure_disparity()
-        compared = disparity.other_size.any()  # otherwise a group is empty and no comparison is possible
+        compared = disparity.size_of_other_group.any()  # otherwise a group is empty and no comparison is possible
         self.logger.record("fairness/disparity", self.disparity / self.reward_scale if compared else np.nan)
         self._mode.after_rollout(disparity)
 

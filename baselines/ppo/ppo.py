@@ -1,15 +1,17 @@
 """Stable-Baselines3's PPO with hooks for fair variants.
 
-Results are bit-identical to Stable-Baselines3's; a test compares the weights. A row is one entry of the vectorised
-environment: a lane (one episode), or one agent of a lane. The additions are:
+If every agent acts in every step, or with ``skip_idle=False``, results are bit-identical to Stable-Baselines3's; a test
+compares the weights. A row is one entry of the vectorised environment: a lane (one episode), or one agent of a lane.
+The additions are:
 
-* Samples of agents without a turn (frozen, or not granted one) are excluded from the policy loss, since their action
-  had no effect. They are included in the value loss.
-* Weights are checked once per rollout. During a rollout, torch's argument checks of discrete distributions are switched
-  off, because they take a fifth of the step time with one row. Sampling still refuses probabilities that are not
-  finite.
-* Fair variants of the updates override `PPO._policy_advantages`, `PPO._penalty` and `PPO._after_minibatch`. Fair
-  variants of the rollouts override `PPO._wrapped_env`, `PPO._actions_to_learn` and `PPO._after_rollout`.
+* Samples of agents whose action had no effect in this step (`fair_action` is -1) are excluded from the policy loss.
+  They are included in the value loss.
+* Weights are checked once per rollout. If the action space is discrete, torch's argument checks of all distributions in
+  the process are switched off during a rollout, because they take a fifth of the step time with one row. Sampling still
+  refuses probabilities that are not finite.
+* Fair variants of the updates override `PPO._policy_advantages`, `PPO._penalty`, `PPO._after_minibatch` and
+  `PPO._optimizers`. Fair variants of the rollouts override `PPO._wrapped_env`, `PPO._actions_to_learn` and
+  `PPO._after_rollout`. `PPO.get_extra_state` and `PPO.set_extra_state` save and restore a variant's state.
 """
 
 from collections import defaultdict
@@ -66,22 +68,24 @@ class Losses(NamedTuple):
     """The parts of PPO's loss."""
 
     policy: th.Tensor  # minus the clipped surrogate
-    entropy: th.Tensor  # minus the entropy
+    negative_entropy: th.Tensor
     values: th.Tensor  # squared error
 
 
 ActionsToLearn = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
-"""Takes a step's index in the rollout, its actions and their log-probabilities; returns those to learn from."""
+"""Takes a step's index in the rollout, its actions and their log-probabilities; returns the actions and
+log-probabilities that the buffer stores instead."""
 
 
 class Rollout(RolloutBuffer):
     """Stable-Baselines3's rollout buffer, which also records the interactions of agents.
 
     Attributes:
-        agents_env: The environment whose agents' interactions are recorded after each step; None: rows are not agents,
-            and no interactions are recorded.
-        actions_to_learn: Function that returns the actions of a step to learn from; None: the sampled ones.
-        had_turn: Whether the agents had a turn, shape (steps, rows).
+        agents_env: The environment whose agents' interactions are recorded after each step; None: the rows are not
+            agents, or the agents are not the affected individuals, and no interactions are recorded.
+        actions_to_learn: Function that replaces the actions of a step to learn from; None: the sampled ones.
+        had_turn: Whether the agents had a turn (their action had an effect), shape (steps, rows); all True with
+            ``skip_idle=False``.
         reward: The agents' own unscaled rewards, shape (steps, rows).
         group: Groups of the agents, shape (steps, rows).
         stratum: Strata of the agents, the combinations of their legitimate factors, shape (steps, rows).
@@ -239,16 +243,16 @@ class PPO(sb3.PPO):
         """Return the negative clipped surrogate, the negative entropy and the squared error of the values."""
         clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
         advantages, ratio = output.advantages, th.exp(output.log_ratio)
-        entropy = output.log_prob if output.entropy is None else -output.entropy
+        negative_entropy = output.log_prob if output.entropy is None else -output.entropy
         return Losses(
             policy=-mean(th.min(advantages * ratio, advantages * th.clamp(ratio, 1 - clip, 1 + clip))),
-            entropy=mean(entropy),
+            negative_entropy=mean(negative_entropy),
             values=functional.mse_loss(output.value_targets, output.values),
         )
 
     def _total(self, losses: Losses) -> th.Tensor:
         """Return the loss of PPO."""
-        return losses.policy + self.ent_coef * losses.entropy + self.vf_coef * losses.values
+        return losses.policy + self.ent_coef * losses.negative_entropy + self.vf_coef * losses.values
 
     def _record(self, output: MinibatchOutput, losses: Losses, *, loss: th.Tensor, approx_kl: float) -> None:
         clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
@@ -257,7 +261,7 @@ class PPO(sb3.PPO):
         for name, value in (
             ("policy_gradient_loss", losses.policy),
             ("value_loss", losses.values),
-            ("entropy_loss", losses.entropy),
+            ("entropy_loss", losses.negative_entropy),
             ("clip_fraction", clipped),
             ("loss", loss),
         ):
@@ -273,7 +277,10 @@ class PPO(sb3.PPO):
         return self._normalised(self._of_turns(batch, batch.advantages))
 
     def _normalised(self, advantages: th.Tensor, *, scale_of: th.Tensor | None = None) -> th.Tensor:
-        """Return centred advantages divided by their standard deviation, or by that of ``scale_of``."""
+        """Return centred advantages divided by their standard deviation, or by that of ``scale_of``.
+
+        They do not change if `normalize_advantage` is False or there are fewer than 2.
+        """
         if not self.normalize_advantage or len(advantages) < 2:
             return advantages
         return (advantages - advantages.mean()) / self._scale(advantages if scale_of is None else scale_of)
@@ -291,7 +298,7 @@ class PPO(sb3.PPO):
         return env
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        """Return the actions and log-probabilities of the latest step to learn from; variants may replace them.
+        """Return what to learn from in the latest step, its actions and log-probabilities; variants may replace them.
 
         Args:
             step: Index of the step in the rollout.

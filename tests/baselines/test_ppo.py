@@ -250,7 +250,7 @@ def test_the_coefficients_are_those_that_were_given() -> None:
         collect(model)
         parts = model._losses(model._evaluate(whole_batch(model)))
         losses[ent_coef, vf_coef] = model._total(parts).item()
-        expected = parts.policy + ent_coef * parts.entropy + vf_coef * parts.values
+        expected = parts.policy + ent_coef * parts.negative_entropy + vf_coef * parts.values
         assert losses[ent_coef, vf_coef] == pytest.approx(expected.item())
     assert (model.rollout_buffer.gamma, model.rollout_buffer.gae_lambda) == (0.5, 0.25)
     assert len(set(losses.values())) == 4
