@@ -30,9 +30,6 @@ class Learner(Protocol):
     def restore(self, state: Mapping[str, Any]) -> object:
         """Restore a state."""
 
-    def set_logger(self, logger: Logger) -> None:
-        """Set the logger."""
-
 
 L = TypeVar("L", bound=Learner)
 S = TypeVar("S", bound=Settings)

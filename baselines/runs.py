@@ -178,13 +178,10 @@ class HasExtraState(Protocol):
         """Restore that state."""
 
 
-class Logging(Protocol):
-    """A learner with a logger, such as every learner of Stable-Baselines3."""
+class Counting(Protocol):
+    """A learner that counts its steps, such as every learner of Stable-Baselines3."""
 
     num_timesteps: int
-
-    def set_logger(self, logger: Logger) -> None:
-        """Set the logger."""
 
 
 class Run:
@@ -396,24 +393,25 @@ class Run:
         replace_file(self.folder / "checkpoint.pt", state)
 
     @contextmanager
-    def log(self, model: "Logging", *, iterations: int = 0) -> Iterator[Logger]:
+    def log(self, model: "Counting", *, iterations: int = 0) -> Iterator[Logger]:
         """Make a model log to the metrics and to TensorBoard, as a context.
 
         Args:
-            model: The learner.
+            model: The learner. If it has a method ``set_logger``, it gets the logger.
             iterations: Number of iterations logged before, if the learner restarts its count when resumed.
         """
         logger = RunLogger(str(self.folder), [Metrics(self)], iterations=iterations)
+        set_logger = getattr(model, "set_logger", lambda logger: None)
         try:
             with delayed_signals():  # as in `RunLogger.dump`
                 logger.output_formats.append(Board(self.folder / "tensorboard", step=model.num_timesteps))
             for name, value in self.unlogged.items():
                 logger.record(name, math.nan if value is None else value)
-            model.set_logger(logger)
+            set_logger(logger)
             yield logger
         finally:
             logger.close()
-            model.set_logger(Logger(None, []))
+            set_logger(Logger(None, []))
 
 
 def versions() -> dict[str, str]:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
@@ -80,3 +81,29 @@ def plain_settings(config: Any) -> dict[str, Any]:
     """Return settings as plain data that survives a round trip through JSON."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     return plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings:
+    """Settings that every method has. Subclasses are frozen dataclasses that add fields made with `setting`.
+
+    Attributes:
+        env_id: Id of the environment.
+        parameters: Parameters of the environment.
+        algorithm: Name of the method.
+
+    Raises:
+        ValueError: A value does not have the annotated type, see `check_fields`.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    algorithm: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_fields(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data that survives a round trip through JSON."""
+        return plain_settings(self)

@@ -4,7 +4,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
@@ -21,7 +21,7 @@ from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
 from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
-from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_parameters, plain_settings
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings, check_fields, plain_parameters
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.registration import make_sb3
 from fair_envs.support.parameters import (
@@ -44,7 +44,7 @@ GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class Training(MethodSettings):
     """Settings of a training; equal settings give equal networks.
 
     Marks in the comments: C is the code published with fair-PPO, SB3 the default of Stable-Baselines3. Defaults without
@@ -54,8 +54,6 @@ class Training:
         ValueError: A value is outside its range, or parameters cannot be stored as JSON.
     """
 
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
     algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which also learns from steps without a turn
     steps: PositiveInt = setting(1_280_000, "Agent steps to train for, rounded up to whole rollouts.")
     # The rollouts
@@ -117,10 +115,6 @@ class Training:
     def paired(self) -> bool:
         """Whether two games are played in parallel."""
         return self.algorithm == "fair-ppo" and self.penalty == "counterfactual_fairness"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, as JSON reads them back."""
-        return plain_settings(self)
 
 
 # ------------------------------------------------------------------------------------------- making and training

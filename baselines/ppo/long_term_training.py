@@ -5,7 +5,7 @@ A `fair_envs.baselines.tasks.Study` lists the measures and mitigations for an en
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import Massaging, Schedule
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_settings
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings, check_fields
 from fair_envs.baselines.tasks import Signals, study_of
 from fair_envs.baselines.training import load_as, train_as
 from fair_envs.core import Rules
@@ -42,7 +42,7 @@ LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongTermTraining:
+class LongTermTraining(MethodSettings):
     """Settings of a training for long-term fairness; equal settings give equal networks.
 
     P in the comments marks values of the published code of F-PPO, see the preset ``published``.
@@ -51,8 +51,6 @@ class LongTermTraining:
         ValueError: A value is outside its range, or the environment has no study.
     """
 
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
     algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": only massaging
     steps: PositiveInt = setting(200_000, "Environment steps of all lanes to train for, rounded up to whole rollouts.")
     # The rollouts
@@ -112,10 +110,6 @@ class LongTermTraining:
             )
         if self.algorithm == "f-ppo-s" and study.massager is None:
             raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data that survives a round trip through JSON."""
-        return plain_settings(self)
 
 
 BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}

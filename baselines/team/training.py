@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.runs import Run, freeze, source
-from fair_envs.baselines.settings import COMMON, Device, check_fields, plain_settings
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings, check_fields
 from fair_envs.baselines.team.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
 from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
 from fair_envs.baselines.team.play import Speed
@@ -40,7 +40,7 @@ ROWS = 200  # rows of metrics in a training
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeamTraining:
+class TeamTraining(MethodSettings):
     """Settings of a team's training; equal settings give equal networks.
 
     In the comments, P marks values of appendix C of Grupen, Selman and Lee (2022), C values of their code; see the
@@ -50,8 +50,6 @@ class TeamTraining:
         ValueError: A value is outside its range, or the environment is not that of a team with directions as actions.
     """
 
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
     algorithm: TeamAlgorithm = "ddpg"
     network: Network = setting("mlp", "Kind of network; sets treats the team-mates as a set, in any order.")
     steps: PositiveInt = setting(4_500_000, "Agent steps to train for.")  # P: 125,000 episodes
@@ -167,10 +165,6 @@ class TeamTraining:
     def row(self) -> int:
         """Number of agent steps per row of the metrics."""
         return -(-self.steps // ROWS)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data that survives a round trip through JSON."""
-        return plain_settings(self)
 
 
 Preset = Literal["recommended", "large", "paper"]
