@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
-from fair_envs.baselines.training import Settings, isolated_random_state
+from fair_envs.baselines.training import Settings, isolated_random_state, load_run
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.stopping import stoppable
 
@@ -100,12 +100,7 @@ def load_learner(run: str | Path, kind: type[S], make: Callable[[S], L]) -> tupl
         FileNotFoundError: The folder contains no run.
         ValueError: The run is damaged, or has another kind of settings.
     """
-    kept = Run.open(Path(run))
-    settings = kept.settings(kind)
-    with isolated_random_state(settings.threads):
-        learner = make(settings)
-        kept.take_up(learner.restore)
-    return learner, settings
+    return load_run(run, kind, make, lambda learner, state: learner.restore(state))
 
 
 def _learned(

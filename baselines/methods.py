@@ -59,10 +59,8 @@ class Method:
     Attributes:
         name: Name of the method, which is the field ``algorithm`` of its settings.
         summary: One sentence that describes the method.
-        settings: A dataclass with the fields ``env_id``, ``parameters`` and ``algorithm``, further fields made with
-            `fair_envs.support.parameters.setting`, and the method ``as_dict``. The command line checks options by the
-            types of their fields. Call `fair_envs.baselines.settings.check_fields` in ``__post_init__`` to check them
-            in Python too.
+        settings: A subclass of `fair_envs.baselines.settings.MethodSettings`, with further fields made with
+            `fair_envs.support.parameters.setting`.
         train: ``train(settings, out=folder, resume=False, progress=False)`` trains, writes a run's folder and returns
             the model.
         load: ``load(folder)`` returns a run's model and settings.

@@ -2,10 +2,9 @@
 
 import dataclasses
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated, Any, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from fair_envs.registration import known_id
 from fair_envs.support.parameters import checked
@@ -46,26 +45,6 @@ COMMON: Mapping[str, str] = {
 """Help texts of settings that have the same meaning in several methods, by name."""
 
 
-def check_fields(settings: Any, *, but: Collection[str] = ()) -> None:
-    """Check the fields of a dataclass by their annotated types, and store them as those types' own values.
-
-    Call it in the ``__post_init__`` of a class of settings.
-
-    Args:
-        settings: The settings.
-        but: Names of fields that are not checked.
-
-    Raises:
-        ValueError: A value has the wrong kind, is outside its range, or cannot be stored as JSON, or the environment
-            is unknown.
-    """
-    for name, kind in get_type_hints(type(settings), include_extras=True).items():
-        if name not in but:
-            check = plain_parameters if get_origin(kind) is Mapping else partial(checked, kind=kind)
-            value: Any = check(name, getattr(settings, name))
-            object.__setattr__(settings, name, known_id(value) if name == "env_id" else value)
-
-
 def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as plain data that survives a round trip through JSON."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
@@ -75,6 +54,32 @@ def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must contain only numbers, strings and booleans, got {given!r}") from error
     return plain
+
+
+def registered_id(name: str, env_id: Any) -> str:
+    """Return a registered id; ``"module:Id-v0"`` imports the module that registers it.
+
+    Raises:
+        ValueError: It is not the id of an environment.
+    """
+    return known_id(checked(name, env_id, str))
+
+
+Parameters = Annotated[Mapping[str, Any], plain_parameters]
+"""Parameters of an environment, which can be stored as JSON."""
+
+
+def check_fields(settings: Any) -> None:
+    """Check the fields of a dataclass by their annotated types, and store them as those types' own values.
+
+    Call it in the ``__post_init__`` of a class of settings.
+
+    Raises:
+        ValueError: A value has the wrong kind, is outside its range, or cannot be stored as JSON, or the environment
+            is unknown.
+    """
+    for name, kind in get_type_hints(type(settings), include_extras=True).items():
+        object.__setattr__(settings, name, checked(name, getattr(settings, name), kind))
 
 
 def plain_settings(config: Any) -> dict[str, Any]:
@@ -96,8 +101,8 @@ class MethodSettings:
         ValueError: A value does not have the annotated type, see `check_fields`.
     """
 
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    env_id: Annotated[str, registered_id]
+    parameters: Parameters = field(default_factory=dict)
     algorithm: str = ""
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
 from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings, check_fields, plain_parameters
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings, plain_parameters
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.registration import make_sb3
 from fair_envs.support.parameters import (
@@ -41,6 +41,17 @@ Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
 
 GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
 """The two games of the counterfactual penalty: no agent has the attribute, and all agents have it."""
+
+
+def two_games(name: str, worlds: Any) -> tuple[dict[str, Any], ...]:
+    """Return the parameters of two games as plain data.
+
+    Raises:
+        ValueError: They are not two mappings, or cannot be stored as JSON.
+    """
+    if not isinstance(worlds, Sequence) or len(worlds) != 2:
+        raise ValueError(f"{name} must be two mappings of parameters, got {worlds!r}")
+    return tuple(plain_parameters(name, world) for world in worlds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +98,7 @@ class Training(MethodSettings):
         "common", "Whether agents pay for the whole change of the disparity (common) or only for their own part (own)."
     )
     tolerance: NonNegative = setting(0.0, "Disparity per agent and episode that is not penalised, for mode p3o.")
-    worlds: Sequence[Mapping[str, Any]] = setting(
+    worlds: Annotated[Sequence[Mapping[str, Any]], two_games] = setting(
         GAMES, "Parameters that differ between the two games of the counterfactual penalty."
     )
     # The machine
@@ -100,10 +111,7 @@ class Training(MethodSettings):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self, but=("worlds",))
-        if not isinstance(self.worlds, Sequence) or len(self.worlds) != 2:
-            raise ValueError(f"worlds must be two mappings of parameters, got {self.worlds!r}")
-        object.__setattr__(self, "worlds", tuple(plain_parameters("worlds", world) for world in self.worlds))
+        super().__post_init__()
         if self.paired and self.lanes % 2:
             raise ValueError(
                 f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
@@ -214,6 +222,7 @@ class Settings(Protocol):
 
 
 S = TypeVar("S", bound=Settings)
+M = TypeVar("M")
 
 
 def train_as(
@@ -305,14 +314,35 @@ def load(run: str | Path) -> tuple[BaseAlgorithm, Training]:
     return load_as(run, Training, make_model)
 
 
-def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) -> tuple[BaseAlgorithm, S]:
-    """Return the model of a run's last checkpoint and its settings, for a settings class and a model factory."""
+def load_run(
+    run: str | Path,
+    kind: type[S],
+    make: Callable[[S], M],
+    restore: Callable[[M, Mapping[str, Any]], object],
+) -> tuple[M, S]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Args:
+        run: The run's folder.
+        kind: Class of the settings.
+        make: Creates the untrained model.
+        restore: Restores the state of a checkpoint in the model.
+
+    Raises:
+        FileNotFoundError: The folder contains no run.
+        ValueError: The run is damaged, or has another kind of settings.
+    """
     kept = Run.open(Path(run))
     config = kept.settings(kind)
     with isolated_random_state(config.threads):
         model = make(config)
-        kept.take_up(lambda state: restore_learner(model, state))
+        kept.take_up(lambda state: restore(model, state))
     return model, config
+
+
+def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) -> tuple[BaseAlgorithm, S]:
+    """Return the model of a run of Stable-Baselines3 and its settings, see `load_run`."""
+    return load_run(run, kind, make, restore_learner)
 
 
 @contextmanager

@@ -4,8 +4,8 @@ The learners are Stable-Baselines3's. Their performance is a lower bound of the 
 study calls it the optimum.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
-from fair_envs.baselines.settings import check_fields
+from fair_envs.baselines.settings import MethodSettings
 from fair_envs.baselines.training import Progress, isolated_random_state
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.registration import make_sb3
@@ -29,15 +29,13 @@ Algorithm = Literal["dqn", "ppo"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SingleTraining:
+class SingleTraining(MethodSettings):
     """Settings of a training on the performance. F in the comments marks FAReL's DQN, see `farel_dqn`.
 
     Raises:
         ValueError: A value is outside its range.
     """
 
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment
     algorithm: Algorithm = "dqn"
     steps: PositiveInt = 100_000  # environment steps of all lanes
     lanes: PositiveInt = 8
@@ -63,7 +61,7 @@ class SingleTraining:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
+        super().__post_init__()
         if self.train_unit == "episode" and self.lanes != 1:
             raise ValueError(f"lanes must be 1 to update after episodes, got {self.lanes}")
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.coverage import CoverageSet
 from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, Seed, farel_settings
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.baselines.settings import COMMON, Device, plain_settings
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings
 from fair_envs.metrics.gaps import BY_NAME
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import Full, SlidingWindow
@@ -35,15 +35,13 @@ Callback = Callable[[PCN, Sequence[Episode]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PCNTraining(PCNSettings):
+class PCNTraining(PCNSettings, MethodSettings):
     """Settings of a training of Pareto Conditioned Networks; equal settings give equal networks.
 
     Raises:
         ValueError: A value is outside its range, an objective is unknown, or parameters cannot be stored as JSON.
     """
 
-    env_id: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the environment, including its horizon
     algorithm: Literal["pcn"] = "pcn"
     steps: PositiveInt = setting(
         100_000, "Environment steps to train for, rounded up to whole iterations."
@@ -104,10 +102,6 @@ class PCNTraining(PCNSettings):
     def settings(self) -> PCNSettings:
         """Settings of the learner."""
         return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data that survives a round trip through JSON."""
-        return plain_settings(self)
 
 
 def _objective_name(argument: str, name: str) -> str:

@@ -19,7 +19,7 @@ from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import Massaging, Schedule
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings, check_fields
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings
 from fair_envs.baselines.tasks import Signals, study_of
 from fair_envs.baselines.training import load_as, train_as
 from fair_envs.core import Rules
@@ -102,7 +102,7 @@ class LongTermTraining(MethodSettings):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
+        super().__post_init__()
         study = study_of(self.env_id).of(self.signals)
         if missing := study.without(self.parameters):
             raise ValueError(

@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.runs import Run, freeze, source
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings, check_fields
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings
 from fair_envs.baselines.team.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
 from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
 from fair_envs.baselines.team.play import Speed
@@ -126,7 +126,7 @@ class TeamTraining(MethodSettings):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
+        super().__post_init__()
         if make_rules(self.env_id).pace is None:
             raise ValueError(f"env_id must be an environment whose agents are a team, got {self.env_id!r}")
         rules = make_rules(self.env_id, **self.parameters)

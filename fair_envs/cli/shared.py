@@ -18,7 +18,7 @@ from fair_envs.support.stopping import StoppedError, stoppable
 RUNS = Path("runs")
 
 
-ID_HELP = "The environment's id, see `fair-envs list`; module:ID for an environment of your own."
+ID_HELP = "The environment's id, see `fair-envs list`; module:ID for your own environment."
 
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help=ID_HELP)]

@@ -124,7 +124,7 @@ def filled() -> Any:
 
 
 def with_idle(batch: Minibatch, **changes: th.Tensor) -> Minibatch:
-    """Return the minibatch with other entries where nobody had a turn."""
+    """Return the minibatch with other entries where idle had a turn."""
     assert batch.had_turn is not None
     idle = ~batch.had_turn
     assert 0.1 < idle.float().mean() < 0.9
@@ -153,7 +153,7 @@ def test_idle_turns_do_not_touch_the_policy_but_do_touch_the_values() -> None:
 
 
 def test_turns_that_were_not_granted_are_the_idle_ones() -> None:
-    model = learner(PPO, small_env(freeze_turns=0))  # nobody is frozen
+    model = learner(PPO, small_env(freeze_turns=0))  # idle is frozen
     collect(model)
     buffer = model.rollout_buffer
     time = np.arange(model.n_steps)[:, np.newaxis]
@@ -163,10 +163,10 @@ def test_turns_that_were_not_granted_are_the_idle_ones() -> None:
 def test_a_minibatch_in_which_nobody_had_a_turn_does_no_harm() -> None:
     model = filled()
     batch = whole_batch(model)
-    nobody = batch._replace(had_turn=th.zeros(len(batch.flat_index), dtype=th.bool))
+    idle = batch._replace(had_turn=th.zeros(len(batch.flat_index), dtype=th.bool))
     model.train()  # so that there is where to record
     critic = policy_weights(model)
-    assert model._train_on(nobody)
+    assert model._train_on(idle)
     assert np.isfinite(policy_weights(model)).all()
     assert not np.array_equal(critic, policy_weights(model))
     assert all(np.isfinite(values[-1]) for values in model._records.values())

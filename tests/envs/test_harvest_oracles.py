@@ -222,15 +222,15 @@ def grown(reds: int, blues: int, *, lanes: int, **parameters: Any) -> tuple[NDAr
     arrange(batch, agents, bushes)
     batch.advance(np.zeros((lanes, 40), np.int64))
     assert (batch.records["bushes"] == reds + blues + 1).all()
-    luck = np.array([randomness.uniform(key, 0, GROWTH_COLOUR, 0) for key in batch.records["key"]])
+    drawn = np.array([randomness.uniform(key, 0, GROWTH_COLOUR, 0) for key in batch.records["key"]])
     colours: NDArray[np.int8] = batch.records["colour"][:, reds + blues]
-    return colours, luck
+    return colours, drawn
 
 
 @pytest.mark.parametrize(("law", "share"), [("linear", 0.75), ("cubic", 27 / 28)])
 def test_15_a_new_bush_takes_after_the_shares_of_the_colours(law: str, share: float) -> None:
-    colours, luck = grown(45, 15, lanes=4000, growth_colour=law)
-    assert ((colours == RED) == (luck < share)).all()
+    colours, drawn = grown(45, 15, lanes=4000, growth_colour=law)
+    assert ((colours == RED) == (drawn < share)).all()
     assert (colours == RED).mean() == pytest.approx(share, abs=0.02)
 
 
@@ -311,8 +311,8 @@ def test_the_population_rises_to_120_and_stays_at_60(profile: str) -> None:
     batch = Lanes(Harvest(profile=profile), 4)
     batch.seed(0)
     batch.restart()
-    luck = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for t in range(260):
-        batch.advance(luck.integers(0, 8, (4, 40)))
+        batch.advance(rng.integers(0, 8, (4, 40)))
         expected = 61 + t // 2 if t <= 118 else 60
         assert batch.records["bushes"].tolist() == [expected] * 4

@@ -218,8 +218,8 @@ class Lender(DecisionMaker):
     def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the probabilities of rejecting and accepting, shape (B, 2)."""
         group, score = self._applicant(observation)
-        everybody = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
-        probability = everybody[np.arange(len(group)), group, score]
+        acceptance = np.broadcast_to(self.acceptance(observation), (len(group), len(GROUPS), len(self.rules.repayment)))
+        probability = acceptance[np.arange(len(group)), group, score]
         return np.stack([1 - probability, probability], axis=1)
 
 

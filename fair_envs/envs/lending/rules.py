@@ -213,7 +213,7 @@ def write_score_shares(lane: Lane, group: int, divisor: int, out: Floats32, firs
 
 @rule
 def describe(lane: Lane, params: Record, facts: Facts) -> None:
-    """Write the record of the applicant whom the next step decides on."""
+    """Write the record of the next applicant."""
     facts.individual[0] = lane.time
     facts.sensitive[0, 0] = lane.group
     facts.legitimate[0, 0] = lane.score
