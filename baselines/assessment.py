@@ -39,7 +39,7 @@ def assess(
     """Play test episodes in the factual and in counterfactual worlds, and measure every notion.
 
     Args:
-        model: See `fair_envs.baselines.ppo.evaluation.AgentsPolicy`.
+        model: See `fair_envs.baselines.ppo.evaluation.play`.
         rules: The environment.
         episodes: Number of episodes.
         seed: Seed of the first episode.

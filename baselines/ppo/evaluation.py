@@ -15,7 +15,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import FairSpec
-from fair_envs.evaluation import LanesWorld, Stochastic, begun, rollout
+from fair_envs.evaluation import LanesWorld, Policy, Stochastic, begun, rollout
 from fair_envs.metrics.returns import Returns
 from fair_envs.support.aliases import Floats, Ints
 from fair_envs.wrappers.twin import Twins
@@ -136,6 +136,19 @@ def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], Floats]:
     return probabilities
 
 
+def policy_of(model: Any, rules: Rules, *, deterministic: bool) -> Policy:
+    """Return the policy of a model, see `AgentsPolicy`, or a policy as it is.
+
+    Raises:
+        ValueError: The policy does not take observations that end with the agent's group.
+    """
+    if not isinstance(model, Policy):
+        return AgentsPolicy(model, rules, deterministic=deterministic)
+    if not model.append_group:
+        raise ValueError("model must be a model, or a policy with append_group=True, got a policy without")
+    return model
+
+
 def play(
     model: Any,
     rules: Rules,
@@ -149,19 +162,19 @@ def play(
     """Play test episodes; episode e is the first one of the environment seeded ``seed + e``.
 
     Args:
-        model: See `AgentsPolicy`.
-        rules: The environment.
+        model: See `AgentsPolicy`; or a policy whose observations end with the agent's group.
+        rules: The environment, with discrete actions.
         episodes: Number of episodes, at least 1.
         seed: Seed of the first episode.
         lanes: Number of episodes played in parallel; the results do not depend on it.
         threads: Number of threads that share the lanes.
-        deterministic: Whether the most probable actions are taken instead of sampled ones.
+        deterministic: Whether the most probable actions of a model are taken instead of sampled ones.
 
     Raises:
         ValueError: A number is below 1, or the model is for another environment.
     """
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
-    policy = AgentsPolicy(model, rules, deterministic=deterministic)
+    policy = policy_of(model, rules, deterministic=deterministic)
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
     played = [_play(policy, rules, seeds, threads=threads) for seeds in parts]
     return EpisodeResults(
@@ -172,19 +185,20 @@ def play(
     )
 
 
-def _play(policy: AgentsPolicy, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> EpisodeResults:
+def _play(policy: Policy, rules: Rules, seeds: NDArray[np.uint64], *, threads: int) -> EpisodeResults:
     """Play one episode for each seed, in parallel."""
     lanes = begun(rules, seeds, threads=threads)
     start = lanes.show().facts
     attributes = _named(rules.spec, start["sensitive"], start["legitimate"])
     returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count, np.int64)
-    counts = np.zeros((2, len(rules.spec.groups), policy.actions), np.int64)  # selected, executed
+    actions: Any = rules.action_space(rules.params)
+    counts = np.zeros((2, len(rules.spec.groups), int(actions.n)), np.int64)  # selected, executed
     for step in rollout(LanesWorld(lanes, append_group=True), policy):
         returns += step.reward
         steps += step.active
         group, taken = (step.facts[name][step.active] for name in ("group", "action"))
-        for count, actions in zip(counts, (step.action[step.active], taken), strict=True):
-            count += _counted(group, actions, shape=count.shape)
+        for count, chosen in zip(counts, (step.action[step.active], taken), strict=True):
+            count += _counted(group, chosen, shape=count.shape)
     return EpisodeResults(
         returns=Returns(returns, attributes=attributes), selected=counts[0], executed=counts[1], steps=steps
     )
@@ -210,8 +224,8 @@ def counterfactual(
     """Play the episodes of `play` in counterfactual worlds: with common random numbers and the attribute flipped.
 
     Args:
-        model: See `AgentsPolicy`.
-        rules: The environment.
+        model: See `play`.
+        rules: The environment, with discrete actions.
         episodes: Number of episodes, at least 1.
         seed: Seed of the first episode.
         lanes: Number of episodes played in parallel; the results do not depend on it.
@@ -222,7 +236,7 @@ def counterfactual(
         ValueError: A number is below 1, the model is for another environment, or agents have no attribute to flip.
     """
     _check_counts(episodes=episodes, lanes=lanes, threads=threads)
-    policy = AgentsPolicy(model, rules, deterministic=deterministic)
+    policy = policy_of(model, rules, deterministic=deterministic)
     twins = Twins(rules, lanes=lanes, append_group=True, threads=threads)
     run = partial(twins.run, policy, episodes=episodes, seed=seed)
     games, own, same = run(flip="all_none"), run(flip="protected"), run(flip="protected", keep_group=True)

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.methods import Method, Test, evaluate_policy
 from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.ppo.long_term_evaluation import LongTermPolicy
-from fair_envs.baselines.team.methods import evaluate_team, is_team
+from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, load
 from fair_envs.baselines.training import train as train_only
@@ -16,7 +15,6 @@ from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
 from fair_envs.registration import make_rules
-from fair_envs.support.progress import progress_bar
 
 FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance"})
 
@@ -40,10 +38,7 @@ def evaluate(model: Any, settings: Training, test: Test) -> Report:
         return evaluate_policy(policy(model, settings, rules), rules, settings, test)
     if is_team(rules):
         return evaluate_team(model, settings, test)
-    with progress_bar("playing", total=len(assessment.batches(test.episodes)), shown=test.progress) as each:
-        return assessment.assess(
-            model, rules, episodes=test.episodes, seed=test.seed, about=test.about(settings), each=each
-        )
+    return evaluate_returns(model, rules, settings, test)
 
 
 def policy(model: Any, settings: Training, rules: Rules) -> Policy:

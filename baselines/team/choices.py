@@ -6,7 +6,7 @@ samples of its Gumbel-softmax distribution (Jang, Gu and Poole, 2017): the sampl
 softmax goes backward. Shapes are (..., sum of options); ``options`` has the number of options of each choice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch as th
@@ -15,22 +15,7 @@ from torch.nn import functional
 
 from fair_envs.support.aliases import Floats
 
-NO_OPTION = -1  # number that stands for no action in stored actions
-
-
-class GumbelNoise:
-    """Noise on logits: the most probable option with noise of scale 1 is a sample of the softmax, with 0 the mode.
-
-    Attributes:
-        state: Empty, because draws are independent.
-    """
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.state, self._shape = np.zeros(0), shape
-
-    def draw(self, scale: float) -> Floats:
-        """Return the noise of the next step, drawn with NumPy's global generator."""
-        return scale * np.random.gumbel(size=self._shape)
+NO_OPTION = -1  # stands for no action in stored actions
 
 
 def one_hot(actions: th.Tensor, options: Sequence[int]) -> th.Tensor:
@@ -44,26 +29,30 @@ def numbers(scores: th.Tensor, options: Sequence[int]) -> th.Tensor:
     return th.stack([part.argmax(-1) for part in th.split(scores, list(options), -1)], -1)
 
 
-def most_probable(logits: th.Tensor, options: Sequence[int]) -> th.Tensor:
-    """Return the one-hot actions of the most probable options, without a gradient."""
-    return one_hot(numbers(logits, options), options)
-
-
 def straight_through(logits: th.Tensor, options: Sequence[int]) -> th.Tensor:
     """Return sampled one-hot actions that have the gradient of the softmax of the same noisy logits."""
-    return th.cat([functional.gumbel_softmax(part, hard=True) for part in th.split(logits, list(options), -1)], -1)
+    return _by_choice(logits, options, lambda part: functional.gumbel_softmax(part, hard=True))
 
 
 def log_probabilities(logits: th.Tensor, options: Sequence[int]) -> th.Tensor:
     """Return the logarithms of the probabilities of all options."""
-    return th.cat([part.log_softmax(-1) for part in th.split(logits, list(options), -1)], -1)
+    return _by_choice(logits, options, lambda part: part.log_softmax(-1))
 
 
-def gumbel_like(logits: th.Tensor) -> th.Tensor:
-    """Return standard Gumbel noise, drawn with torch's global generator."""
-    return -th.empty_like(logits).exponential_().log()
+def probabilities(logits: th.Tensor, options: Sequence[int]) -> Floats:
+    """Return the probabilities in double precision, shape (..., options), or (..., choices, options) if several.
+
+    Choices with fewer options than others have zeros at the end.
+    """
+    parts = [part.double().softmax(-1) for part in th.split(logits, list(options), -1)]
+    padded = [functional.pad(part, (0, max(options) - part.shape[-1])) for part in parts]
+    return (th.stack(padded, -2) if len(padded) > 1 else padded[0]).numpy()
 
 
 def at_random(options: Sequence[int], rows: int) -> NDArray[np.int64]:
     """Return uniformly random numbers of options, shape (rows, choices), drawn with NumPy's global generator."""
     return np.random.randint(list(options), size=(rows, len(options)))
+
+
+def _by_choice(logits: th.Tensor, options: Sequence[int], function: Callable[[th.Tensor], th.Tensor]) -> th.Tensor:
+    return th.cat([function(part) for part in th.split(logits, list(options), -1)], -1)

@@ -65,7 +65,6 @@ Form = Literal["plain", "normalised", "automatic"]
 ACTOR, CRITIC = (128, 128), (128, 128, 128)  # sizes of layers; the paper's
 OURS = ("agents", "shared", "critics")  # policy arguments that the learner sets
 SLACK = 1e-6  # added to norms before dividing by them
-LOGIT_WEIGHT = 1e-3  # of the mean squared logit in the actors' loss, as in the code of MADDPG: keeps actors random
 COMPARISONS = 2**16  # largest number of pairs of an actor and an observation in a penalty on discrete actions
 LARGE_BLOCK = 31 * 2**20  # bytes; glibc does not adapt its threshold to blocks of more than 32 MiB
 
@@ -74,7 +73,10 @@ LARGE_BLOCK = 31 * 2**20  # bytes; glibc does not adapt its threshold to blocks 
 
 
 class TeamPolicy(BasePolicy):
-    """Deterministic actors and critics of all agents of a team; rows are the agents, lane by lane.
+    """Actors and critics of all agents of a team; rows are the agents, lane by lane.
+
+    Actors of vectors are deterministic. Those of discrete actions are distributions, as in MADDPG: actions are sampled,
+    or with ``deterministic=True`` the most probable ones.
 
     Args:
         observation_space: Observation space of one agent, a Box with one axis.
@@ -131,15 +133,11 @@ class TeamPolicy(BasePolicy):
             target.requires_grad_(False)
 
     def act(self, actor: Stack, observations: th.Tensor) -> th.Tensor:
-        """Return the actors' actions, shape (networks, batch, axes), for observations (networks, batch, d).
+        """Return the actors' actions, shape (networks, batch, axes), for observations (networks, batch, d)."""
+        return self.actions(actor(observations))
 
-        Discrete actions are one-hot actions of the most probable options.
-        """
-        outputs = actor(observations)
-        return choices.most_probable(outputs, self.options) if self.options else self.squash(outputs)
-
-    def learnable(self, outputs: th.Tensor) -> th.Tensor:
-        """Return actions with a gradient for the actors' outputs, (networks, batch, axes); choices are sampled."""
+    def actions(self, outputs: th.Tensor) -> th.Tensor:
+        """Return the actions for the actors' outputs, shape (..., axes); discrete ones are sampled and one-hot."""
         return choices.straight_through(outputs, self.options) if self.options else self.squash(outputs)
 
     def compared(self, outputs: th.Tensor) -> th.Tensor:
@@ -175,8 +173,8 @@ class TeamPolicy(BasePolicy):
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
         """Return the actions of the rows, shape (rows, ...)."""
-        rows = cast(th.Tensor, observation)
-        return self.executed(self.of_rows(rows, partial(self.act, self.actor)))
+        choose = self.actor if self.options and deterministic else partial(self.act, self.actor)
+        return self.executed(self.of_rows(cast(th.Tensor, observation), choose))
 
     def of_rows(self, rows: th.Tensor, answer: Callable[[th.Tensor], th.Tensor]) -> th.Tensor:
         """Return what each row's network answers, shape (rows, ...), by a function on (networks, batch, d)."""
@@ -213,15 +211,22 @@ def layers_of(net_arch: Sequence[int] | Mapping[str, Sequence[int]] | None) -> t
     return actor, critic
 
 
+def unsupported_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> str:
+    """Return which spaces are needed and which came, or "": vectors are observed, actions discrete or vectors."""
+    if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
+        return f"observations that are vectors of numbers, got {observation_space}"
+    vectors = isinstance(action_space, gym.spaces.Box) and len(action_space.shape) == 1
+    if vectors and np.all(action_space.low == -1) and np.all(action_space.high == 1):  # type: ignore[attr-defined]
+        return ""
+    if isinstance(action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete) and options_of(action_space):
+        return ""
+    return f"actions that are discrete or vectors from -1 to 1, got {action_space}"
+
+
 def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
     """Raise ValueError unless observations are vectors and actions are discrete or vectors from -1 to 1."""
-    if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
-        raise ValueError(f"env must have observations that are vectors of numbers, got {observation_space}")
-    if options_of(action_space):
-        return
-    vectors: Any = action_space
-    if len(vectors.shape) != 1 or np.any(vectors.low != -1) or np.any(vectors.high != 1):
-        raise ValueError(f"env must have actions that are discrete or vectors from -1 to 1, got {action_space}")
+    if needed := unsupported_spaces(observation_space, action_space):
+        raise ValueError(f"env must have {needed}")
 
 
 def sets_of(rules: Rules | None) -> Sets:
@@ -382,9 +387,8 @@ class DDPG(OffPolicyAlgorithm):
     by a `guide`: with probability ``exploration_*_eps`` an agent takes the guide's action, otherwise its actor's action
     with drifting noise.
 
-    Discrete actions are explored by Gumbel noise on the logits, which is independent in each step: with scale 1 options
-    are sampled from the actor's softmax, with scale 0 the most probable ones are taken, as without exploration. Without
-    a guide, agents take uniformly random options instead of its actions.
+    Discrete actions are explored by sampling from the actor's distribution, and without a guide by uniformly random
+    options instead of the guide's actions. The arguments about noise do not apply to them.
 
     Example:
         >>> env = make_sb3("FairPursuit-v0", n_envs=16)
@@ -412,9 +416,11 @@ class DDPG(OffPolicyAlgorithm):
         max_grad_norm: Largest norm of each network's gradient; P.
         twin_critics: TD3: whether the lower of two critics' values is the target.
         policy_delay: TD3: updates of the critics for each update of the actors and of the target networks.
-        target_policy_noise: TD3: standard deviation of the noise in the target's action; 0: none. For discrete
-            actions: scale of the Gumbel noise on its logits.
+        target_policy_noise: TD3: standard deviation of the noise in the target's action; 0: none.
         target_noise_clip: TD3: largest absolute value of that noise.
+        logit_weight: Weight of the mean squared logit in the actors' loss, for discrete actions, per unit of the mean
+            absolute value. It keeps actors random, which exploration and partly observed environments need. The code of
+            MADDPG uses 0.001, whatever the values are.
         guide: Policy that demonstrates actions; None: no demonstrations, but random options for discrete actions.
         exploration_fraction: Share of the training over which exploration decays; C: 15,000 of 125,000 episodes.
         exploration_initial_eps: Initial probability that an agent takes the guide's action; C.
@@ -455,6 +461,7 @@ class DDPG(OffPolicyAlgorithm):
         policy_delay: int = 1,
         target_policy_noise: float = 0.0,
         target_noise_clip: float = 0.5,
+        logit_weight: float = 0.01,
         guide: Policy | None = None,
         exploration_fraction: float = 0.12,
         exploration_initial_eps: float = 0.95,
@@ -499,6 +506,7 @@ class DDPG(OffPolicyAlgorithm):
         self.policy_delay = checked("policy_delay", policy_delay, PositiveInt)
         self.target_policy_noise = checked("target_policy_noise", target_policy_noise, NonNegative)
         self.target_noise_clip = checked("target_noise_clip", target_noise_clip, NonNegative)
+        self.logit_weight = checked("logit_weight", logit_weight, NonNegative)
         self.exploration = Exploration(
             fraction=checked("exploration_fraction", exploration_fraction, UnitInterval),
             eps=(
@@ -542,14 +550,9 @@ class DDPG(OffPolicyAlgorithm):
         self.critic_schedule = FloatSchedule(self.critic_learning_rate)
         self.actor_optimizer = th.optim.Adam([self.policy.actor.weights], self.lr_schedule(1), fused=True)
         self.critic_optimizer = th.optim.Adam([self.policy.critic.weights], self.critic_schedule(1), fused=True)
-        self.noise = self._new_noise()
+        axes = () if self.policy.options else cast(Any, self.action_space.shape)
+        self.noise = DriftingNoise((0,) if self.policy.options else (self.n_envs, *axes), theta=self.exploration.theta)
         keep_freed_memory()
-
-    def _new_noise(self) -> DriftingNoise | choices.GumbelNoise:
-        """Return the noise of exploration for the kind of actions."""
-        if self.policy.options:
-            return choices.GumbelNoise((self.n_envs, sum(self.policy.options)))
-        return DriftingNoise((self.n_envs, *cast(Any, self.action_space.shape)), theta=self.exploration.theta)
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Replace the environment by another one with the same number of rows."""
@@ -578,6 +581,18 @@ class DDPG(OffPolicyAlgorithm):
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "noise", "_in_game"]
 
+    def action_probabilities(self, observation: NDArray[Any]) -> Floats | None:
+        """Return the probabilities of discrete actions for rows of observations; None if actions are vectors.
+
+        Returns:
+            Shape (rows, options), or (rows, choices, options) of several choices; zeros where a choice has fewer.
+        """
+        if not self.policy.options:
+            return None
+        with th.no_grad():
+            rows = cast(th.Tensor, self.policy.obs_to_tensor(observation)[0])
+            return choices.probabilities(self.policy.of_rows(rows, self.policy.actor).cpu(), self.policy.options)
+
     # ------------------------------------------------------------------------------------------------- exploration
 
     def _sample_action(
@@ -595,13 +610,11 @@ class DDPG(OffPolicyAlgorithm):
         return actions, actions
 
     def _with_noise(self, sigma: float) -> NDArray[Any]:
-        """Return the actors' actions with noise of a scale, shape (rows, ...)."""
-        noise, observation = self.noise.draw(sigma), cast(NDArray[Any], self._last_obs)
+        """Return the actors' actions with noise of a scale, or sampled actions, shape (rows, ...)."""
+        noise = self.noise.draw(sigma)
+        actions = self.predict(cast(NDArray[Any], self._last_obs))[0]
         if self.policy.options:
-            with th.no_grad():
-                logits = self.policy.of_rows(self.policy.obs_to_tensor(observation)[0], self.policy.actor)  # type: ignore[arg-type]
-                return self.policy.executed(logits + th.as_tensor(noise)).numpy()
-        actions = self.predict(observation)[0]
+            return actions
         return self.policy.allowed(th.as_tensor(actions + noise)).numpy() if sigma else actions
 
     def _demonstrated(self) -> NDArray[Any]:
@@ -700,27 +713,17 @@ class DDPG(OffPolicyAlgorithm):
     @th.no_grad()
     def _targets(self, batch: Batch) -> th.Tensor:
         """Return the critics' targets for the transitions, shape (networks, batch)."""
-        actions = self._target_actions(batch.following)
+        actions = self.policy.act(self.policy.actor_target, batch.following)
+        if self.target_policy_noise and not self.policy.options:
+            size = self.target_noise_clip
+            noise = (th.randn_like(actions) * self.target_policy_noise).clamp(-size, size)
+            actions = self.policy.allowed(actions + noise)
         if batch.next_turn is not None:
             actions = actions * batch.next_turn.unsqueeze(-1)
         values = self.policy.values(
             self.policy.critic_target, batch.following, actions, critics=self.policy.critics
         ).amin(0)
         return batch.rewards + batch.discounts * values
-
-    def _target_actions(self, following: th.Tensor) -> th.Tensor:
-        """Return the target actors' actions, with TD3's noise if there is any."""
-        if self.policy.options:
-            logits = self.policy.actor_target(following)
-            if self.target_policy_noise:
-                logits = logits + self.target_policy_noise * choices.gumbel_like(logits)
-            return choices.most_probable(logits, self.policy.options)
-        actions = self.policy.act(self.policy.actor_target, following)
-        if self.target_policy_noise:
-            size = self.target_noise_clip
-            noise = (th.randn_like(actions) * self.target_policy_noise).clamp(-size, size)
-            actions = self.policy.allowed(actions + noise)
-        return actions
 
     def _update_actors(self, observations: th.Tensor, had_turn: th.Tensor | None = None) -> None:
         gradient = self._actors_gradient(observations, had_turn)
@@ -729,14 +732,16 @@ class DDPG(OffPolicyAlgorithm):
     def _actors_gradient(self, observations: th.Tensor, had_turn: th.Tensor | None = None) -> th.Tensor:
         """Return the gradients of the actors' loss, minus the critics' values, shape (networks, parameters)."""
         outputs = self.policy.actor(observations)
-        losses = -mean_where(self._values(observations, self.policy.learnable(outputs)), had_turn)
-        return self._gradient(self._with_regularisation(losses, outputs, had_turn))
+        values = self._values(observations, self.policy.actions(outputs))
+        return self._gradient(self._value_losses(values, outputs, had_turn))
 
-    def _with_regularisation(self, losses: th.Tensor, outputs: th.Tensor, had_turn: th.Tensor | None) -> th.Tensor:
-        """Return the actors' losses with the weighted mean square of the logits, for discrete actions."""
+    def _value_losses(self, values: th.Tensor, outputs: th.Tensor, had_turn: th.Tensor | None) -> th.Tensor:
+        """Return minus the mean values, shape (networks,), for discrete actions with the penalty on logits."""
+        losses = -mean_where(values, had_turn)
         if not self.policy.options:
             return losses
-        return losses + LOGIT_WEIGHT * mean_where(outputs.square().mean(-1), had_turn)
+        logits = mean_where(outputs.square().mean(-1), had_turn)
+        return losses + self.logit_weight * size_of(values, had_turn) * logits
 
     def _values(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return the critics' values of actions, shape (networks, batch)."""
@@ -900,12 +905,11 @@ class FairER(DDPG):
     def _actors_gradient(self, observations: th.Tensor, had_turn: th.Tensor | None = None) -> th.Tensor:
         """Return the gradients of the weighted penalties minus the values, shape (networks, parameters)."""
         outputs = self.policy.actor(observations)
-        values = self._values(observations, self.policy.learnable(outputs))
+        values = self._values(observations, self.policy.actions(outputs))
         penalty = equivariance_penalty(self.policy, observations, self.policy.compared(outputs), had_turn)
-        losses = self._with_regularisation(-mean_where(values, had_turn), outputs, had_turn)
-        of_values = self._gradient(losses, keep=True)
+        of_values = self._gradient(self._value_losses(values, outputs, had_turn), keep=True)
         if self.form != "plain":
-            of_values = of_values / (mean_where(values.detach().abs(), had_turn).unsqueeze(-1) + SLACK)
+            of_values = of_values / (size_of(values, had_turn).unsqueeze(-1) + SLACK)
         of_penalty = self._weights.unsqueeze(1) * self._gradient(penalty)
         self.logger.record_mean("train/penalty", penalty.detach().mean().item())
         self.logger.record_mean("train/fairness_weight", self._weights.mean().item())
@@ -935,6 +939,11 @@ def mean_where(values: th.Tensor, mask: th.Tensor | None) -> th.Tensor:
     if mask is None:
         return values.mean(-1)
     return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
+
+
+def size_of(values: th.Tensor, mask: th.Tensor | None) -> th.Tensor:
+    """Return the mean absolute values over the batch where a mask is 1, shape (networks,), without a gradient."""
+    return mean_where(values.detach().abs(), mask)
 
 
 def equivariance_penalty(

@@ -1,12 +1,14 @@
-"""Methods for teams: DDPG, Fair-E and Fair-ER."""
+"""Methods for several agents with one action space: DDPG, Fair-E and Fair-ER."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 
+from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluating import evaluating
-from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.methods import Method, Test, evaluate_policy
+from fair_envs.baselines.team import training
 from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.team.evaluation import play_levels, report_of
 from fair_envs.baselines.team.policy import Learned
@@ -26,7 +28,32 @@ def is_team(rules: Rules) -> bool:
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    return "" if rules.pace is not None else "needs a team of agents that act by directions"
+    return training.unsupported(env_id, rules)
+
+
+def evaluate(model: Any, settings: Any, test: Test) -> Report:
+    """Evaluate a team at the speeds of its curriculum, and other agents by their returns, also in twin episodes."""
+    rules = make_rules(settings.env_id, **test.parameters)
+    if rules.pace is not None:
+        return evaluate_team(model, settings, test)
+    if not isinstance(rules.action_space(rules.params), gym.spaces.Discrete):
+        return evaluate_policy(Learned(model), rules, settings, test)
+    return evaluate_returns(Learned(model, append_group=True), rules, settings, test)
+
+
+def evaluate_returns(model: Any, rules: Rules, settings: Any, test: Test) -> Report:
+    """Evaluate agents with discrete actions by their returns, in counterfactual twin episodes too.
+
+    Args:
+        model: See `fair_envs.baselines.ppo.evaluation.play`.
+        rules: The environment.
+        settings: Settings of the training.
+        test: Settings of the test.
+    """
+    with progress_bar("playing", total=len(assessment.batches(test.episodes)), shown=test.progress) as each:
+        return assessment.assess(
+            model, rules, episodes=test.episodes, seed=test.seed, about=test.about(settings), each=each
+        )
 
 
 def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
@@ -55,8 +82,8 @@ def policy(model: Any, settings: TeamTraining, rules: Rules) -> Policy:
 
 OF_FAIR_ER = frozenset({"fairness_weight", "form", "fairness_limit", "weight_learning_rate"})
 SUMMARIES = {
-    "ddpg": "Deep deterministic policy gradient for a team, with separate networks for each agent.",
-    "fair-e": "DDPG with one equivariant network for all agents, which makes them exchangeable.",
+    "ddpg": "Deep deterministic policy gradient for several agents, with separate networks for each agent.",
+    "fair-e": "DDPG with one network for all agents, which makes them exchangeable.",
     "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
 }
 train_team = evaluating(train_only, policy)
@@ -67,12 +94,12 @@ METHODS = tuple(
         settings=TeamTraining,
         train=train_team,
         load=load_team,
-        evaluated=evaluate_team,
+        evaluated=evaluate,
         policy=policy,
         unsupported=unsupported,
         unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
         presets={
-            "recommended": "settings for a small world",
+            "recommended": "settings for a small world; the only preset of environments without a curriculum",
             "large": "settings for the paper's world",
             "paper": "the settings of the paper",
         },

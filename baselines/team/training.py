@@ -1,4 +1,4 @@
-"""Trains teams: DDPG, Fair-E and Fair-ER, with one settings class."""
+"""Trains all agents of an environment: DDPG, Fair-E and Fair-ER, with one settings class."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,10 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from fair_envs.baselines.runs import Run, freeze, source
 from fair_envs.baselines.settings import COMMON, Device, MethodSettings
 from fair_envs.baselines.team.curriculum import Curriculum, FollowCurriculum, Linear, Stepped, begin_at, passed
-from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay
+from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG, FairE, FairER, Form, TeamReplay, unsupported_spaces
 from fair_envs.baselines.team.play import Speed
-from fair_envs.baselines.training import Keeper, callbacks_of, load_as, train_as
+from fair_envs.baselines.training import GroupRewards, Keeper, callbacks_of, load_as, train_as
+from fair_envs.core import Rules
 from fair_envs.evaluation import scripted
 from fair_envs.registration import make_rules, make_sb3
 from fair_envs.support.parameters import (
@@ -32,7 +33,7 @@ from fair_envs.support.seeds import LANES_EACH, TEAM_SEEDS
 
 TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
 Network = Literal["mlp", "sets"]
-Course = Literal["fixed", "linear", "stepped"]
+Course = Literal["automatic", "fixed", "linear", "stepped"]
 
 GUIDE = "greedy"  # the scripted policy that demonstrates actions
 KEPT_EVERY = 60.0  # seconds between checkpoints
@@ -41,13 +42,14 @@ ROWS = 200  # rows of metrics in a training
 
 @dataclass(frozen=True, kw_only=True)
 class TeamTraining(MethodSettings):
-    """Settings of a team's training; equal settings give equal networks.
+    """Settings of a training of all agents; equal settings give equal networks.
 
     In the comments, P marks values of appendix C of Grupen, Selman and Lee (2022), C values of their code; see the
     preset ``paper``.
 
     Raises:
-        ValueError: A value is outside its range, or the environment is not that of a team with directions as actions.
+        ValueError: A value is outside its range, or the environment is not supported: it has one decision-maker, or its
+            actions are neither discrete nor vectors from -1 to 1.
     """
 
     algorithm: TeamAlgorithm = "ddpg"
@@ -55,7 +57,9 @@ class TeamTraining(MethodSettings):
     steps: PositiveInt = setting(4_500_000, "Agent steps to train for.")  # P: 125,000 episodes
     # The course
     curriculum: Course = setting(
-        "linear", "How the pursuers' speed changes during the training; fixed keeps the environment's."
+        "automatic",
+        "How the pursuers' speed changes during the training; fixed keeps the environment's. automatic is linear if "
+        "there is a speed, and fixed otherwise.",
     )  # P: linear
     speeds: Sequence[Speed] = setting(
         (1.2, 0.6), "Speeds of the curriculum: the first and the last of linear, each of stepped."
@@ -95,18 +99,25 @@ class TeamTraining(MethodSettings):
         0.0, "Standard deviation of the noise on target actions, as in TD3."
     )  # TD3: 0.2
     target_noise_clip: NonNegative = setting(0.5, "Largest absolute value of the noise on target actions.")  # TD3
+    logit_weight: NonNegative = setting(
+        0.01, "Weight of the mean squared logit in the actors' loss, which keeps actors of discrete actions random."
+    )  # MADDPG: 0.001, not per unit of the values
     # Exploration
     guided: bool = setting(
-        True, "Whether agents sometimes act like the scripted greedy controller during exploration."
+        True,
+        "Whether agents sometimes act like the scripted greedy controller during exploration, if the environment has "
+        "one.",
     )  # C
     exploration_fraction: UnitInterval = setting(0.12, "Share of the training in which exploration decreases.")  # C
     exploration_initial_eps: UnitInterval = setting(
-        0.95, "Initial probability that an agent acts like the greedy controller."
+        0.95,
+        "Initial probability that an agent acts like the greedy controller; without one, that it takes a random "
+        "discrete action.",
     )  # C
-    exploration_final_eps: UnitInterval = setting(
-        0.05, "Final probability that an agent acts like the greedy controller."
+    exploration_final_eps: UnitInterval = setting(0.05, "Final value of this probability.")  # C
+    noise_initial_sigma: NonNegative = setting(
+        0.3, "Initial scale of the action noise; discrete actions are sampled instead."
     )  # C
-    noise_initial_sigma: NonNegative = setting(0.3, "Initial scale of the action noise.")  # C
     noise_final_sigma: NonNegative = setting(0.05, "Final scale of the action noise.")  # C: 0.02
     noise_theta: UnitInterval = setting(0.15, "Share of the action noise that decays in a step.")  # C
     # Fair-ER
@@ -127,11 +138,15 @@ class TeamTraining(MethodSettings):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        if make_rules(self.env_id).pace is None:
-            raise ValueError(f"env_id must be an environment whose agents are a team, got {self.env_id!r}")
         rules = make_rules(self.env_id, **self.parameters)
-        if not rules.acts_by_directions():
-            raise ValueError(f"parameters must make actions directions, got {dict(self.parameters)}")
+        if why := unsupported(self.env_id, rules):
+            raise ValueError(f"env_id must be supported with the parameters, got {self.env_id!r}, which {why}")
+        if self.curriculum == "automatic":
+            object.__setattr__(self, "curriculum", "fixed" if rules.pace is None else "linear")
+        if self.curriculum != "fixed" and rules.pace is None:
+            raise ValueError(
+                f"curriculum must be 'fixed' for {self.env_id}, which has no speed to change, got {self.curriculum!r}"
+            )
         self.course()
         if self.steps <= self.learning_starts:
             raise ValueError(
@@ -165,6 +180,14 @@ class TeamTraining(MethodSettings):
     def row(self) -> int:
         """Number of agent steps per row of the metrics."""
         return -(-self.steps // ROWS)
+
+
+def unsupported(env_id: str, rules: Rules) -> str:
+    """Return why the agents of an environment cannot be trained, or ""."""
+    if not rules.multi_agent:
+        return f"needs several agents with one action space; {env_id} has one decision-maker"
+    needed = unsupported_spaces(rules.observation_space(rules.params), rules.action_space(rules.params))
+    return f"needs {needed}" if needed else ""
 
 
 Preset = Literal["recommended", "large", "paper"]
@@ -204,20 +227,26 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
 
 
 def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a preset for the settings given so far.
+    """Return the values of a preset for the settings given so far, which include the environment.
 
     Raises:
-        ValueError: The preset is unknown.
+        ValueError: The preset is unknown, or only for environments whose agents have a speed that a curriculum changes.
     """
     values = dict(PRESETS[checked("preset", preset, Preset)])
+    if make_rules(given["env_id"], **given.get("parameters", {})).pace is None:
+        if preset != "recommended":
+            raise ValueError(f"preset must be 'recommended' for {given['env_id']}, got {preset!r}")
+        return dict(WITHOUT_CURRICULUM)
     values["parameters"] = {**values["parameters"], **given.get("parameters", {})}
     return values
 
 
 def team_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> TeamTraining:
     """Return the settings of a training, completed from a preset."""
+    given = {**given, "env_id": env_id}
     values = team_preset(preset, given)
-    return TeamTraining(**{**values, **given, "env_id": env_id, "parameters": values["parameters"]})
+    parameters = {**values.get("parameters", {}), **given.get("parameters", {})}
+    return TeamTraining(**{**values, **given, "parameters": parameters})
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -226,9 +255,14 @@ LEARNERS: Mapping[TeamAlgorithm, type[DDPG]] = {"ddpg": DDPG, "fair-e": FairE, "
 POLICIES: Mapping[Network, str] = {"mlp": "MlpPolicy", "sets": "DeepSetsPolicy"}
 SETTINGS = (
     "train_freq gradient_steps learning_starts batch_size buffer_size learning_rate critic_learning_rate tau gamma "
-    "n_steps max_grad_norm twin_critics policy_delay target_policy_noise target_noise_clip exploration_fraction "
-    "exploration_initial_eps exploration_final_eps noise_initial_sigma noise_final_sigma noise_theta seed"
+    "n_steps max_grad_norm twin_critics policy_delay target_policy_noise target_noise_clip logit_weight "
+    "exploration_fraction exploration_initial_eps exploration_final_eps noise_initial_sigma noise_final_sigma "
+    "noise_theta seed"
 )
+
+
+WITHOUT_CURRICULUM: Mapping[str, Any] = {"lanes": 8, "n_steps": 3, "buffer_size": 20_000, "steps": 1_280_000}
+"""The recommended settings of environments whose agents have no speed that a curriculum changes."""
 
 
 def make_team(config: TeamTraining) -> DDPG:
@@ -247,7 +281,8 @@ def make_team(config: TeamTraining) -> DDPG:
     if config.algorithm == "fair-er":
         own = ("fairness_weight", "form", "fairness_limit", "weight_learning_rate")
         settings |= {name: getattr(config, name) for name in own}
-    guide = scripted(make_rules(config.env_id, **config.parameters), GUIDE) if config.guided else None
+    rules = make_rules(config.env_id, **config.parameters)
+    guide = scripted(rules, GUIDE) if config.guided and GUIDE in rules.policies else None
     model = LEARNERS[config.algorithm](POLICIES[config.network], env, guide=guide, device="cpu", **settings)
     env.seed(first)  # replaces the seed set by the model
     if (course := config.course()) is not None:
@@ -263,7 +298,7 @@ def train_team(
     progress: bool = False,
     callback: MaybeCallback = None,
     follow: FollowCurriculum | None = None,
-    rows: "TeamRows | None" = None,
+    rows: BaseCallback | None = None,
 ) -> DDPG:
     """Train and return the model; arguments and errors are those of `fair_envs.baselines.train`.
 
@@ -271,8 +306,11 @@ def train_team(
     checkpoint is written every minute and contains the replay buffer until the training ends. After an interruption at
     most one minute is therefore repeated, bit-identically except for the row of metrics of the interruption. Optional
     callbacks are ``follow``, which applies the curriculum and stores the levels' policies (`following` of these
-    settings), and ``rows``, which logs the progress of the training.
+    settings), and ``rows``, which logs the progress of the training: `TeamRows`, or `RewardRows` if the agents are no
+    team.
     """
+    if rows is None:
+        rows = RewardRows(every=config.row) if make_rules(config.env_id).pace is None else TeamRows(every=config.row)
     follow = follow or following(config, folder=None if out is None else Path(out))
     follows = [] if follow is None else [follow]
     model = train_as(
@@ -281,7 +319,7 @@ def train_team(
         out=out,
         resume=resume,
         progress=progress,
-        callback=[*follows, *callbacks_of(callback), rows or TeamRows(every=config.row)],
+        callback=[*follows, *callbacks_of(callback), rows],
         log_interval=None,
         keeper=RareKeeper,
     )
@@ -321,6 +359,35 @@ class RareKeeper(Keeper):
         super()._on_training_end()
         if self._finished:
             cast(TeamReplay, cast(DDPG, self.model).replay_buffer).reset()  # not needed after the training
+
+
+class RewardRows(GroupRewards):
+    """Logs the mean reward per agent and step of each group within each interval of agent steps.
+
+    Args:
+        every: Length of the interval in agent steps.
+    """
+
+    def __init__(self, *, every: int) -> None:
+        super().__init__()
+        self._every = every
+
+    def _on_training_start(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        super()._on_rollout_start()
+        self._next = (self.num_timesteps // self._every + 1) * self._every
+
+    def _on_rollout_start(self) -> None:
+        """Continue the interval."""
+
+    def _on_rollout_end(self) -> None:
+        if self.num_timesteps >= self._next:
+            super()._on_rollout_end()
+            self.logger.record("time/total_timesteps", self.num_timesteps)
+            self.logger.dump(self.num_timesteps)
+            self._begin()
 
 
 class TeamRows(BaseCallback):

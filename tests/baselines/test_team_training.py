@@ -258,14 +258,25 @@ def test_settings_survive_json() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"env_id": "FairWheat-v0"}, "id must be one of "),
-    ({"env_id": HARVEST}, "env_id must be an environment whose agents are a team, got 'FairHarvest-v0'"),
-    ({"parameters": {"action": "discrete"}}, "parameters must make actions directions, got {"),
+    (
+        {"env_id": "FairLending-v0", "parameters": {}},
+        "env_id must be supported with the parameters, got 'FairLending-v0', which needs several agents with one "
+        "action space; FairLending-v0 has one decision-maker",
+    ),
+    (
+        {"parameters": {"action": "heading"}},
+        "env_id must be supported with the parameters, got 'FairPursuit-v0', which needs actions that are discrete or",
+    ),
+    (
+        {"env_id": HARVEST, "parameters": {}, "curriculum": "linear"},
+        "curriculum must be 'fixed' for FairHarvest-v0, which has no speed to change, got 'linear'",
+    ),
     ({"parameters": {"pursuers": 0}}, "pursuers must be between 1 and 100, got 0"),
     ({"parameters": {1: 2}}, "parameters must map names to values, got {1: 2}"),
     ({"algorithm": "ppo"}, "algorithm must be one of 'ddpg', 'fair-e', 'fair-er', got 'ppo'"),
     ({"network": "cnn"}, "network must be one of 'mlp', 'sets', got 'cnn'"),
     ({"steps": 0}, "steps must be at least 1, got 0"),
-    ({"curriculum": "random"}, "curriculum must be one of 'fixed', 'linear', 'stepped', got 'random'"),
+    ({"curriculum": "random"}, "curriculum must be one of 'automatic', 'fixed', 'linear', 'stepped', got 'random'"),
     ({"speeds": "1.2"}, "speeds must be several values, got '1.2'"),
     ({"speeds": 1.2}, "speeds must be several values, got 1.2"),
     ({"speeds": (0.4, 1.2)}, "speeds must decrease, got (0.4, 1.2)"),
