@@ -7,7 +7,7 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 
 if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     raise ImportError(

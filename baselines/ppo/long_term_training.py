@@ -23,7 +23,7 @@ from fair_envs.baselines.settings import COMMON, Device, MethodSettings
 from fair_envs.baselines.tasks import Signals, study_of
 from fair_envs.baselines.training import load_as, train_as
 from fair_envs.core import Rules
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 from fair_envs.registration import make_rules, make_sb3
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (

@@ -1,7 +1,7 @@
 """Support for a user's own Gymnasium environments, which return the record in ``info`` and have no lanes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,55 @@ PROBS = PREFIX + "action_probs"
 
 @dataclass(frozen=True)
 class OwnRules:
-    """A replacement for the rules of a user's own environment, with what is known about it."""
+    """A replacement for the rules of a user's own environment, with what is known about it.
+
+    Attributes:
+        name: The name of its class.
+        spec: Its `FairSpec`.
+        multi_agent: Always False: there is one decision-maker.
+        spaces: The spaces of observations and actions; None: unknown.
+        params: Always None: its parameters are arguments of its constructor.
+        policies: Scripted policies by name; there are none.
+    """
 
     name: str
     spec: FairSpec
     multi_agent: bool = False
+    spaces: tuple[Space[Any], Space[Any]] | None = None
+    params: None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+    def agents(self, params: Any) -> int:
+        """Return 1."""
+        return 1
+
+    def observation_space(self, params: Any) -> Space[Any]:
+        """Return the space of observations."""
+        return self._known()[0]
+
+    def action_space(self, params: Any) -> Space[Any]:
+        """Return the space of actions."""
+        return self._known()[1]
+
+    def _known(self) -> tuple[Space[Any], Space[Any]]:
+        if self.spaces is None:
+            raise ValueError(f"spaces must be known, those of {self.name} are not")
+        return self.spaces
+
+
+def own_rules(env: Any) -> OwnRules:
+    """Return what is known of a user's own Gymnasium environment.
+
+    Raises:
+        ValueError: It has no ``fair_spec``.
+    """
+    spec = env.get_wrapper_attr("fair_spec") if env.has_wrapper_attr("fair_spec") else None
+    if not isinstance(spec, FairSpec):
+        raise ValueError(
+            "env must have a FairSpec as fair_spec, which the wrapper Annotate adds, got "
+            f"{type(env.unwrapped).__name__} without one"
+        )
+    return OwnRules(type(env.unwrapped).__name__, spec, spaces=(env.observation_space, env.action_space))
 
 
 @dataclass(frozen=True)
