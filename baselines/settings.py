@@ -184,7 +184,7 @@ FOR_AGENTS: Mapping[str, Any] = {
     "n_epochs": 5,
     "learning_rate": 1e-3,
     "ent_coef": 0.01,
-    "shared": False,
+    "sharing": "groups",
 }
 """Recommended settings where the agents are the affected people, and rows are agents."""
 
@@ -195,7 +195,7 @@ FOR_DECISIONS: Mapping[str, Any] = {
     "n_epochs": 10,
     "learning_rate": 3e-4,
     "ent_coef": 0.0,
-    "shared": True,
+    "sharing": "all",
 }
 """Recommended settings for a decision-maker, where rows are lanes."""
 

@@ -18,11 +18,11 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.ppo.costs import PenaltyNotion
 from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
-from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
 from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
 from fair_envs.baselines.settings import COMMON, FOR_AGENTS, PPOSettings, plain_parameters
-from fair_envs.faces.sb3 import AgentsVecEnv
+from fair_envs.faces.sb3 import AgentsVecEnv, Append
 from fair_envs.registration import make_sb3
 from fair_envs.support.parameters import (
     NonNegative,
@@ -36,6 +36,14 @@ from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.support.stopping import stoppable
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
+Sharing = Literal["none", "groups", "all"]
+
+POLICIES: Mapping[Sharing, tuple[Any, Append]] = {
+    "none": (IndividualPolicy, "agent"),
+    "groups": (GroupedPolicy, "group"),
+    "all": ("MlpPolicy", None),
+}
+"""The policy for each kind of sharing, and what it needs at the end of observations."""
 
 GAMES: tuple[Mapping[str, Any], ...] = ({"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0})
 """The two games of the counterfactual penalty: no agent has the attribute, and all agents have it."""
@@ -79,7 +87,13 @@ class Training(PPOSettings):
     net_arch: Sequence[PositiveInt] = setting(
         (64, 64), "Sizes of the layers of each group's actor and critic."
     )  # SB3; C: 256, 128, 64
-    shared: bool = setting(False, "Whether all groups share one actor and critic, as a decision-maker must.")
+    sharing: Sharing = setting(
+        "groups", "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all)."
+    )
+    shared: bool = setting(False, "Whether all agents share one actor and critic, the same as --sharing all.")
+    equivariance: NonNegative = setting(
+        0.0, "Weight of Fair-ER's penalty, which pulls the policies of agents or groups towards each other."
+    )
     # Fair-PPO
     penalty: PenaltyNotion = setting("demographic_parity", "Notion of fairness whose violation is penalised.")
     alpha: NonNegative = setting(1.0, "Weight of the retrospective cost of fair-PPO.")
@@ -103,6 +117,18 @@ class Training(PPOSettings):
             raise ValueError(
                 f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
             )
+        if self.shared and self.sharing == "none":
+            raise ValueError("shared must be False with sharing 'none', got True")
+        if self.equivariance and self.shared_by == "all":
+            raise ValueError(
+                "equivariance must be 0 if all agents share one network, which has no other to be pulled towards, got "
+                f"{self.equivariance:g}; use sharing 'none' or 'groups'"
+            )
+
+    @property
+    def shared_by(self) -> Sharing:
+        """Which agents share an actor and a critic: ``sharing``, or all with ``shared``."""
+        return "all" if self.shared else self.sharing
 
     @property
     def paired(self) -> bool:
@@ -120,7 +146,7 @@ def make_env(config: Training) -> AgentsVecEnv:
         n_envs=config.lanes // 2 if config.paired else config.lanes,
         seed=TRAINING_SEEDS + LANES_EACH * config.seed,
         threads=config.threads,
-        append_group=not config.shared,
+        append=POLICIES[config.shared_by][1],
         reward_scale=config.reward_scale,
         worlds=config.worlds if config.paired else None,
         **config.parameters,
@@ -138,18 +164,19 @@ def make_model(config: Training) -> BaseAlgorithm:
     env = make_env(config)
     settings = {**config.of_learner(), "policy_kwargs": {"net_arch": list(config.net_arch)}}
     model: BaseAlgorithm
-    policy: Any = "MlpPolicy" if config.shared else GroupedPolicy
+    policy, _ = POLICIES[config.shared_by]
+    own = {name: getattr(config, name) for name in ("skip_idle", "equivariance")}
     with warnings.catch_warnings():
         # A smaller last minibatch is harmless.
         warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
         if config.algorithm == "sb3-ppo":
             model = sb3.PPO(policy, env, **settings)
         elif config.algorithm == "ppo":
-            model = PPO(policy, env, skip_idle=config.skip_idle, **settings)
+            model = PPO(policy, env, **own, **settings)
         else:
-            names = "skip_idle penalty alpha beta weight mode credit tolerance"
+            names = "penalty alpha beta weight mode credit tolerance"
             fair = {name: getattr(config, name) for name in names.split()}
-            model = FairPPO(policy, env, **fair, **settings)
+            model = FairPPO(policy, env, **own, **fair, **settings)
     env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # replaces the seed set by the model
     return model
 

@@ -26,13 +26,13 @@ def test_a_variant_gets_only_the_parameters_that_it_has() -> None:
 
 
 def test_only_fields_of_the_settings_are_recommended() -> None:
-    assert "shared" not in recommended(OnPolicySettings, {"env_id": "FairHiring-v0"})
+    assert "sharing" not in recommended(OnPolicySettings, {"env_id": "FairHiring-v0"})
 
 
 def test_the_defaults_of_the_classes_are_the_recommended_ones() -> None:
     for name, value in FOR_AGENTS.items():
         assert getattr(Training(env_id="FairHarvest-v0"), name) == value
-    for name in FOR_DECISIONS.keys() - {"shared"}:
+    for name in FOR_DECISIONS.keys() - {"sharing"}:
         assert getattr(OnPolicySettings(env_id="FairHiring-v0"), name) == FOR_DECISIONS[name]
 
 
