@@ -216,7 +216,7 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     return found
 
 
-PASSING = frozenset({"reward", "ended"})
+PASSING = frozenset({"reward", "ended", "_people"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 
