@@ -1,7 +1,7 @@
 """Train, kill, resume and evaluate every method on every environment: ``python benchmarks/methods.py --out FOLDER``.
 
-Each cell trains for some seconds. It is killed with SIGKILL in the middle, resumed, stopped with SIGTERM at the end, and
-evaluated. A cell's result is stored when it is complete, so an interrupted run continues where it stopped. The table
+Each cell trains for some seconds. It is killed with SIGKILL in the middle, resumed, stopped with SIGTERM at the end,
+and evaluated. The result of a complete cell is stored, so an interrupted run continues where it stopped. The table
 shows a result, or the number of the reason why the method does not train on the environment.
 """
 
