@@ -3,7 +3,6 @@
 A `fair_envs.baselines.tasks.Study` lists the measures and mitigations for an environment's long-term fairness.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +20,10 @@ from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
 from fair_envs.baselines.settings import OnPolicySettings
 from fair_envs.baselines.tasks import Signals, study_of
-from fair_envs.baselines.training import load_as, train_as
+from fair_envs.baselines.training import ignoring_smaller_batches, load_as, train_as, training_env
 from fair_envs.core import Rules
 from fair_envs.metrics.measures import Measure
-from fair_envs.registration import make_rules, make_sb3
+from fair_envs.registration import make_rules
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
@@ -149,28 +148,18 @@ class Made:
 
 
 def make_long_term(config: LongTermTraining) -> Regularised:
-    """Return the untrained model, with one row for each lane.
+    """Return the untrained model, with one row for each lane of a decision-maker, or for each agent.
 
     Raises:
         ValueError: A parameter of the environment is outside its range.
         TypeError: A parameter of the environment is unknown.
     """
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
-    env = make_sb3(
-        config.env_id,
-        n_envs=config.lanes,
-        rows="lanes",
-        seed=first,
-        threads=config.threads,
-        reward_scale=config.reward_scale,
-        **config.parameters,
-    )
+    env = training_env(config, seed=first)
     sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
     settings = {**config.of_learner(), "policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}}
     kind, own = learner_of(config, env)
-    with warnings.catch_warnings():
-        # A smaller last minibatch is harmless.
-        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+    with ignoring_smaller_batches():
         model = kind(SharedTrunkPolicy, env, **settings, **own)
     env.seed(first)  # replaces the seed set by the model
     return model
