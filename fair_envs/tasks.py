@@ -449,7 +449,7 @@ for _task in (
         short="predictive_equality",
         long=kept_customers,
         rate=TRUE_NEGATIVE,
-        scripted=("never", "random-rate", "above-amount"),
+        scripted=("always", "random-rate", "above-amount"),
     ),
     Task(
         env_id="FairLending-v0",
@@ -493,7 +493,7 @@ for _task in (
         short=captures_in_window,
         long=roles,
         rate=CAPTURES,
-        scripted=("greedy", "planner"),
+        scripted=("greedy", "planner", "shuffled-roles"),
         steps=3_000_000,
     ),
     Task(
