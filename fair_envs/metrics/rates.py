@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core.compilation import kernel
-from fair_envs.core.interactions import FairSpec
+from fair_envs.core.interactions import PREFIX, FairSpec
 from fair_envs.metrics.group import Groups, group_members
-from fair_envs.metrics.measures import Measure, column_names
+from fair_envs.metrics.measures import Measure, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.support.aliases import Columns, Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, PositiveInt, checked
@@ -286,12 +286,15 @@ class RateMeasure(Measure):
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the largest difference after it."""
         given = dict(zip(self._names, self._reported(info), strict=True))
-        columns = {name.partition("_")[2]: of_people(column) for name, column in given.items()}
+        columns = {name.removeprefix(PREFIX): of_people(name, column) for name, column in given.items()}
         benefit, demand = self.rate.parts(Step(columns, self.reward, self.ended))
         group = self._grouped(columns)
+        if not self.decided.all():
+            group = np.where(self.decided[:, np.newaxis], group, -1)
         gains, needs = (np.broadcast_to(np.asarray(part, np.float64), group.shape) for part in (benefit, demand))
-        value: Floats = np.empty(self.lanes)
-        odd = add_step(self.totals, self.latest, self._ring, self._seen, group, gains, needs, self._minimum, value)
+        value: Floats = self.value.copy()
+        state = self.totals, self.latest, self._ring, self._seen
+        odd = add_step(*state, self.decided, group, gains, needs, self._minimum, value)
         if odd >= 0:
             highest = len(self.group_names) - 1
             raise ValueError(f"fair_group must be between -1 and {highest}, got {group[odd].tolist()} in lane {odd}")
@@ -313,26 +316,6 @@ class RateMeasure(Measure):
         if not self.keeps:
             self.totals[mask] = 0
             self._seen[mask] = 0
-
-    def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
-        sensitive = "fair_sensitive" in self._names
-        if not sensitive:
-            return super()._looked_over(info)
-        names, self._names = self._names, tuple(name for name in self._names if name != "fair_sensitive")
-        try:
-            super()._looked_over(info)
-        finally:
-            self._names = names
-        if "fair_sensitive" not in info:
-            raise ValueError(f"info must have the key 'fair_sensitive', got {sorted(map(str, info))}")
-        found = [np.asarray(info[name]) for name in names]
-        self._shapes = [(name, column.shape) for name, column in zip(names, found, strict=True)]
-        return found
-
-
-def of_people(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column with an axis of people."""
-    return column[:, np.newaxis] if column.ndim == 1 else column
 
 
 def group_codes(spec: FairSpec, groups: Groups) -> tuple[tuple[str, ...], Ints]:
@@ -372,6 +355,7 @@ def add_step(
     latest: Floats,
     ring: Floats,
     seen: Ints,
+    decided: Flags,
     group: Ints,
     benefit: Floats,
     demand: Floats,
@@ -379,6 +363,8 @@ def add_step(
     value: Floats,
 ) -> int:
     """Add the benefits and demands of a step to those of the groups; write each lane's largest difference of rates.
+
+    Lanes without a decision do not change.
 
     Returns:
         The first lane with an invalid group, or -1; then nothing has changed.
@@ -390,6 +376,8 @@ def add_step(
                 return b
     for b in range(lanes):
         latest[b] = 0.0
+        if not decided[b]:
+            continue
         for m in range(group.shape[1]):
             g = group[b, m]
             if g >= 0:
