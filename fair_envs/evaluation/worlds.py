@@ -202,9 +202,9 @@ class VectorWorld(World):
         self._late = restarts_late(env)
         self._restarting = np.zeros(self.count, bool)
         self._random = np.random.default_rng(0) if random is None else random
-        self._hold = getattr(env.unwrapped, "hold", None)
-        self._report = getattr(env.unwrapped, "report_action_probs", None)
-        spec = getattr(env.unwrapped, "fair_spec", None)
+        self._hold = getattr(env, "hold", None)
+        self._report = getattr(env, "report_action_probs", None)
+        spec = getattr(env, "fair_spec", None)
         if spec is not None and not spec.one_person:
             self._report = None  # an action is not the decision about each person
         observation, _ = env.reset(seed=seed)
