@@ -9,7 +9,7 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.metrics.pareto import as_points, crowding_distance, non_dominated
+from fair_envs.metrics.pareto import as_points, crowding_distance, non_dominated, ranks
 from fair_envs.support.aliases import Floats, Ints
 
 Crowding = Literal["all", "ranks"]
@@ -27,9 +27,10 @@ class Ranking(NamedTuple):
     crowding: Crowding = "all"
     threshold: float = 0.1
     penalty: Penalty = "double"
+    lorenz_lambda: float = 1.0
 
 
-def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
+def priorities(returns: ArrayLike, ranking: Ranking, *, scale: ArrayLike = 1.0) -> Floats:
     """Return the priorities of keeping episodes with these returns, shape (episodes,); 0 is best.
 
     A priority is minus the distance to the nearest non-dominated return. It is lower by 1e-5 for returns that are
@@ -37,14 +38,18 @@ def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
     by 1 (FAReL).
 
     Args:
-        returns: Returns in comparable units, shape (episodes, objectives).
-        ranking: How crowding is measured and penalised.
+        returns: Returns, shape (episodes, objectives).
+        ranking: Which returns dominate others, and how crowding is measured and penalised.
+        scale: Factors of the returns in distances; dominance compares the returns as they are.
     """
-    rows = as_points(returns, "returns")
-    best = non_dominated(rows)
+    unscaled = as_points(returns, "returns")
+    rows = unscaled * scale
+    best = non_dominated(unscaled, lorenz_lambda=ranking.lorenz_lambda)
     apart = np.linalg.norm(rows[:, np.newaxis] - rows[best], axis=2).min(axis=1)
     priority: Floats = -apart - INFERIOR * ~best
-    crowded = crowding_distance(rows, within_ranks=ranking.crowding == "ranks") <= ranking.threshold
+    within = ranking.crowding == "ranks"
+    rank = ranks(unscaled, lorenz_lambda=ranking.lorenz_lambda) if within else None
+    crowded = crowding_distance(rows, within_ranks=within, rank=rank) <= ranking.threshold
     if ranking.penalty == "double":
         return np.where(crowded, 2 * priority, priority)
     return priority - ONE * crowded
@@ -87,7 +92,7 @@ class Buffer:
             then to the newest. ``"heap"``: when the buffer is full, a new episode replaces the one with the lowest
             priority in the last ranking, in a binary heap (FAReL).
         objectives: Columns of the requested rewards.
-        scale: Factors of the returns in comparisons.
+        scale: Factors of the returns in distances.
 
     Attributes:
         entries: The episodes; a binary heap with ``"heap"``, sorted from the best with ``"top"`` after a ranking.
@@ -127,8 +132,9 @@ class Buffer:
 
     def rank(self) -> list[Entry]:
         """Update all priorities, drop excess episodes, and return the kept entries from best to worst."""
-        scaled = self.returns()[:, self.objectives] * self.scale
-        new = priorities(scaled, self.ranking)
+        returns = self.returns()[:, self.objectives]
+        scaled = returns * self.scale
+        new = priorities(returns, self.ranking, scale=self.scale)
         ranked = [entry._replace(priority=float(p)) for entry, p in zip(self.entries, new, strict=True)]
         if self.keep == "heap":
             heapq.heapify(ranked)

@@ -35,7 +35,15 @@ from fair_envs.evaluation import DecisionMaker, Stochastic, Transition, VectorEn
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.files import replace_file
-from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, Range, checked, setting
+from fair_envs.support.parameters import (
+    NonNegative,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
 from fair_envs.support.seeds import EPISODES_EACH, TRAINING_SEEDS
 from fair_envs.wrappers.adapters.bound import transforms
 
@@ -92,6 +100,12 @@ class PCNSettings:
     best: PositiveInt = setting(50, "Number of best episodes from which desired returns are chosen.")  # P, F
     non_domination: Literal["requested", "all"] = setting(
         "requested", "Objectives that decide which episodes are best."
+    )
+    lorenz_lambda: UnitInterval = setting(
+        1.0,
+        "Dominance that decides which episodes are best: 1 is Pareto dominance, 0 is Lorenz dominance, which prefers "
+        "equal returns; numbers between them are lambda-Lorenz dominance. Below 1, objectives must be comparable, such "
+        "as the returns of groups.",
     )
     max_return: Sequence[float] = setting(
         (), "Largest desired return of each objective; empty uses the bounds of the rewards."
@@ -273,7 +287,7 @@ class PCN:
         self._scale = th.as_tensor(scale, dtype=th.float32)
         self.buffer = Buffer(
             settings.buffer_size,
-            Ranking(settings.crowding, settings.crowding_threshold, settings.crowding_penalty),
+            Ranking(settings.crowding, settings.crowding_threshold, settings.crowding_penalty, settings.lorenz_lambda),
             keep=settings.keep,
             objectives=self.requested,
             scale=scale[:-1] if settings.scaled_distance else np.ones(len(self.requested)),
@@ -372,7 +386,8 @@ class PCN:
         ranked = [entry.episode for entry in self.buffer.rank()[: self.settings.best]]
         returns = np.array([episode.returns for episode in ranked])
         judged = returns if self.settings.non_domination == "all" else returns[:, self.requested]
-        best = np.flatnonzero(non_dominated(judged, keep_duplicates=self.settings.keep == "heap"))
+        duplicates, share = self.settings.keep == "heap", self.settings.lorenz_lambda
+        best = np.flatnonzero(non_dominated(judged, keep_duplicates=duplicates, lorenz_lambda=share))
         wanted = returns[best][:, self.requested]
         spread = wanted.std(axis=0)
         commands = []
@@ -455,7 +470,7 @@ class PCN:
         else:
             episodes = [entry.episode for entry in self.buffer.entries]
         returns = np.array([episode.returns[self.requested] for episode in episodes])
-        best = np.flatnonzero(non_dominated(returns))
+        best = np.flatnonzero(non_dominated(returns, lorenz_lambda=self.settings.lorenz_lambda))
         best = best[np.lexsort(returns[best].T[::-1])]
         return [Command(returns[k], float(len(episodes[k]))) for k in best]
 
