@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.baselines.pcn.rollouts import Episode
 from fair_envs.metrics.pareto import as_points, crowding_distance, non_dominated, ranks
-from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.aliases import Floats, Floats32, Ints
 
 Crowding = Literal["all", "ranks"]
 Penalty = Literal["double", "one"]
@@ -30,7 +30,7 @@ class Ranking(NamedTuple):
     lorenz_lambda: float = 1.0
 
 
-def priorities(returns: ArrayLike, ranking: Ranking, *, scale: ArrayLike = 1.0) -> Floats:
+def priorities(returns: ArrayLike, ranking: Ranking, *, scale: Floats | float = 1.0) -> Floats:
     """Return the priorities of keeping episodes with these returns, shape (episodes,); 0 is best.
 
     A priority is minus the distance to the nearest non-dominated return. It is lower by 1e-5 for returns that are
@@ -150,46 +150,65 @@ class Buffer:
         return self.episodes[len(self) // 2 :]
 
     def batches(self, count: int, size: int, rng: np.random.Generator) -> Batches:
-        """Draw samples for several updates: an episode, uniformly, then one of its steps."""
+        """Draw samples for several updates: an episode, uniformly, then one of its steps or of its agents' turns."""
         episodes = self.episodes
-        lengths = np.array([len(episode) for episode in episodes])
-        ends = np.cumsum(lengths)
-        drawn = rng.integers(len(episodes), size=(count, size))
-        place = ends[drawn] - 1 - (rng.random((count, size)) * lengths[drawn]).astype(np.int64)
-        left = np.concatenate([np.arange(n, 0, -1) for n in lengths])[:, np.newaxis]
-        asked = np.concatenate([episode.returns_to_go for episode in episodes])[:, self.objectives]
-        columns = (
-            np.concatenate([episode.observations for episode in episodes]),
-            np.concatenate([episode.actions for episode in episodes]),
-            np.concatenate([asked, left], axis=1).astype(np.float32),
-        )
-        return Batches._make(th.from_numpy(column[place]) for column in columns)
+        samples = np.array([episode.samples for episode in episodes])
+        drawn = rng.integers(len(episodes), size=count * size)
+        chosen = samples[drawn] - 1 - (rng.random(count * size) * samples[drawn]).astype(np.int64)
+        order = np.argsort(drawn, kind="stable")  # by episode
+        parts = np.split(chosen[order], np.searchsorted(drawn[order], np.arange(1, len(episodes))))
+        columns: list[NDArray[Any]] = [
+            np.concatenate([episode.observations[part] for episode, part in zip(episodes, parts, strict=True)]),
+            np.concatenate([episode.actions[part] for episode, part in zip(episodes, parts, strict=True)]),
+            np.concatenate([self._to_go(episode, part) for episode, part in zip(episodes, parts, strict=True)]),
+        ]
+        back = np.argsort(order).reshape(count, size)
+        return Batches._make(th.from_numpy(column[back]) for column in columns)
+
+    def _to_go(self, episode: Episode, samples: Ints) -> Floats32:
+        """Return the returns-to-go and remaining steps of some samples of an episode."""
+        steps = episode.steps(samples)
+        asked, left = episode.returns_to_go[steps][:, self.objectives], len(episode) - steps
+        found: Floats32 = np.concatenate([asked, left[:, np.newaxis]], axis=1).astype(np.float32)
+        return found
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore the content that `packed` returned."""
         self.played = state["played"]
-        columns = [column.numpy() for column in state["columns"]]
-        reported = zip(state["priorities"], state["numbers"], _split(columns, state["lengths"]), strict=True)
+        reported = zip(state["priorities"], state["numbers"], _unpacked(state), strict=True)
         self.entries = [Entry(priority, number, episode) for priority, number, episode in reported]
 
 
 def packed(entries: Sequence[Entry], *, played: int) -> dict[str, Any]:
     """Return a buffer's content as tensors and plain data."""
+    episodes = [entry.episode for entry in entries]
     names = ("observations", "actions", "rewards") if entries else ()
-    columns = [np.concatenate([getattr(entry.episode, name) for entry in entries]) for name in names]
-    return {
+    columns = [np.concatenate([getattr(episode, name) for episode in episodes]) for name in names]
+    state = {
         "played": played,
         "priorities": [entry.priority for entry in entries],
         "numbers": [entry.number for entry in entries],
-        "lengths": [len(entry.episode) for entry in entries],
+        "lengths": [len(episode) for episode in episodes],
         "columns": [th.from_numpy(column) for column in columns],
     }
+    turns = [episode.turns for episode in episodes if episode.turns is not None]
+    if turns:
+        state |= {"samples": [len(own) for own in turns], "turns": th.from_numpy(np.concatenate(turns))}
+    return state
 
 
-def _split(columns: Sequence[NDArray[Any]], lengths: Sequence[int]) -> Iterator[Episode]:
-    """Yield the episodes that are concatenated in the columns."""
-    first = 0
-    for length in lengths:
-        observations, actions, rewards = (column[first : first + length] for column in columns)
-        yield Episode(observations=observations, actions=actions, rewards=rewards)
-        first += length
+def _unpacked(state: Mapping[str, Any]) -> Iterator[Episode]:
+    """Yield the episodes of a buffer's content."""
+    if not state["lengths"]:
+        return
+    observations, actions, rewards = (column.numpy() for column in state["columns"])
+    lengths, samples = state["lengths"], state.get("samples", state["lengths"])
+    turns = _split(state["turns"].numpy(), samples) if "turns" in state else [None] * len(lengths)
+    parts = _split(observations, samples), _split(actions, samples), _split(rewards, lengths), turns
+    for own, taken, earned, steps in zip(*parts, strict=True):
+        yield Episode(observations=own, actions=taken, rewards=earned, turns=steps)
+
+
+def _split(column: NDArray[Any], lengths: Sequence[int]) -> list[NDArray[Any]]:
+    """Return the parts of a column, given by their lengths."""
+    return np.split(column, np.cumsum(lengths)[:-1])

@@ -41,13 +41,10 @@ def non_dominated(points: ArrayLike, *, keep_duplicates: bool = False, lorenz_la
     rows = as_points(points)
     if not len(rows):
         return np.zeros(0, bool)
-    if lorenz_lambda == 1:
-        found: Flags = library().is_nondominated(rows, maximise=True, keep_weakly=keep_duplicates)
-        return found
-    found = library().is_nondominated(
-        lorenz_vectors(rows, lorenz_lambda=lorenz_lambda), maximise=True, keep_weakly=True
-    )
-    if not keep_duplicates:
+    vectors = lorenz_vectors(rows, lorenz_lambda=lorenz_lambda)
+    keep_weakly = keep_duplicates or lorenz_lambda < 1  # other points can have equal vectors
+    found: Flags = library().is_nondominated(vectors, maximise=True, keep_weakly=keep_weakly)
+    if keep_weakly and not keep_duplicates:
         first = np.zeros(len(rows), bool)
         first[np.unique(rows, axis=0, return_index=True)[1]] = True
         found = found & first

@@ -148,7 +148,7 @@ def test_copies_of_returns_are_kept_in_balance() -> None:
 def test_lorenz_dominance_keeps_fewer_episodes_than_pareto_dominance() -> None:
     """Distances are scaled, dominance is not: in scaled returns, (4, 2) and (2, 4) would not be equal."""
     returns = [(0, 6), (4, 2), (2, 4), (6, 0), (3, 2)]
-    scale = (1, 0.1)
+    scale = np.array([1, 0.1])
     pareto, lorenz = (
         priorities(returns, Ranking(threshold=0, lorenz_lambda=share), scale=scale) for share in (1.0, 0.0)
     )

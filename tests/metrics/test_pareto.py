@@ -1,6 +1,7 @@
 """Sets of points: worked examples, published cases, and other libraries."""
 
 import doctest
+import itertools
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_points_with_the_same_entries_in_another_order_are_kept_and_repeated_poi
 def test_a_larger_lambda_keeps_every_point_that_a_smaller_one_keeps() -> None:
     points = np.random.default_rng(0).normal(size=(60, 4))
     kept = [pareto.non_dominated(points, lorenz_lambda=share) for share in (0, 0.3, 0.7, 0.999, 1)]
-    for fewer, more in zip(kept, kept[1:], strict=False):
+    for fewer, more in itertools.pairwise(kept):
         assert (fewer <= more).all()
     assert 0 < kept[0].sum() < kept[-1].sum()
     in_order = np.sort(points, axis=1)
