@@ -63,7 +63,8 @@ def choices_of(space: gym.Space[Any], *, bins: int = BINS) -> Choices:
         ValueError: The space has more than that to choose from.
     """
     if why := uncountable(space):
-        raise ValueError(f"env must have actions that can be listed, got {space}, which {why}")
+        instead = "use a method for continuous actions instead, such as ppo or ddpg"
+        raise ValueError(f"env must have actions that can be listed, got {space}, which {why}; {instead}")
     shape: tuple[int, ...] = space.shape or ()
     if isinstance(space, gym.spaces.Box):
         low, high = float(space.low.item()), float(space.high.item())
@@ -78,15 +79,14 @@ def choices_of(space: gym.Space[Any], *, bins: int = BINS) -> Choices:
 
 def uncountable(space: gym.Space[Any]) -> str:
     """Return why the actions of a space cannot be listed, or ""."""
-    instead = "use a method for continuous actions, such as ppo or ddpg"
     if isinstance(space, gym.spaces.Discrete) or (isinstance(space, gym.spaces.MultiDiscrete) and space.nvec.ndim == 1):
         return ""
     if not isinstance(space, gym.spaces.Box):
         return "is neither a Discrete, nor a MultiDiscrete with one axis, nor a Box with one entry"
     if space.low.size != 1:
-        return f"is a Box with {space.low.size} entries instead of one: {instead}"
+        return f"is a Box with {space.low.size} entries instead of one"
     if not np.isfinite([space.low.item(), space.high.item()]).all():
-        return f"is a Box without finite bounds: {instead}"
+        return "is a Box without finite bounds"
     return ""
 
 

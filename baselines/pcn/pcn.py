@@ -47,6 +47,11 @@ StateLayers = Literal["one", "two", "relu"]
 HIDDEN = 64  # units of every layer, in all published variants
 PATIENCE = 2  # steps by which a command is shorter than the episode from which it is taken
 LISTED = ("return_unit", "max_return")  # settings with an entry for each objective
+LORENZ_LAMBDA = (
+    "Dominance that decides which episodes are best: 1 is Pareto dominance, 0 is Lorenz dominance, which prefers equal "
+    "returns; numbers between them are lambda-Lorenz dominance. Below 1, objectives must be comparable, such as the "
+    "returns of groups."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +103,7 @@ class PCNSettings:
     non_domination: Literal["requested", "all"] = setting(
         "requested", "Objectives that decide which episodes are best."
     )
-    lorenz_lambda: UnitInterval = setting(
-        1.0,
-        "Dominance that decides which episodes are best: 1 is Pareto dominance, 0 is Lorenz dominance, which prefers "
-        "equal returns; numbers between them are lambda-Lorenz dominance. Below 1, objectives must be comparable, such "
-        "as the returns of groups.",
-    )
+    lorenz_lambda: UnitInterval = setting(1.0, LORENZ_LAMBDA)
     max_return: Sequence[float] = setting(
         (), "Largest desired return of each objective; empty uses the bounds of the rewards."
     )
