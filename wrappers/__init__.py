@@ -5,6 +5,7 @@
 """
 
 from fair_envs.evaluation import choose
+from fair_envs.metrics.disparity import DisparityTracker
 from fair_envs.wrappers.decisions import (
     DecisionEpisodes,
     DecisionGaps,
@@ -16,7 +17,7 @@ from fair_envs.wrappers.decisions import (
 from fair_envs.wrappers.delayed import DelayedFeedback, LateFeedback
 from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, GapPenalty, ReportActionProbs, ReportedProbs
 from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
-from fair_envs.wrappers.penalty import DisparityTracker, FairnessPenalty, Penalty
+from fair_envs.wrappers.penalty import FairnessPenalty, Penalty
 from fair_envs.wrappers.recording import Recorder, RecordFairness
 from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -19,7 +19,7 @@ from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import Massaging, Schedule
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings
+from fair_envs.baselines.settings import OnPolicySettings
 from fair_envs.baselines.tasks import Signals, study_of
 from fair_envs.baselines.training import load_as, train_as
 from fair_envs.core import Rules
@@ -28,11 +28,8 @@ from fair_envs.registration import make_rules, make_sb3
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
-    NonNegativeInt,
     Positive,
     PositiveInt,
-    Range,
-    UnitInterval,
     checked,
     setting,
 )
@@ -42,7 +39,7 @@ LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongTermTraining(MethodSettings):
+class LongTermTraining(OnPolicySettings):
     """Settings of a training for long-term fairness; equal settings give equal networks.
 
     P in the comments marks values of the published code of F-PPO, see the preset ``published``.
@@ -52,20 +49,7 @@ class LongTermTraining(MethodSettings):
     """
 
     algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": only massaging
-    steps: PositiveInt = setting(200_000, "Environment steps of all lanes to train for, rounded up to whole rollouts.")
-    # The rollouts
-    lanes: PositiveInt = setting(8, "Environments that are played in parallel.")  # P: 1
-    n_steps: PositiveInt = setting(256, COMMON["n_steps"])  # P: 2000 or 2048
-    # PPO
-    batch_size: Annotated[int, Range(2)] = setting(256, COMMON["batch_size"])  # P: 64
-    n_epochs: PositiveInt = setting(10, COMMON["n_epochs"])  # P
-    learning_rate: Positive = setting(3e-4, COMMON["learning_rate"])  # P: 1e-5
-    gamma: UnitInterval = setting(0.99, COMMON["gamma"])  # P
-    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])  # P
-    clip_range: Positive = setting(0.2, COMMON["clip_range"])  # P
-    ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])  # P
-    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # P
-    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
+    # Rollouts and PPO. P: lanes 1, n_steps 2000 or 2048, batch_size 64, learning_rate 1e-5, the rest as here
     trunk: Sequence[PositiveInt] = setting((), "Sizes of the layers shared by actor and critic.")
     pi: Sequence[PositiveInt] = setting((64, 64), "Sizes of the actor's separate layers.")
     vf: Sequence[PositiveInt] = setting((64, 64), "Sizes of the critic's separate layers.")
@@ -92,13 +76,6 @@ class LongTermTraining(MethodSettings):
     # PPO under a limit
     limit: NonNegative = setting(0.05, "Limit on the mean short-term disparity, for ppo-lagrangian.")
     multiplier_rate: Positive = setting(0.05, "Learning rate of the multiplier, for ppo-lagrangian.")
-    # The machine
-    seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
-    threads: PositiveInt = setting(1, COMMON["threads"])
-    device: Device = setting("cpu", COMMON["device"])
-    # Evaluations in the course of the training
-    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
-    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -180,12 +157,16 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     """
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
     env = make_sb3(
-        config.env_id, n_envs=config.lanes, rows="lanes", seed=first, threads=config.threads, **config.parameters
+        config.env_id,
+        n_envs=config.lanes,
+        rows="lanes",
+        seed=first,
+        threads=config.threads,
+        reward_scale=config.reward_scale,
+        **config.parameters,
     )
-    names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
-    settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
     sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
-    settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
+    settings = {**config.of_learner(), "policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}}
     kind, own = learner_of(config, env)
     with warnings.catch_warnings():
         # A smaller last minibatch is harmless.

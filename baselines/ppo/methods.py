@@ -23,9 +23,9 @@ FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "cr
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""; a decision-maker belongs to no group that has own networks."""
-    if rules.multi_agent or given.get("shared"):
+    if rules.multi_agent or given.get("shared") or given.get("sharing") == "all":
         return ""
-    return "needs agents that are themselves affected, or --shared"
+    return "needs agents that are themselves affected, or --sharing all"
 
 
 def only_agents(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
@@ -78,7 +78,7 @@ METHODS = (
     Method(
         name="sb3-ppo",
         summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
-        unused=FAIR_PPO_SETTINGS | {"skip_idle"},
+        unused=FAIR_PPO_SETTINGS | {"skip_idle", "equivariance"},
         unsupported=unsupported,
         **SHARED,
     ),

@@ -25,7 +25,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.fair_modes import LearnerState
 from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo.ppo import PPO, Minibatch
-from fair_envs.baselines.ppo.tracking import MeasureOf, TrackMeasures, restore, snapshot
+from fair_envs.baselines.ppo.tracking import TrackMeasures, restore, snapshot
+from fair_envs.metrics.measures import MeasureOf
 from fair_envs.support.aliases import Flags, Floats32
 from fair_envs.support.parameters import NonNegative, Positive, checked
 

@@ -14,7 +14,7 @@ from fair_envs.core.interactions import columns
 from fair_envs.evaluation.policy import Policy
 from fair_envs.evaluation.rollout import rollout
 from fair_envs.evaluation.world import Transition, World
-from fair_envs.faces.common import ActionCheck
+from fair_envs.faces.common import ActionCheck, with_last
 from fair_envs.support.aliases import Flags, Floats, Ints, Lane
 
 # Lanes of rules -------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class LanesWorld(World):
     def _with_group(self, observation: NDArray[Any]) -> NDArray[Any]:
         if not self._append_group:
             return observation
-        return np.concatenate([observation, self._group[..., np.newaxis].astype(observation.dtype)], axis=-1)
+        return with_last(observation, self._group)
 
 
 def scenes(rules: Rules, policy: Policy, *, seed: int) -> Iterator[Lane]:

@@ -271,9 +271,8 @@ def seen(env: Any, lanes: Lanes | Worlds) -> NDArray[Any]:
     """
     step = lanes.show()
     observation = step.observation
-    if getattr(env.unwrapped, "append_group", False):
-        group = step.facts["group"][..., np.newaxis].astype(observation.dtype)
-        observation = np.concatenate([observation, group], axis=-1)
+    if hasattr(env.unwrapped, "with_appended"):
+        observation = env.unwrapped.with_appended(step)
     for bound in reversed(transforms(env)):
         observation = bound.transform_observation(observation, step.facts).observation
     return observation
