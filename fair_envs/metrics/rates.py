@@ -7,7 +7,7 @@ incident. Methods for functions of expected returns need benefit and demand sepa
 Benefit Rate", ICML 2024).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,6 +143,16 @@ def _worthy(step: Step) -> Parts:
     return selected & (step.feedback == 1), selected
 
 
+def _unworthy(step: Step) -> Parts:
+    rejected = (step.feedback >= 0) & (step.action == 0)
+    return rejected & (step.feedback == 0), rejected
+
+
+def _wrongly_rejected(step: Step) -> Parts:
+    wrong = (step.feedback >= 0) & (step.action >= 0) & (step.feedback != step.action)
+    return wrong & (step.action == 0), wrong
+
+
 def _outcome(step: Step) -> Parts:
     decided = step.action >= 0
     return np.where(decided, step.outcome, 0.0), decided
@@ -179,6 +189,16 @@ TRUE_NEGATIVE = Rate(
 ACCURACY = Rate(name="accuracy", benefit="correct decisions", demand="decisions", parts=_correct, **LABELLED)
 POSITIVE_VALUE = Rate(
     name="positive predictive value", benefit="qualified and selected", demand="selected", parts=_worthy, **LABELLED
+)
+NEGATIVE_VALUE = Rate(
+    name="negative predictive value", benefit="unqualified, rejected", demand="rejected", parts=_unworthy, **LABELLED
+)
+ERROR_SHARE = Rate(
+    name="share of wrong rejections",
+    benefit="wrong rejections",
+    demand="wrong decisions",
+    parts=_wrongly_rejected,
+    **LABELLED,
 )
 OUTCOME = Rate(
     name="mean outcome", benefit="outcomes", demand="people affected", parts=_outcome, columns=("action", "outcome")
@@ -286,7 +306,7 @@ class RateMeasure(Measure):
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the largest difference after it."""
         given = dict(zip(self._names, self._reported(info), strict=True))
-        columns = {name.removeprefix(PREFIX): of_people(name, column) for name, column in given.items()}
+        columns = columns_of_people(given)
         benefit, demand = self.rate.parts(Step(columns, self.reward, self.ended))
         group = self._grouped(columns)
         if not self.decided.all():
@@ -305,17 +325,32 @@ class RateMeasure(Measure):
         """Return the index of each person's group, shape (B, M); -1: nobody."""
         if not self._by_attribute:
             return columns["group"]
-        codes = columns["sensitive"]
-        place = np.zeros(codes.shape[:2], np.int64)
-        for attribute, size in enumerate(self._sizes):
-            place = place * size + np.maximum(codes[..., attribute], 0)
-        return np.where((codes < 0).any(axis=-1), -1, self._codes[place])
+        return groups_by_attributes(columns["sensitive"], self._codes, sizes=self._sizes)
 
     def forget(self, mask: Flags) -> None:
         """Clear the masked lanes, unless steps of earlier episodes count."""
         if not self.keeps:
             self.totals[mask] = 0
             self._seen[mask] = 0
+
+
+def columns_of_people(info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return columns by name without their prefix, each with an axis of people, shape (B, M, ...)."""
+    return {key.removeprefix(PREFIX): of_people(key, column) for key, column in info.items()}
+
+
+def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) -> Ints:
+    """Return the index of each person's group; -1: nobody.
+
+    Args:
+        sensitive: The codes of the sensitive attributes, shape (..., attributes).
+        table: The group of each combination of codes, see `group_codes`.
+        sizes: The number of values of each attribute.
+    """
+    place = np.zeros(sensitive.shape[:-1], np.int64)
+    for attribute, size in enumerate(sizes):
+        place = place * size + np.maximum(sensitive[..., attribute], 0)
+    return np.where((sensitive < 0).any(axis=-1), -1, table[place])
 
 
 def group_codes(spec: FairSpec, groups: Groups) -> tuple[tuple[str, ...], Ints]:
