@@ -9,8 +9,16 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.ppo.functions import OBJECTIVES, Controller, Lagrangian, Name, Objective
 from fair_envs.baselines.ppo.objectives import ObjectivePPO, Profile
-from fair_envs.baselines.settings import PPOSettings, Sharing
-from fair_envs.baselines.training import POLICIES, ignoring_smaller_batches, load_as, measure_of, train_as, training_env
+from fair_envs.baselines.settings import PPOSettings
+from fair_envs.baselines.training import (
+    POLICIES,
+    Sharing,
+    ignoring_smaller_batches,
+    load_as,
+    measure_of,
+    train_as,
+    training_env,
+)
 from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, UnitInterval, setting
 from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.tasks import rules_for
@@ -37,8 +45,8 @@ class ObjectiveTraining(PPOSettings):
     aversion: NonNegative = setting(2.0, "Aversion to inequality; 0 is the sum, 1 Nash welfare, large values maxmin.")
     measure: str = setting("rate", "The limited measure: rate (the gap of the groups' rates), short, long or a notion.")
     limit: NonNegative = setting(0.05, "Upper limit of the measure.")
-    proportional: NonNegative = setting(2.0, "Gain of the multiplier for the excess over the limit.")
-    integral: NonNegative = setting(0.2, "Gain of the multiplier for the sum of all excesses so far.")
+    proportional: NonNegative = setting(5.0, "Gain of the multiplier for the excess over the limit.")
+    integral: NonNegative = setting(0.1, "Gain of the multiplier for the sum of all excesses so far.")
     derivative: NonNegative = setting(0.0, "Gain of the multiplier for an increase of the measure.")
     half_life: NonNegative = setting(2.0, "Rollouts after which an estimate of an expected return has half its weight.")
     critic_epochs: PositiveInt = setting(2, "Passes of the critic of benefits and demands over each rollout.")
