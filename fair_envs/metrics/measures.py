@@ -235,7 +235,7 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
             found += numbers_in(part)
         elif isinstance(part, dict):
             found += numbers_in([part[key] for key in sorted(part)])
-        elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
+        elif is_mutable(part):
             for name, value in sorted(vars(part).items()):
                 if name in PASSING:
                     continue
@@ -246,7 +246,14 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     return found
 
 
-PASSING = frozenset({"reward", "ended", "decided"})
+def is_mutable(part: Any) -> bool:
+    """Return whether an object has attributes that may change: settings in a frozen dataclass do not."""
+    kind = type(part)
+    frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
+    return hasattr(part, "__dict__") and not frozen and kind.__module__.partition(".")[0] not in ("builtins", "numpy")
+
+
+PASSING = frozenset({"reward", "ended", "decided", "_people"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 
