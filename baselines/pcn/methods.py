@@ -1,6 +1,6 @@
 """The methods Pareto Conditioned Networks and Lorenz Conditioned Networks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,19 +21,21 @@ from fair_envs.baselines.pcn.training import (
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
+from fair_envs.support.parameters import UnitInterval, checked, value_of
 
 
 def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any], *, kind: type[PCNTraining] = PCNTraining) -> str:
     """Return why an environment is not supported with the given settings, or ""."""
     if why := uncountable(rules.action_space(rules.params)):
         return f"needs actions that can be listed; its action space {why}"
-    if given.get("objectives"):
-        named = [objective_name("objectives", name) for name in given["objectives"]]
+    try:
+        named = [objective_name("objectives", name) for name in value_of(given.get("objectives", ""), Sequence[str])]
+        share = checked("lorenz_lambda", value_of(given.get("lorenz_lambda", kind.lorenz_lambda), float), UnitInterval)
+    except ValueError:
+        return ""  # the settings reject the values, with a better message
+    if named or default_objectives(rules, comparable=share < 1):
         return unsupported_objectives(rules, named)
-    comparable = given.get("lorenz_lambda", kind.lorenz_lambda) < 1
-    if default_objectives(rules, comparable=comparable):
-        return ""
-    if comparable:
+    if share < 1:
         return "compares returns of groups, which a decision-maker's environment does not have; name its objectives"
     return unsupported_objectives(rules, NOTIONS)
 

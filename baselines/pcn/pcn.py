@@ -495,11 +495,16 @@ class PCN:
         return scaled.flatten(start_dim=-len(self.observation_space.shape))
 
     def commands(self) -> list[Command]:
-        """Return the commands of the coverage set: returns and lengths of the best episodes, each return once."""
+        """Return the commands of the coverage set: returns and lengths of the best episodes, each return once.
+
+        Before the training, there are none.
+        """
         if self.settings.coverage == "leaves":
             episodes = self.buffer.leaves()
         else:
             episodes = [entry.episode for entry in self.buffer.entries]
+        if not episodes:
+            return []
         returns = np.array([episode.returns[self.requested] for episode in episodes])
         best = np.flatnonzero(non_dominated(returns, lorenz_lambda=self.settings.lorenz_lambda))
         best = best[np.lexsort(returns[best].T[::-1])]

@@ -109,9 +109,13 @@ def policy_of(
             such command.
     """
     trained: Rules = model.env.unwrapped.lanes.rules
-    for what, space in (("observations", "observation_space"), ("actions", "action_space")):
-        own, wanted = (getattr(one, space)(one.params) for one in (rules, trained))
-        if own.shape != wanted.shape or (what == "actions" and own != wanted):
-            raise ValueError(f"policy must be used with {what} like those of its training, {wanted}, got {own}")
+    own, wanted = (one.observation_space(one.params).shape for one in (rules, trained))
+    _check_equal("observations", own, wanted)
+    _check_equal("actions", rules.action_space(rules.params), trained.action_space(trained.params))
     wanted_command = chosen_command(model, choice) if command is None else command
     return Following(model, wanted_command, deterministic=deterministic)
+
+
+def _check_equal(what: str, own: Any, wanted: Any) -> None:
+    if own != wanted:
+        raise ValueError(f"policy must be used with {what} like those of its training, {wanted}, got {own}")
