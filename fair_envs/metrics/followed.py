@@ -120,7 +120,8 @@ class TeamMeasure(Measure):
         """Add a step; the value changes when an episode ends."""
         if self.ended is None:
             raise ValueError("ended must be given to a measure of whole episodes, got none")
-        self._now |= of_people(*self._names, *self._reported(info)) == 1
+        (action,) = self._reported(info)
+        self._now |= of_people("fair_action", action) == 1
         if not np.count_nonzero(self.ended):
             return self.value.copy()
         for lane in np.flatnonzero(self.ended):

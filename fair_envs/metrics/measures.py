@@ -9,6 +9,7 @@ between returns in `fair_envs.metrics.disparity`, and distances between groups i
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -225,7 +226,8 @@ def of_people(name: str, column: NDArray[Any]) -> NDArray[Any]:
 def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     """Return the arrays and numbers in attributes, also nested ones, as owner, attribute and value.
 
-    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there.
+    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there. Frozen dataclasses
+    never change and are left out.
     """
     found: list[tuple[Any, str, Any]] = []
     for part in parts:
@@ -235,7 +237,9 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
             found += numbers_in(part)
         elif isinstance(part, dict):
             found += numbers_in([part[key] for key in sorted(part)])
-        elif is_mutable(part):
+        elif is_dataclass(part) and vars(type(part))["__dataclass_params__"].frozen:
+            continue
+        elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
             for name, value in sorted(vars(part).items()):
                 if name in PASSING:
                     continue
@@ -246,14 +250,7 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     return found
 
 
-def is_mutable(part: Any) -> bool:
-    """Return whether an object has attributes that may change: settings in a frozen dataclass do not."""
-    kind = type(part)
-    frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
-    return hasattr(part, "__dict__") and not frozen and kind.__module__.partition(".")[0] not in ("builtins", "numpy")
-
-
-PASSING = frozenset({"reward", "ended", "decided", "_people"})
+PASSING = frozenset({"reward", "ended", "decided", "passing", "_people"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 

@@ -289,14 +289,14 @@ class RateMeasure(Measure):
         room = 0 if window is None else checked("window", window, PositiveInt)
         self._ring: Floats = np.zeros((self.lanes, room, *shape[1:]))
         self._seen: Ints = np.zeros(self.lanes, np.int64)
-        self._people: tuple[Ints, Floats, Floats] | None = None
+        self.passing: tuple[Ints, Floats, Floats] | None = None
 
     @property
     def people(self) -> tuple[Ints, Floats, Floats]:
         """Group, benefit and demand of each person in the last step, each of shape (B, M); group -1: nobody."""
-        if self._people is None:
+        if self.passing is None:
             raise ValueError("people are known after the first step, got no step yet")
-        return self._people
+        return self.passing
 
     @property
     def rates(self) -> Floats:
@@ -318,7 +318,7 @@ class RateMeasure(Measure):
         if odd >= 0:
             highest = len(self.group_names) - 1
             raise ValueError(f"fair_group must be between -1 and {highest}, got {group[odd].tolist()} in lane {odd}")
-        self._people = group, gains, needs
+        self.passing = group, gains, needs
         return value
 
     def _grouped(self, columns: Mapping[str, NDArray[Any]]) -> Ints:
