@@ -250,7 +250,7 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     return found
 
 
-PASSING = frozenset({"reward", "ended", "decided", "passing", "_people"})
+PASSING = frozenset({"reward", "ended", "decided", "passing"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 
