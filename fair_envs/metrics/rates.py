@@ -311,7 +311,7 @@ class RateMeasure(Measure):
         group = self._grouped(columns)
         if not self.decided.all():
             group = np.where(self.decided[:, np.newaxis], group, -1)
-        gains, needs = (np.broadcast_to(np.asarray(part, np.float64), group.shape) for part in (benefit, demand))
+        gains, needs = numbers_for(benefit, group.shape), numbers_for(demand, group.shape)
         value: Floats = self.value.copy()
         state = self.totals, self.latest, self._ring, self._seen
         odd = add_step(*state, self.decided, group, gains, needs, self._minimum, value)
@@ -337,6 +337,12 @@ class RateMeasure(Measure):
 def columns_of_people(info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return columns by name without their prefix, each with an axis of people, shape (B, M, ...)."""
     return {key.removeprefix(PREFIX): of_people(key, column) for key, column in info.items()}
+
+
+def numbers_for(part: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return benefits or demands as numbers of a shape; an array of that shape is not broadcast, which takes longer."""
+    numbers = np.asarray(part, np.float64)
+    return numbers if numbers.shape == shape else np.broadcast_to(numbers, shape)
 
 
 def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) -> Ints:
