@@ -50,7 +50,7 @@ def main() -> None:
         if not reasons.get(name, {}).get(env_id) and not result_file(given.out, name, env_id).exists()
     ]
     with ThreadPoolExecutor(given.jobs) as pool:
-        run = pool.map(lambda cell: run_cell(*cell, given), cells)
+        run = pool.map(lambda cell: run_cell(cell[0], cell[1], given), cells)
         for _ in track(run, total=len(cells), description="cells"):
             write_tables(given.out, names, ids, reasons)
     write_tables(given.out, names, ids, reasons)

@@ -191,6 +191,6 @@ def variant(env_id: str, name: str) -> Any:
     if name != "following":
         return model
     rules = rules_for(env_id, **settings.parameters)
-    both = {which: measure_of(settings, which, rules) for which in ("short", "long")}
+    both: dict[str, Any] = {which: measure_of(settings, which, rules) for which in ("short", "long")}
     kwargs = {**settings.of_learner(), "policy_kwargs": {"net_arch": list(settings.net_arch)}}
     return Regularised(model.policy_class, model.env, **both, **kwargs)

@@ -17,8 +17,8 @@ from tests.baselines.test_training import assert_same_state
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-LOANS = {"env_id": "FairLending-v0", "parameters": {"horizon": 7, "feedback": "full"}}
-CARS = {"env_id": "FairTraffic-v0", "parameters": {"horizon": 9, "cars": 6}}
+LOANS: dict[str, Any] = {"env_id": "FairLending-v0", "parameters": {"horizon": 7, "feedback": "full"}}
+CARS: dict[str, Any] = {"env_id": "FairTraffic-v0", "parameters": {"horizon": 9, "cars": 6}}
 TINY: dict[str, Any] = {"lanes": 2, "n_steps": 5, "batch_size": 8, "n_epochs": 2, "net_arch": (4,)}
 
 
