@@ -24,7 +24,14 @@ from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
 from fair_envs.tasks import AnyRules, rules_for, task_of
 
-MODULES = ("ppo.methods", "ppo.long_term_methods", "ppo.cpo_methods", "pcn.methods", "team.methods")
+MODULES = (
+    "ppo.methods",
+    "ppo.objective_methods",
+    "ppo.long_term_methods",
+    "ppo.cpo_methods",
+    "pcn.methods",
+    "team.methods",
+)
 """The modules of this package that define ``METHODS``."""
 
 

@@ -380,7 +380,7 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
 
 
 def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path) -> None:
-    known = "a-ppo, ddpg, f-ppo, f-ppo-l, f-ppo-s, fair-e, fair-er, fair-ppo, pcn, ppo, ppo-lagrangian, sb3-ppo"
+    known = "a-ppo, ddpg, f-ppo, f-ppo-l, f-ppo-s, fair-e, fair-er, fair-ppo, lcn, pcn, ppo, ppo-lagrangian, sb3-ppo"
     assert f"method must be one of {known}, got 'dqn'" in mistake("train", "dqn", ENV_ID)
     expected = "method must support FairCollege-v0, got 'fair-ppo', which needs agents that are themselves affected"
     assert expected in mistake("train", "fair-ppo", "FairCollege-v0")

@@ -64,7 +64,7 @@ class Objective:
         point = means.detach().double().clone().requires_grad_()
         found = self.value(Streams(point, **about))
         (slope,) = th.autograd.grad(found, point, allow_unused=True)
-        return float(found), th.zeros_like(point) if slope is None else slope
+        return float(found.detach()), th.zeros_like(point) if slope is None else slope
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class Controller:
         state: I and the last measured value.
     """
 
-    proportional: float = 1.0
+    proportional: float = 5.0
     integral: float = 0.1
     derivative: float = 0.0
     state: list[float] = field(default_factory=lambda: [0.0, math.nan])

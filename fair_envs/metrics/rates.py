@@ -7,7 +7,7 @@ incident. Methods for functions of expected returns need benefit and demand sepa
 Benefit Rate", ICML 2024).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core.compilation import kernel
-from fair_envs.core.interactions import FairSpec
+from fair_envs.core.interactions import PREFIX, FairSpec
 from fair_envs.metrics.group import Groups, group_members
-from fair_envs.metrics.measures import Measure, column_names
+from fair_envs.metrics.measures import Measure, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.support.aliases import Columns, Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, PositiveInt, checked
@@ -143,6 +143,16 @@ def _worthy(step: Step) -> Parts:
     return selected & (step.feedback == 1), selected
 
 
+def _unworthy(step: Step) -> Parts:
+    rejected = (step.feedback >= 0) & (step.action == 0)
+    return rejected & (step.feedback == 0), rejected
+
+
+def _wrongly_rejected(step: Step) -> Parts:
+    wrong = (step.feedback >= 0) & (step.action >= 0) & (step.feedback != step.action)
+    return wrong & (step.action == 0), wrong
+
+
 def _outcome(step: Step) -> Parts:
     decided = step.action >= 0
     return np.where(decided, step.outcome, 0.0), decided
@@ -179,6 +189,16 @@ TRUE_NEGATIVE = Rate(
 ACCURACY = Rate(name="accuracy", benefit="correct decisions", demand="decisions", parts=_correct, **LABELLED)
 POSITIVE_VALUE = Rate(
     name="positive predictive value", benefit="qualified and selected", demand="selected", parts=_worthy, **LABELLED
+)
+NEGATIVE_VALUE = Rate(
+    name="negative predictive value", benefit="unqualified, rejected", demand="rejected", parts=_unworthy, **LABELLED
+)
+ERROR_SHARE = Rate(
+    name="share of wrong rejections",
+    benefit="wrong rejections",
+    demand="wrong decisions",
+    parts=_wrongly_rejected,
+    **LABELLED,
 )
 OUTCOME = Rate(
     name="mean outcome", benefit="outcomes", demand="people affected", parts=_outcome, columns=("action", "outcome")
@@ -269,14 +289,14 @@ class RateMeasure(Measure):
         room = 0 if window is None else checked("window", window, PositiveInt)
         self._ring: Floats = np.zeros((self.lanes, room, *shape[1:]))
         self._seen: Ints = np.zeros(self.lanes, np.int64)
-        self._people: tuple[Ints, Floats, Floats] | None = None
+        self.passing: tuple[Ints, Floats, Floats] | None = None
 
     @property
     def people(self) -> tuple[Ints, Floats, Floats]:
         """Group, benefit and demand of each person in the last step, each of shape (B, M); group -1: nobody."""
-        if self._people is None:
+        if self.passing is None:
             raise ValueError("people are known after the first step, got no step yet")
-        return self._people
+        return self.passing
 
     @property
     def rates(self) -> Floats:
@@ -286,16 +306,19 @@ class RateMeasure(Measure):
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the largest difference after it."""
         given = dict(zip(self._names, self._reported(info), strict=True))
-        columns = {name.partition("_")[2]: of_people(column) for name, column in given.items()}
+        columns = columns_of_people(given)
         benefit, demand = self.rate.parts(Step(columns, self.reward, self.ended))
         group = self._grouped(columns)
-        gains, needs = (np.broadcast_to(np.asarray(part, np.float64), group.shape) for part in (benefit, demand))
-        value: Floats = np.empty(self.lanes)
-        odd = add_step(self.totals, self.latest, self._ring, self._seen, group, gains, needs, self._minimum, value)
+        if not self.decided.all():
+            group = np.where(self.decided[:, np.newaxis], group, -1)
+        gains, needs = numbers_for(benefit, group.shape), numbers_for(demand, group.shape)
+        value: Floats = self.value.copy()
+        state = self.totals, self.latest, self._ring, self._seen
+        odd = add_step(*state, self.decided, group, gains, needs, self._minimum, value)
         if odd >= 0:
             highest = len(self.group_names) - 1
             raise ValueError(f"fair_group must be between -1 and {highest}, got {group[odd].tolist()} in lane {odd}")
-        self._people = group, gains, needs
+        self.passing = group, gains, needs
         return value
 
     @property
@@ -320,7 +343,8 @@ class RateMeasure(Measure):
         """
         if not self.predictable:
             raise ValueError(f"rate must read only decisions and labels to be predicted, got {self.rate.name}")
-        who = self._grouped({"group": of_people(np.asarray(group)), "sensitive": np.asarray(sensitive)[:, np.newaxis]})
+        person = {"group": group, "sensitive": sensitive}
+        who = self._grouped({name: np.asarray(column)[:, np.newaxis] for name, column in person.items()})
         taken = np.asarray(action, np.int64).reshape(self.lanes, 1)
         chance = np.full(self.lanes, 0.5) if qualified is None else np.asarray(qualified, np.float64)
         values = [self._after(who, taken, np.full_like(taken, label)) for label in (0, 1)]
@@ -344,11 +368,7 @@ class RateMeasure(Measure):
         """Return the index of each person's group, shape (B, M); -1: nobody."""
         if not self._by_attribute:
             return columns["group"]
-        codes = columns["sensitive"]
-        place = np.zeros(codes.shape[:2], np.int64)
-        for attribute, size in enumerate(self._sizes):
-            place = place * size + np.maximum(codes[..., attribute], 0)
-        return np.where((codes < 0).any(axis=-1), -1, self._codes[place])
+        return groups_by_attributes(columns["sensitive"], self._codes, sizes=self._sizes)
 
     def forget(self, mask: Flags) -> None:
         """Clear the masked lanes, unless steps of earlier episodes count."""
@@ -356,25 +376,30 @@ class RateMeasure(Measure):
             self.totals[mask] = 0
             self._seen[mask] = 0
 
-    def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
-        sensitive = "fair_sensitive" in self._names
-        if not sensitive:
-            return super()._looked_over(info)
-        names, self._names = self._names, tuple(name for name in self._names if name != "fair_sensitive")
-        try:
-            super()._looked_over(info)
-        finally:
-            self._names = names
-        if "fair_sensitive" not in info:
-            raise ValueError(f"info must have the key 'fair_sensitive', got {sorted(map(str, info))}")
-        found = [np.asarray(info[name]) for name in names]
-        self._shapes = [(name, column.shape) for name, column in zip(names, found, strict=True)]
-        return found
+
+def columns_of_people(info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return columns by name without their prefix, each with an axis of people, shape (B, M, ...)."""
+    return {key.removeprefix(PREFIX): of_people(key, column) for key, column in info.items()}
 
 
-def of_people(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column with an axis of people."""
-    return column[:, np.newaxis] if column.ndim == 1 else column
+def numbers_for(part: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return benefits or demands as numbers of a shape; an array of that shape is not broadcast, which takes longer."""
+    numbers = np.asarray(part, np.float64)
+    return numbers if numbers.shape == shape else np.broadcast_to(numbers, shape)
+
+
+def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) -> Ints:
+    """Return the index of each person's group; -1: nobody.
+
+    Args:
+        sensitive: The codes of the sensitive attributes, shape (..., attributes).
+        table: The group of each combination of codes, see `group_codes`.
+        sizes: The number of values of each attribute.
+    """
+    place = np.zeros(sensitive.shape[:-1], np.int64)
+    for attribute, size in enumerate(sizes):
+        place = place * size + np.maximum(sensitive[..., attribute], 0)
+    return np.where((sensitive < 0).any(axis=-1), -1, table[place])
 
 
 def group_codes(spec: FairSpec, groups: Groups) -> tuple[tuple[str, ...], Ints]:
@@ -425,6 +450,7 @@ def add_step(
     latest: Floats,
     ring: Floats,
     seen: Ints,
+    decided: Flags,
     group: Ints,
     benefit: Floats,
     demand: Floats,
@@ -432,6 +458,8 @@ def add_step(
     value: Floats,
 ) -> int:
     """Add the benefits and demands of a step to those of the groups; write each lane's largest difference of rates.
+
+    Lanes without a decision do not change.
 
     Returns:
         The first lane with an invalid group, or -1; then nothing has changed.
@@ -443,6 +471,8 @@ def add_step(
                 return b
     for b in range(lanes):
         latest[b] = 0.0
+        if not decided[b]:
+            continue
         for m in range(group.shape[1]):
             g = group[b, m]
             if g >= 0:
