@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch as th
 
-from fair_envs import TABLE
+from fair_envs import TABLE, make_rules
 from fair_envs.baselines.methods import method_for, method_of, named
 from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
 from fair_envs.baselines.ppo.fair_ppo import FairPPO
@@ -41,7 +41,7 @@ def configured(name: str, env_id: str, **given: Any) -> Any:
 @pytest.mark.parametrize("env_id", TABLE)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_method_trains_on_every_environment_that_it_supports(name: str, env_id: str) -> None:
-    method, rules = named(name), task_of(env_id).rules(horizon=12)
+    method, rules = named(name), make_rules(env_id, **task_of(env_id).merged({"horizon": 12}))
     if why := method.reason(env_id, rules, {}):
         assert name == "f-ppo-s" and why.startswith("needs a massager")
         return
@@ -58,7 +58,7 @@ def test_every_method_trains_on_every_environment_that_it_supports(name: str, en
 @pytest.fixture
 def own() -> Iterator[str]:
     """Yield the id of an environment that only Gymnasium knows."""
-    gym.register(OWN, Office)
+    gym.register(OWN, lambda: Office())
     yield OWN
     del gym.registry[OWN]
 
