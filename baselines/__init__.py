@@ -7,7 +7,7 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 
 if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     raise ImportError(
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining, load_long_term, long_term_settings
     from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.ppo.methods import train
-    from fair_envs.baselines.ppo.policies import GroupedPolicy, SharedTrunkPolicy
+    from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.tasks import STUDIES, Study
@@ -53,6 +53,7 @@ __all__ = [
     "FairER",
     "FairPPO",
     "GroupedPolicy",
+    "IndividualPolicy",
     "LCNTraining",
     "Learned",
     "LongTermTraining",
@@ -106,7 +107,7 @@ _MODULES = {
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
     "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
-    "ppo.policies": ("GroupedPolicy", "SharedTrunkPolicy"),
+    "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),
     "pcn.rollouts": ("collect",),

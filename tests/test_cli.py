@@ -369,12 +369,6 @@ def test_the_version_is_printed() -> None:
     assert (said.code, said.text) == (0, f"fair-envs {fair_envs.__version__}\n")
 
 
-def test_the_options_of_two_methods_with_one_name_are_both_explained(learning: Any) -> None:
-    said = Said("train", "ppo", "--help").flat
-    assert "Environment steps of all lanes to train for" in said and "Agent steps to train for" in said
-    assert "in the unit of --total-timesteps" in said
-
-
 def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     said = Said("train", "fair-ppo", "--help")
     assert said.code == 0

@@ -20,10 +20,10 @@ pytest.importorskip("stable_baselines3")
 
 from fair_envs.baselines import methods
 from fair_envs.baselines.pcn.training import load_pcn
+from fair_envs.baselines.players import loaded
 from fair_envs.baselines.runs import Run, read_weights, serialized
 from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.training import load
-from fair_envs.experiments.players import loaded
 from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
 from fair_envs.support.imports import Permissions, permit, trusting
 from tests.baselines.test_training import config

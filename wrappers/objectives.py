@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fair_envs.metrics.disparity import cell_sums
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegative, checked
-from fair_envs.wrappers.penalty import cell_sums
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
 from fair_envs.wrappers.wrapper import Wrapper
 

@@ -103,7 +103,10 @@ def reward_space_of(env: VectorEnv) -> gym.spaces.Box:
     """
     space = getattr(env, "reward_space", None) or getattr(env.unwrapped, "reward_space", None)
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"env must have vector rewards and define reward_space, got {space}")
+        raise ValueError(
+            f"env must have vector rewards and define reward_space, got {space}: wrap the whole vector environment, as "
+            "in FairnessObjectives(gymnasium.make_vec(...), ...)"
+        )
     return space
 
 

@@ -21,10 +21,10 @@ from stable_baselines3.common.distributions import (
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from fair_envs.baselines.ppo.tracking import MeasureOf, TrackMeasures
+from fair_envs.baselines.ppo.tracking import TrackMeasures
 from fair_envs.evaluation import choose
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.support.aliases import Flags, Floats
 from fair_envs.support.parameters import NonNegative, Positive, checked
 

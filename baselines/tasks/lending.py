@@ -10,7 +10,7 @@ from fair_envs.baselines.ppo.massaging import ROUNDING, PolicyOutput
 from fair_envs.envs.lending.params import checked_repayment
 from fair_envs.envs.lending.policies import ApplicantReader, check_codes, lending_of
 from fair_envs.envs.lending.rules import ACCEPT
-from fair_envs.metrics.long_term import Measure, column_names
+from fair_envs.metrics.measures import Measure, column_names
 from fair_envs.metrics.populations import wasserstein
 from fair_envs.support.aliases import Flags, Floats
 from fair_envs.support.parameters import checked

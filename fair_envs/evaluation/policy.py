@@ -128,39 +128,6 @@ class FromProbabilities(Stochastic):
         return probs
 
 
-class FromSB3(Stochastic):
-    """Samples from a Stable-Baselines3 model with discrete actions, trained on rows of agents or of lanes.
-
-    Args:
-        model: The model, for example a PPO.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def probabilities(self, observation: NDArray[Any]) -> Floats:
-        """Return the model's action probabilities.
-
-        Raises:
-            ValueError: The model needs other observations.
-        """
-        lanes, agents = observation.shape[:2]
-        wanted = self.model.observation_space.shape
-        by_agent = observation.shape[2:] == wanted
-        if not by_agent and (int(np.prod(observation.shape[1:])),) != wanted:
-            shape = observation.shape[2:]
-            raise ValueError(
-                f"model must take observations of shape {shape}, or those of all agents at once, got {wanted}"
-            )
-        rows = observation.reshape(lanes * agents if by_agent else lanes, *wanted)
-        network = self.model.policy
-        network.set_training_mode(False)
-        distribution = network.get_distribution(network.obs_to_tensor(rows)[0]).distribution
-        parts = distribution if isinstance(distribution, (list, tuple)) else [distribution]
-        found = np.stack([part.probs.detach().cpu().numpy() for part in parts], axis=1)  # (rows, 1 or agents, A)
-        return np.asarray(found.reshape(lanes, agents, -1))
-
-
 class MostLikely(Stochastic):
     """Takes the most probable action of another policy."""
 

@@ -14,7 +14,7 @@ from fair_envs.core.interactions import columns
 from fair_envs.evaluation.policy import Policy
 from fair_envs.evaluation.rollout import rollout
 from fair_envs.evaluation.world import Transition, World
-from fair_envs.faces.common import ActionCheck
+from fair_envs.faces.common import ActionCheck, with_last
 from fair_envs.support.aliases import Flags, Floats, Ints, Lane
 
 # Lanes of rules -------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class LanesWorld(World):
     def _with_group(self, observation: NDArray[Any]) -> NDArray[Any]:
         if not self._append_group:
             return observation
-        return np.concatenate([observation, self._group[..., np.newaxis].astype(observation.dtype)], axis=-1)
+        return with_last(observation, self._group)
 
 
 def scenes(rules: Rules, policy: Policy, *, seed: int) -> Iterator[Lane]:
@@ -210,9 +210,9 @@ class VectorWorld(World):
         self._late = restarts_late(env)
         self._restarting = np.zeros(self.count, bool)
         self._random = np.random.default_rng(0) if random is None else random
-        self._hold = getattr(env.unwrapped, "hold", None)
-        self._report = getattr(env.unwrapped, "report_action_probs", None)
-        spec = getattr(env.unwrapped, "fair_spec", None)
+        self._hold = getattr(env, "hold", None)
+        self._report = getattr(env, "report_action_probs", None)
+        spec = getattr(env, "fair_spec", None)
         if (spec is not None and not spec.one_person) or isinstance(env.single_action_space, gym.spaces.Box):
             self._report = None  # an action is not the decision about each person
         observation, _ = env.reset(seed=seed)
