@@ -385,7 +385,7 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path
     expected = "method must support FairCollege-v0, got 'fair-ppo', which needs agents that are themselves affected"
     assert expected in mistake("train", "fair-ppo", "FairCollege-v0")
     assert "try pcn" in mistake("train", "f-ppo", "FairHiring-v0")
-    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, ppo, sb3-ppo"
+    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, lcn, pcn, ppo, sb3-ppo"
     assert f"measures of long-term fairness: {lending}" in mistake("train", "f-ppo", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
     assert "ID must be given, as in: fair-envs train ppo" in mistake("train", "ppo")

@@ -61,7 +61,7 @@ def evaluate(
     """Play test episodes and measure fairness, with 95 % intervals.
 
     RUN evaluates a trained policy by the measures of its method: for example, ppo of agents by every notion on their
-    returns, f-ppo by its short-term and long-term measures, and pcn by its coverage set.
+    returns, f-ppo by its short-term and long-term measures, and pcn and lcn by their coverage sets.
 
     ID evaluates an environment, for each attribute. If agents are affected, it reports demographic parity, conditional
     statistical parity and, if the attribute can be removed, counterfactual fairness. If one decision-maker decides
