@@ -707,7 +707,7 @@ def test_options_that_would_have_no_effect_are_refused() -> None:
     for option in options:
         with pytest.raises(ValueError, match=f"{next(iter(option))} needs a history, such as history="):
             FairnessPenalty(env, **option)
-    with pytest.raises(ValueError, match="times_group_size must be left out with a history, got False"):
+    with pytest.raises(ValueError, match="times_group_size must be left out with a history or measure, got False"):
         FairnessPenalty(env, notions="consistency", history=SlidingWindow(9), times_group_size=False)
     with pytest.raises(TypeError, match=r"transform must be an instance of a Transform.*got None"):
         Wrapper(env, None)  # type: ignore[arg-type]
