@@ -9,7 +9,7 @@ Importing this package registers its environments with Gymnasium and, from Petti
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fair_envs.registration import TABLE, make_rules, make_sb3, register, register_all
 

@@ -1,5 +1,6 @@
 """What several commands share: arguments, parameters, paths, reports and interruptions."""
 
+import ast
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,14 +75,25 @@ def environment_parameters(
         TypeError: A parameter is unknown.
     """
     from fair_envs.cli.pages import rules_class
+    from fair_envs.registration import TABLE
 
     texts = assigned(pairs or (), what="param")
     values: dict[str, Any] = {**(base or {}), **texts}
+    if env_id not in TABLE:  # a user's own environment, known to Gymnasium alone
+        return {name: _literal(value) if name in texts else value for name, value in values.items()}
     rules = rules_class(env_id, variant=values.get("variant"))
     fields = get_type_hints(rules.Params, include_extras=True)
     values |= {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
     rules(**{name: value for name, value in values.items() if name != "variant"})  # raises an error if invalid
     return values
+
+
+def _literal(text: Any) -> Any:
+    """Return the number, boolean or list that a text means in Python, or else the text."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = RUNS) -> Path:
@@ -127,10 +139,16 @@ def imported_id(env_id: str) -> str:
     """
     from fair_envs.registration import known_id
 
-    name, module = known_id(env_id), env_id.rpartition(":")[0]
+    name = known_id(env_id)
+    permit_module_of(env_id)
+    return name
+
+
+def permit_module_of(env_id: str) -> None:
+    """Let worker processes import the module in ``module:ID`` too."""
+    module = env_id.rpartition(":")[0]
     if module and module not in permissions().modules:
         permit(permissions()._replace(modules=(*permissions().modules, module)))
-    return name
 
 
 def show_report(report: Any, folder: Path, *notes: str) -> None:
