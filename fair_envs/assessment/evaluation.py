@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fair_envs.assessment.played import System, system_of
-from fair_envs.assessment.policies import name_of, policy_of
+from fair_envs.assessment.played import System, exactly, system_of
+from fair_envs.assessment.policies import is_run, name_of, parameters_of_run, policy_of
 from fair_envs.assessment.pooling import (
     Difference,
     Largest,
@@ -45,7 +46,7 @@ from fair_envs.metrics.rates import (
 )
 from fair_envs.support.aliases import Floats, Ints, OnProgress
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import Task
+from fair_envs.tasks import Task, environment_id, task_of
 
 RESAMPLES = 2000
 REPLAYS = 20  # shuffles with which measures are computed again, which takes longer than pooled rates
@@ -96,7 +97,8 @@ def evaluate(
         episodes: Number of episodes; episode e is the environment's first one with the seed ``seed + e``.
         seed: Seed of the first episode.
         task: What is measured; None: the environment's own task, see `fair_envs.tasks`.
-        parameters: Parameters of an environment that is given by its id; they override those of the task.
+        parameters: Parameters of an environment that is given by its id; they override those of the task, or of the
+            training if the policy is a run.
         twins: Whether to play counterfactual twins; ``"auto"``: if an attribute can be changed.
         level: Coverage of the intervals, in (0, 1).
         deterministic: Whether Stable-Baselines3 models take their most likely actions. By default they sample, as in
@@ -122,6 +124,10 @@ def evaluate(
         check_count(argument, number)
     check_level(level)
     check_seeds(seed, episodes)
+    if isinstance(env, str) and isinstance(policy, str | Path) and is_run(str(policy)):
+        parameters = {**parameters_of_run(Path(policy)), **(parameters or {})}
+        task = task_of(env) if task is None else task
+        env, parameters = exactly(environment_id(env), parameters), None
     system = system_of(env, task=task, parameters=parameters)
     plan = Plan(system, lanes=min(lanes, episodes), shuffles=shuffles, level=level, seed=seed)
     reason = no_twins(system)
@@ -144,6 +150,11 @@ def evaluate(
         curve=plan.curve(played),
         notes=tuple(plan.notes()),
     )
+
+
+def check(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> None:
+    """Raise an error if an environment cannot be evaluated, before anything is played; see `evaluate`."""
+    Plan(system_of(env, task=task, parameters=parameters), lanes=1, shuffles=0, level=0.95, seed=0)
 
 
 class Played(NamedTuple):

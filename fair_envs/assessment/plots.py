@@ -1,6 +1,6 @@
 """Plots of evaluations: rates of groups, the gap over time, and performance against the gap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,26 @@ SIZE = (6.4, 4.0)  # inches
 
 def plot_rates(evaluations: Sequence[Evaluation], path: Path) -> Path:
     """Write a dot plot of each group's pooled rate, with intervals, one row for each policy; return its path."""
-    figure, axes = _figure(len(evaluations))
-    groups = evaluations[0].groups
+    return plot_estimates({one.policy: one.rates for one in evaluations}, path, title=evaluations[0].rate)
+
+
+def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
+    """Write a dot plot with intervals, one row for each policy and one colour for each group; return its path.
+
+    Args:
+        rows: The estimates of each group, by policy.
+        path: The file.
+        title: What is estimated, for the axis.
+    """
+    figure, axes = _figure(len(rows))
+    groups = list(next(iter(rows.values())))
     for place, group in enumerate(groups):
         shift = (place - (len(groups) - 1) / 2) * 0.5 / len(groups)
-        found = [one.rates[group] for one in evaluations]
+        found = [own[group] for own in rows.values()]
         _dots(axes, found, np.arange(len(found)) + shift, label=group)
-    axes.set_yticks(np.arange(len(evaluations)), [one.policy for one in evaluations])
+    axes.set_yticks(np.arange(len(rows)), list(rows))
     axes.invert_yaxis()
-    axes.set_xlabel(evaluations[0].rate)
+    axes.set_xlabel(title)
     axes.legend(frameon=False)
     return _written(figure, path)
 
