@@ -88,7 +88,7 @@ class Method:
     settings: type[Any]
     train: Callable[..., Any]
     load: Callable[[Path], tuple[Any, Any]]
-    policy: Callable[[Any, Any, Rules], Policy] | None = None
+    policy: Callable[[Any, Any, Any], Policy] | None = None
     evaluated: Callable[[Any, Any, Test], Report] | None = None
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False

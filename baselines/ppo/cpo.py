@@ -231,7 +231,9 @@ class CPO(CostPPO):
     ) -> float:
         """Set the parameters after the longest allowed part of a step, and return that part; 0: none was allowed."""
         origin = [parameter.detach().clone() for parameter in actor]
-        parts = [part.view_as(own) for part, own in zip(step.split([o.numel() for o in origin]), origin, strict=True)]
+        parts = [
+            part.view_as(own) for part, own in zip(th.split(step, [own.numel() for own in origin]), origin, strict=True)
+        ]
         allowed, share = max(-self.excess, 0.0), 1.0
         with th.no_grad():
             for _ in range(self.line_search_steps):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback
@@ -42,7 +42,7 @@ def make_cpo(config: CPOTraining) -> BaseAlgorithm:
     first = TRAINING_SEEDS + LANES_EACH * config.seed
     short = measure_of(config, config.measure, rules_for(config.env_id, **config.parameters))
     env = training_env(config, seed=first)
-    own = {"short": short, "limit": config.limit, "max_kl": config.max_kl}
+    own: dict[str, Any] = {"short": short, "limit": config.limit, "max_kl": config.max_kl}
     with ignoring_smaller_batches():
         model = CPO("MlpPolicy", env, policy_kwargs={"net_arch": list(config.net_arch)}, **own, **config.of_learner())
     env.seed(first)  # replaces the seed set by the model

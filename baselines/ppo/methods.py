@@ -13,6 +13,7 @@ from fair_envs.baselines.team.methods import evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, compares_returns, load
 from fair_envs.baselines.training import train as train_only
+from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
 from fair_envs.support.progress import progress_bar
@@ -38,7 +39,7 @@ def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
 def evaluate(model: Any, settings: Any, test: Test) -> Report:
     """Evaluate agents, in counterfactual twin episodes too, a team, or a decision-maker by its decisions."""
     rules = rules_for(settings.env_id, **test.parameters)
-    if not rules.multi_agent:
+    if not isinstance(rules, Rules) or not rules.multi_agent:
         return evaluate_policy(policy(model, settings, rules), rules, settings, test)
     if is_team(rules):
         return evaluate_team(model, settings, test)

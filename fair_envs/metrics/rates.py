@@ -321,6 +321,48 @@ class RateMeasure(Measure):
         self.passing = group, gains, needs
         return value
 
+    @property
+    def predictable(self) -> bool:
+        """Whether `if_taken` exists: the rate reads only decisions and labels."""
+        return {*self.rate.columns} <= {"action", "feedback"} and not self.rate.returns
+
+    def if_taken(
+        self, group: Ints, sensitive: Ints, action: ArrayLike, *, qualified: ArrayLike | None = None
+    ) -> Floats:
+        """Return the expected value of the measure after one more decision, shape (B,); NaN where it is undefined.
+
+        Args:
+            group: ``fair_group`` of the affected person, shape (B,).
+            sensitive: Codes of the person's sensitive attributes, shape (B, attributes).
+            action: The decision, shape (B,).
+            qualified: Probability that the person's label is 1, shape (B,); None: unknown, both labels count equally.
+                Most rates depend on people with one label; this does not change which decision is better for them.
+
+        Raises:
+            ValueError: The rate reads more than decisions and labels.
+        """
+        if not self.predictable:
+            raise ValueError(f"rate must read only decisions and labels to be predicted, got {self.rate.name}")
+        who = self._grouped({"group": of_people(np.asarray(group)), "sensitive": np.asarray(sensitive)[:, np.newaxis]})
+        taken = np.asarray(action, np.int64).reshape(self.lanes, 1)
+        chance = np.full(self.lanes, 0.5) if qualified is None else np.asarray(qualified, np.float64)
+        values = [self._after(who, taken, np.full_like(taken, label)) for label in (0, 1)]
+        return (1 - chance) * values[0] + chance * values[1]
+
+    def _after(self, group: Ints, action: Ints, label: Ints) -> Floats:
+        """Return the value after one more person in each lane; all arguments have shape (B, 1)."""
+        totals, every = self.totals.copy(), np.arange(self.lanes)
+        window = self._ring.shape[1]
+        if window:
+            totals -= np.where(
+                (self._seen >= window)[:, np.newaxis, np.newaxis], self._ring[every, self._seen % window], 0
+            )
+        known = group[:, 0] >= 0
+        for part, own in enumerate(self.rate.parts(Step({"action": action, "feedback": label}, None, None))):
+            amounts = np.broadcast_to(np.asarray(own, np.float64), group.shape)
+            totals[every[known], group[known, 0], part] += amounts[known, 0]
+        return spread(quotients(totals, minimum=self._minimum))
+
     def _grouped(self, columns: Mapping[str, NDArray[Any]]) -> Ints:
         """Return the index of each person's group, shape (B, M); -1: nobody."""
         if not self._by_attribute:
@@ -388,6 +430,17 @@ def quotients(totals: Floats, *, minimum: float = 0.0) -> Floats:
     found: Floats = np.full(demand.shape, np.nan)
     np.divide(totals[..., 0], demand, out=found, where=enough)
     return found
+
+
+def spread(rates: Floats) -> Floats:
+    """Return the largest difference between two defined rates of a row, shape (B,); NaN if fewer than two are.
+
+    Args:
+        rates: Shape (B, groups).
+    """
+    defined = ~np.isnan(rates)
+    difference = np.where(defined, rates, -np.inf).max(axis=1) - np.where(defined, rates, np.inf).min(axis=1)
+    return np.where(defined.sum(axis=1) > 1, difference, np.nan)
 
 
 @kernel
