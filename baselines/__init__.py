@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
-    from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining, load_long_term, long_term_settings
     from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.ppo.methods import train
-    from fair_envs.baselines.ppo.policies import GroupedPolicy, SharedTrunkPolicy
+    from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
     from fair_envs.baselines.tasks import STUDIES, Study
@@ -53,6 +53,8 @@ __all__ = [
     "FairER",
     "FairPPO",
     "GroupedPolicy",
+    "IndividualPolicy",
+    "LCNTraining",
     "Learned",
     "LongTermTraining",
     "Massager",
@@ -104,8 +106,8 @@ _MODULES = {
     "team.methods": ("train_team",),
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
-    "pcn.training": ("PCNTraining", "load_pcn", "train_pcn"),
-    "ppo.policies": ("GroupedPolicy", "SharedTrunkPolicy"),
+    "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
+    "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),
     "pcn.rollouts": ("collect",),

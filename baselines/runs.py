@@ -85,7 +85,7 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
         "counters": {counter: getattr(model, counter) for counter in COUNTERS},
         "last_obs": th.as_tensor(np.asarray(model._last_obs)),
         "last_episode_starts": th.as_tensor(np.asarray(model._last_episode_starts)),
-        "lanes": th.frombuffer(bytearray(batch(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
+        "lanes": th.frombuffer(bytearray(lanes_of(model.env)), dtype=th.uint8),
         "extra_state": model.get_extra_state() if isinstance(model, HasExtraState) else [],
         "randomness": {
             "torch": th.get_rng_state(),
@@ -98,12 +98,20 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
     return serialized(state)
 
 
+def lanes_of(env: VecEnv | None) -> bytes:
+    """Return the state of the unfinished episodes; a zero if the environment cannot store them."""
+    found = None if env is None else lanes_env_of(env)
+    return bytes(1) if found is None else found.lanes.snapshot().tobytes()
+
+
 def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
-    """Restore a model that was created with the same settings, and the global random number generators."""
-    env = batch(model.env)
-    env.reset()
-    lanes = np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype)
-    env.lanes.restore(lanes)
+    """Restore a model that was created with the same settings, and the global random number generators.
+
+    An environment that is registered only with Gymnasium cannot restore its unfinished episodes: new ones begin.
+    """
+    assert model.env is not None
+    env = lanes_env_of(model.env)
+    model.env.reset()
     restore_learner(model, state)
     model._last_obs = state["last_obs"].numpy()
     model._last_episode_starts = state["last_episode_starts"].numpy()
@@ -111,6 +119,12 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
     random.setstate(state["randomness"]["python"])
     th.set_rng_state(state["randomness"]["torch"])
+    if env is not None:
+        env.lanes.restore(np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype))
+    else:
+        model.env.seed(int(np.random.randint(2**31)))  # not the episodes with which the training began
+        model._last_obs = model.env.reset()  # type: ignore[assignment]
+        model._last_episode_starts = np.ones(model.env.num_envs, bool)
 
 
 def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:

@@ -93,9 +93,17 @@ class Task:
         if isinstance(self.scripted, str):
             raise ValueError(f"scripted must be a list of names, got {self.scripted!r}")
 
+    def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the task's parameters, overridden by the given ones; a given variant has only its own parameters."""
+        own = dict(self.parameters)
+        if given.get("variant") is not None:
+            known: Any = rules_for(self.env_id, variant=given["variant"]).params
+            own = {name: value for name, value in own.items() if hasattr(known, name)}
+        return {**own, **given}
+
     def rules(self, **given: Any) -> AnyRules:
         """Return the rules with the task's parameters, overridden by the given ones."""
-        return rules_for(self.env_id, **{**self.parameters, **given})
+        return rules_for(self.env_id, **self.merged(given))
 
     def rate_of(self, rules: Any) -> Rate:
         """Return the rate that defines the welfare of groups.

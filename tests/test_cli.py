@@ -369,12 +369,6 @@ def test_the_version_is_printed() -> None:
     assert (said.code, said.text) == (0, f"fair-envs {fair_envs.__version__}\n")
 
 
-def test_the_options_of_two_methods_with_one_name_are_both_explained(learning: Any) -> None:
-    said = Said("train", "ppo", "--help").flat
-    assert "Environment steps of all lanes to train for" in said and "Agent steps to train for" in said
-    assert "in the unit of --total-timesteps" in said
-
-
 def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     said = Said("train", "fair-ppo", "--help")
     assert said.code == 0
@@ -386,12 +380,12 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
 
 
 def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path) -> None:
-    known = "a-ppo, ddpg, f-ppo, f-ppo-l, f-ppo-s, fair-e, fair-er, fair-ppo, pcn, ppo, ppo-lagrangian, sb3-ppo"
+    known = "a-ppo, ddpg, f-ppo, f-ppo-l, f-ppo-s, fair-e, fair-er, fair-ppo, lcn, pcn, ppo, ppo-lagrangian, sb3-ppo"
     assert f"method must be one of {known}, got 'dqn'" in mistake("train", "dqn", ENV_ID)
     expected = "method must support FairCollege-v0, got 'fair-ppo', which needs agents that are themselves affected"
     assert expected in mistake("train", "fair-ppo", "FairCollege-v0")
     assert "try pcn" in mistake("train", "f-ppo", "FairHiring-v0")
-    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, ppo, sb3-ppo"
+    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, lcn, pcn, ppo, sb3-ppo"
     assert f"measures of long-term fairness: {lending}" in mistake("train", "f-ppo", ENV_ID)
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
     assert "ID must be given, as in: fair-envs train ppo" in mistake("train", "ppo")

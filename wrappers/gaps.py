@@ -217,9 +217,10 @@ class FairnessObjectives(Wrapper):
     `fair_envs.metrics.Measure` after the step. It can be any measure: of agents' returns, of scores, of a task.
 
     Evaluate on a copy of the environment (``copy.deepcopy``), so that the evaluation does not change the history. The
-    history is ``env.unwrapped.histories[-1]``, or ``env.get_wrapper_attr("histories")[-1]`` for a user's own
-    environment. ``History(scores=True)``, for the published evaluation on log-probabilities, only works for histories
-    that you fill from arrays or ``info``: wrappers accept only probability distributions.
+    history is ``env.unwrapped.histories[-1]``; for a user's own environment, it is ``env.histories[-1]``, or
+    ``env.get_wrapper_attr("histories")[-1]`` above other wrappers. ``History(scores=True)``, for the published
+    evaluation on log-probabilities, only works for histories that you fill from arrays or ``info``: wrappers accept
+    only probability distributions.
 
     Gymnasium interfaces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions). They have
     the attributes ``reward_space`` and ``reward_dim``, also on the unwrapped environment. In PettingZoo, every agent

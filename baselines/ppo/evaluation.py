@@ -12,7 +12,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 
-from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import FairSpec
 from fair_envs.evaluation import LanesWorld, Stochastic, begun, rollout
@@ -73,7 +73,7 @@ class AgentsPolicy(Stochastic):
 
     Args:
         model: A Stable-Baselines3 model with an actor-critic policy of discrete actions on rows of agents, or with a
-            `GroupedPolicy`.
+            `GroupedPolicy` or `IndividualPolicy`.
         rules: The environment.
         deterministic: Whether the most probable action is taken instead of a sampled one.
 
@@ -98,20 +98,27 @@ class AgentsPolicy(Stochastic):
             raise ValueError(f"model must take one agent's observation, shape {observed.shape}, got {shape}")
         self.deterministic, self.actions = deterministic, int(actions.n)
         self._entries = shape[0] - grouped  # entries of an observation that are inputs of the networks
+        self._by_agent = isinstance(model.policy, IndividualPolicy)
         self._networks = [_double(policy) for policy in policies]
 
     append_group = True
 
     def probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return the action probabilities, shape (B, agents, A), for observations that end with the group."""
-        rows = observation.reshape(-1, observation.shape[-1])
-        group = rows[:, -1] if len(self._networks) > 1 else np.zeros(len(rows))
+        rows, owner = observation.reshape(-1, observation.shape[-1]), self._owner(observation).ravel()
         probabilities = np.full((len(rows), self.actions), 1 / self.actions)  # inactive lanes get any actions
         for g, network in enumerate(self._networks):
-            members = group == g
+            members = owner == g
             probabilities[members] = network(th.as_tensor(rows[members, : self._entries]))
         shaped = probabilities.reshape(*observation.shape[:2], self.actions)
         return np.eye(self.actions)[shaped.argmax(axis=-1)] if self.deterministic else shaped
+
+    def _owner(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the index of the network of each agent, shape (B, agents): of itself, of its group or of all."""
+        lanes, agents = observation.shape[:2]
+        if self._by_agent:
+            return np.tile(np.arange(agents), (lanes, 1))
+        return observation[..., -1] if len(self._networks) > 1 else np.zeros((lanes, agents))
 
 
 def _double(policy: ActorCriticPolicy) -> Callable[[th.Tensor], Floats]:

@@ -67,7 +67,7 @@ class FairPPO(PenaltyLearner):
     Raises:
         ValueError: An argument is outside its range or has no effect in the mode, or the environment is not suitable.
             It must be made by `fair_envs.make_sb3` with ``rows="agents"`` and have vectors as observations.
-            `GroupedPolicy` needs ``append_group=True``; ``VecNormalize`` must not rescale rewards.
+            `GroupedPolicy` needs ``append="group"``; ``VecNormalize`` must not rescale rewards.
             ``"counterfactual_fairness"`` needs two worlds. The other notions need one world with two groups of agents
             that are themselves affected, and ``"conditional_parity"`` needs a legitimate factor.
     """
@@ -155,8 +155,10 @@ class FairPPO(PenaltyLearner):
         """Return the environment, or raise ValueError if its agents cannot be compared."""
         if agents_env is None:
             raise ValueError("env must be made by fair_envs.make_sb3 with rows='agents', got another environment")
-        if isinstance(getattr(self, "policy", None), GroupedPolicy) and not agents_env.append_group:
-            raise ValueError("env must be made with append_group=True for GroupedPolicy, got append_group=False")
+        policy = getattr(self, "policy", None)
+        if isinstance(policy, GroupedPolicy) and agents_env.append != policy.member_of:
+            needed = f"append={policy.member_of!r} for {type(policy).__name__}"
+            raise ValueError(f"env must be made with {needed}, got append={agents_env.append!r}")
         if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
             raise ValueError("env must not rescale rewards, got VecNormalize(norm_reward=True)")
         if self.penalty == "conditional_parity" and not agents_env.fair_spec.legitimate:

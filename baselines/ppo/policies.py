@@ -1,14 +1,16 @@
-"""Policies with separate networks for groups of agents, and policies with layers shared by actor and critic."""
+"""Policies with separate networks for groups or agents, and policies with layers shared by actor and critic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch as th
 from stable_baselines3.common.distributions import CategoricalDistribution, Distribution
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+
+from fair_envs.baselines.equivariance import distance, options_of, parameters_of
 
 
 class GroupedPolicy(BasePolicy):
@@ -29,8 +31,12 @@ class GroupedPolicy(BasePolicy):
         optimizer_class: One optimiser for all groups; element-wise optimisers such as Adam keep groups separate.
         optimizer_kwargs: Keyword arguments of the optimiser; Adam gets ``eps=1e-5`` as in Stable-Baselines3.
         member_kwargs: Keyword arguments of ``member_class``, such as ``net_arch``.
+
+    Attributes:
+        member_of: What the last entry of an observation is, as `fair_envs.make_sb3` names it in ``append``.
     """
 
+    member_of: ClassVar[str] = "group"
     optimizer: th.optim.Optimizer
 
     def __init__(
@@ -46,9 +52,11 @@ class GroupedPolicy(BasePolicy):
         **member_kwargs: Any,
     ) -> None:
         if use_sde:
-            raise ValueError("use_sde must be False for a GroupedPolicy")
+            raise ValueError(f"use_sde must be False for {type(self).__name__}")
         if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
-            raise ValueError(f"observation_space must be a vector that ends with the group, got {observation_space}")
+            raise ValueError(
+                f"observation_space must be a vector that ends with the {self.member_of}, got {observation_space}"
+            )
         if optimizer_kwargs is None:
             optimizer_kwargs = {"eps": 1e-5} if optimizer_class is th.optim.Adam else {}
         super().__init__(
@@ -110,6 +118,21 @@ class GroupedPolicy(BasePolicy):
         member: ActorCriticPolicy = self.members[int(groups[0])]  # type: ignore[assignment]
         return member.get_distribution(tensor[:, :-1])
 
+    def equivariance_penalty(self, obs: th.Tensor) -> th.Tensor:
+        """Return how far the networks of each row's own group act from the others on the same observation, shape (n,).
+
+        It is the mean over the other groups of the squared Hellinger distance of the distributions of actions, from 0
+        to 1, see `fair_envs.baselines.equivariance`. Only the networks of the row's own group get a gradient.
+        """
+        options = options_of(self.action_space)
+        own = self._by_group(obs, lambda member, own, _: (parameters_of(member.get_distribution(own)),))[0]
+        total = th.zeros(len(obs), device=obs.device)
+        for index, member in enumerate(self.members):
+            with th.no_grad():
+                other = parameters_of(member.get_distribution(obs[:, :-1]))  # type: ignore[operator]
+            total = total + th.where(obs[:, -1] == index, 0.0, distance(own, other, options))
+        return total / (self.groups - 1)
+
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
         return self.forward(_tensor(observation), deterministic)[0]
 
@@ -122,13 +145,24 @@ class GroupedPolicy(BasePolicy):
         joined = th.cat(rows)
         if len(joined) != len(obs):
             strange = group[~th.isin(group, th.arange(self.groups, device=group.device))][0]
-            raise ValueError(f"obs must end with the group, 0 to {self.groups - 1}, not normalised, got {strange:g}")
+            raise ValueError(
+                f"obs must end with the {self.member_of}, 0 to {self.groups - 1}, not normalised, got {strange:g}"
+            )
         parts = [
             evaluate(member, obs[own, :-1], own) for member, own in zip(self.members, rows, strict=True) if len(own)
         ]
         place = th.empty_like(joined)
         place[joined] = th.arange(len(joined), device=joined.device)
         return tuple(th.cat(part)[place] for part in zip(*parts, strict=True))
+
+
+class IndividualPolicy(GroupedPolicy):
+    """An actor and a critic for each agent, as `GroupedPolicy` has for each group.
+
+    The last entry of an observation is the agent's index (`fair_envs.make_sb3` with ``append="agent"`` adds it).
+    """
+
+    member_of = "agent"
 
 
 class SharedTrunk(th.nn.Module):

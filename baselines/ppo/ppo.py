@@ -32,8 +32,10 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch.distributions import Distribution
 from torch.nn import functional
 
+from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.support.aliases import Ints
+from fair_envs.support.parameters import NonNegative, checked
 from fair_envs.wrappers.transform import strata
 
 
@@ -153,18 +155,30 @@ class PPO(sb3.PPO):
     Args:
         args: Arguments of `stable_baselines3.PPO`.
         skip_idle: Whether samples of agents without a turn are excluded from the policy loss.
+        equivariance: Weight of Fair-ER's penalty, which pulls each network's policy towards those of the other networks
+            (`fair_envs.baselines.GroupedPolicy.equivariance_penalty`), at least 0. It needs a `GroupedPolicy` with
+            several networks.
         kwargs: Keyword arguments of `stable_baselines3.PPO`.
+
+    Raises:
+        ValueError: ``equivariance`` is negative, or positive with a policy of one network.
     """
 
     policy: BasePolicy  # type: ignore[assignment]
     rollout_buffer: Rollout
 
-    def __init__(self, *args: Any, skip_idle: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, skip_idle: bool = True, equivariance: float = 0.0, **kwargs: Any) -> None:
         self.skip_idle = skip_idle
+        self.equivariance = float(checked("equivariance", equivariance, NonNegative))
         if kwargs.setdefault("rollout_buffer_class", Rollout) not in (Rollout, None):
             raise ValueError(f"rollout_buffer_class must be None, got {kwargs['rollout_buffer_class']!r}")
         kwargs["rollout_buffer_class"] = Rollout
         super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if self.equivariance and (not isinstance(self.policy, GroupedPolicy) or self.policy.groups < 2):
+            raise ValueError(f"equivariance must be 0 for a policy of one network, got {self.equivariance:g}")
 
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
@@ -207,6 +221,8 @@ class PPO(sb3.PPO):
         penalty = self._penalty(batch, output)
         if penalty is not None:
             loss = loss + penalty
+        if self.equivariance:
+            loss = loss + self.equivariance * self._equivariance_penalty(batch)
         with th.no_grad():
             log_ratio = output.log_ratio
             divergence = mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
@@ -219,6 +235,12 @@ class PPO(sb3.PPO):
         self.policy.optimizer.step()
         self._after_minibatch(batch)
         return True
+
+    def _equivariance_penalty(self, batch: Minibatch) -> th.Tensor:
+        """Return the mean distance of the networks' policies over the samples with a turn, see `GroupedPolicy`."""
+        found = mean(self.policy.equivariance_penalty(self._of_turns(batch, batch.observations)))  # type: ignore[operator]
+        self._records["equivariance_penalty"].append(found.item())
+        return found
 
     def _evaluate(self, batch: Minibatch) -> MinibatchOutput:
         actions = batch.actions

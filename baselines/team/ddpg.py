@@ -9,10 +9,18 @@ agent, so agents do not affect each other's updates.
 * `FairE` shares one actor and one critic among all agents and pools their transitions. The team's policy is then as
   symmetric as the observations; see the page of `fair_envs.envs.pursuit.rules.Pursuit`.
 * `FairER` gives every agent its own networks and pulls its actor towards the other agents' actors.
+
+Actions are vectors (the paper's directions) or discrete choices, for which `fair_envs.baselines.team.choices` replaces
+the parts of DDPG that need a vector. In environments in which agents lose turns or leave early:
+
+* A step without a turn (`fair_action` is -1) is stored without an action: the critics' action is zero. Critics learn
+  its value, so that later rewards reach earlier actions, but the actors do not learn from it.
+* The value of a following step without a turn is that of no action.
+* A step in which an agent leaves is the end of its episode. Nobody learns from the steps after it.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast
@@ -35,7 +43,9 @@ from stable_baselines3.common.type_aliases import (
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
+from fair_envs.baselines.equivariance import distance_of_choices, options_of
 from fair_envs.baselines.ppo.ppo import agents_env_of, lanes_env_of
+from fair_envs.baselines.team import choices
 from fair_envs.baselines.team.networks import Sets, Stack, stack, unit
 from fair_envs.core import Rules, draws
 from fair_envs.evaluation import Policy
@@ -50,11 +60,13 @@ from fair_envs.support.parameters import (
     checked,
 )
 
-REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts", "had_turn", "in_game")
 Form = Literal["plain", "normalised", "automatic"]
 ACTOR, CRITIC = (128, 128), (128, 128, 128)  # sizes of layers; the paper's
 OURS = ("agents", "shared", "critics")  # policy arguments that the learner sets
 SLACK = 1e-6  # added to norms before dividing by them
+LOGIT_WEIGHT = 1e-3  # of the mean squared logit in the actors' loss, as in the code of MADDPG: keeps actors random
+COMPARISONS = 2**16  # largest number of pairs of an actor and an observation in a penalty on discrete actions
 LARGE_BLOCK = 31 * 2**20  # bytes; glibc does not adapt its threshold to blocks of more than 32 MiB
 
 
@@ -66,11 +78,12 @@ class TeamPolicy(BasePolicy):
 
     Args:
         observation_space: Observation space of one agent, a Box with one axis.
-        action_space: Action space of one agent, a Box with one axis from -1 to 1.
+        action_space: Action space of one agent, a Box with one axis from -1 to 1, a Discrete or a MultiDiscrete.
         lr_schedule: The actors' learning rate; not used here.
         agents: Number of agents.
         shared: Whether all agents share the same networks.
         directions: Whether an action is a direction, a vector of length 1; otherwise entries are squashed separately.
+            Discrete actions are no directions.
         net_arch: Sizes of the layers, of actors under ``"pi"`` and critics under ``"qf"``, or of both; None: the
             paper's. A critic takes the action as input to its first layer; the paper's code adds it in the second.
         critics: Number of critics for each actor; 2 are TD3's twin critics.
@@ -78,7 +91,8 @@ class TeamPolicy(BasePolicy):
             vectors.
 
     Attributes:
-        actor: The stack of all actors.
+        options: Number of options of each choice of a discrete action; empty for vectors.
+        actor: The stack of all actors; for discrete actions, they return logits.
         critic: The stack of all critics; the twin critics follow all first critics.
         actor_target: Target networks of the actors; ``critic_target`` are those of the critics.
     """
@@ -86,7 +100,7 @@ class TeamPolicy(BasePolicy):
     def __init__(
         self,
         observation_space: gym.spaces.Box,
-        action_space: gym.spaces.Box,
+        action_space: gym.spaces.Space[Any],
         lr_schedule: Schedule,
         *,
         agents: int,
@@ -97,11 +111,13 @@ class TeamPolicy(BasePolicy):
         sets: Sets | None = None,
     ) -> None:
         check_spaces(observation_space, action_space)
-        super().__init__(observation_space, action_space, squash_output=True)
+        options = options_of(action_space)
+        super().__init__(observation_space, action_space, squash_output=not options)
+        self.options = options
         self.agents, self.shared, self.directions, self.critics = agents, shared, directions, critics
         self.networks = 1 if shared else agents
         self.squash = unit if directions else th.tanh
-        inputs, outputs = observation_space.shape[0], action_space.shape[0]
+        inputs, outputs = observation_space.shape[0], sum(options) or cast(Any, action_space.shape)[0]
         sets = None if sets is None else Sets(*sets)
         if sets is not None and sets.size != inputs:
             raise ValueError(f"sets must be of observations of {inputs} numbers, got {sets}")
@@ -115,8 +131,37 @@ class TeamPolicy(BasePolicy):
             target.requires_grad_(False)
 
     def act(self, actor: Stack, observations: th.Tensor) -> th.Tensor:
-        """Return the actors' actions, shape (networks, batch, axes), for observations (networks, batch, d)."""
-        return self.squash(actor(observations))
+        """Return the actors' actions, shape (networks, batch, axes), for observations (networks, batch, d).
+
+        Discrete actions are one-hot actions of the most probable options.
+        """
+        outputs = actor(observations)
+        return choices.most_probable(outputs, self.options) if self.options else self.squash(outputs)
+
+    def learnable(self, outputs: th.Tensor) -> th.Tensor:
+        """Return actions with a gradient for the actors' outputs, (networks, batch, axes); choices are sampled."""
+        return choices.straight_through(outputs, self.options) if self.options else self.squash(outputs)
+
+    def compared(self, outputs: th.Tensor) -> th.Tensor:
+        """Return what `apart` compares for the actors' outputs: log-probabilities, or actions that are vectors."""
+        return choices.log_probabilities(outputs, self.options) if self.options else self.squash(outputs)
+
+    def apart(self, one: th.Tensor, other: th.Tensor) -> th.Tensor:
+        """Return the distance of what actors do: 1 - cos for directions, for choices that of their distributions."""
+        if self.options:
+            return distance_of_choices(one, other, self.options)
+        return 0.5 * (one - other).square().sum(-1)
+
+    def encoded(self, actions: th.Tensor) -> th.Tensor:
+        """Return the critics' actions for actions of the environment, shape (..., axes)."""
+        return choices.one_hot(actions, self.options) if self.options else actions
+
+    def executed(self, scores: th.Tensor) -> th.Tensor:
+        """Return actions of the environment for one-hot actions or scores of the options, shape (rows, ...)."""
+        if not self.options:
+            return scores
+        found = choices.numbers(scores, self.options)
+        return found.view(len(found), *cast(Any, self.action_space.shape))
 
     def allowed(self, actions: th.Tensor) -> th.Tensor:
         """Return the nearest valid actions of an actor."""
@@ -129,16 +174,20 @@ class TeamPolicy(BasePolicy):
         return values.view(critics, self.networks, -1)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
-        """Return the actions of the rows, shape (rows, axes)."""
+        """Return the actions of the rows, shape (rows, ...)."""
         rows = cast(th.Tensor, observation)
+        return self.executed(self.of_rows(rows, partial(self.act, self.actor)))
+
+    def of_rows(self, rows: th.Tensor, answer: Callable[[th.Tensor], th.Tensor]) -> th.Tensor:
+        """Return what each row's network answers, shape (rows, ...), by a function on (networks, batch, d)."""
         if self.shared:
-            return self.act(self.actor, rows.unsqueeze(0))[0]
+            return answer(rows.unsqueeze(0))[0]
         if len(rows) % self.agents:
             raise ValueError(
                 f"observation must have {self.agents} rows for each lane, one for each agent, got {len(rows)}"
             )
         of_agents = rows.view(-1, self.agents, rows.shape[-1]).transpose(0, 1)
-        return self.act(self.actor, of_agents).transpose(0, 1).reshape(len(rows), -1)
+        return answer(of_agents).transpose(0, 1).reshape(len(rows), -1)
 
     def forward(self, observation: th.Tensor, deterministic: bool = False) -> th.Tensor:
         """Return the actions of the rows."""
@@ -165,12 +214,14 @@ def layers_of(net_arch: Sequence[int] | Mapping[str, Sequence[int]] | None) -> t
 
 
 def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
-    """Raise ValueError unless observations are vectors and actions are vectors of numbers from -1 to 1."""
+    """Raise ValueError unless observations are vectors and actions are discrete or vectors from -1 to 1."""
     if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
         raise ValueError(f"env must have observations that are vectors of numbers, got {observation_space}")
-    vectors = isinstance(action_space, gym.spaces.Box) and len(action_space.shape) == 1
-    if not vectors or np.any(action_space.low != -1) or np.any(action_space.high != 1):  # type: ignore[attr-defined]
-        raise ValueError(f"env must have actions in a Box of vectors from -1 to 1, got {action_space}")
+    if options_of(action_space):
+        return
+    vectors: Any = action_space
+    if len(vectors.shape) != 1 or np.any(vectors.low != -1) or np.any(vectors.high != 1):
+        raise ValueError(f"env must have actions that are discrete or vectors from -1 to 1, got {action_space}")
 
 
 def sets_of(rules: Rules | None) -> Sets:
@@ -200,10 +251,22 @@ class Batch(NamedTuple):
     rewards: th.Tensor  # discounted sum over the transition's steps
     following: th.Tensor  # observations after these steps
     discounts: th.Tensor  # of the following value; 0 at the end of an episode
+    had_turn: th.Tensor | None = None  # whether the action had an effect; None: all had
+    in_game: th.Tensor | None = None  # whether the agent had not left before; None: none had
+    next_turn: th.Tensor | None = None  # whether the agent has a turn in the following step; None: all have
 
 
 class TeamReplay(ReplayBuffer):
-    """Stable-Baselines3's replay buffer, with samples drawn separately for each agent."""
+    """Stable-Baselines3's replay buffer, with samples drawn separately for each agent.
+
+    Attributes:
+        had_turn: Whether the agents' actions had an effect, shape (steps, rows).
+        in_game: Whether the agents had not left before the step, shape (steps, rows).
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.had_turn, self.in_game = np.ones((2, *self.dones.shape), bool)
 
     def team_batch(self, size: int, *, agents: int, shared: bool, n_steps: int, gamma: float, env: Any = None) -> Batch:
         """Return a batch for each network, drawn with NumPy's global generator as in Stable-Baselines3.
@@ -228,7 +291,20 @@ class TeamReplay(ReplayBuffer):
             rewards=self._tensor(rewards),
             following=self._tensor(self._normalize_obs(self._at(self.next_observations, last, row), env)),
             discounts=self._tensor(discounts),
+            had_turn=self._mask(self._at(self.had_turn, first, row)),
+            in_game=self._mask(self._at(self.in_game, first, row)),
+            next_turn=self._mask(self._has_turn_after(last, row)),
         )
+
+    def _has_turn_after(self, last: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
+        """Return whether agents have a turn in the step after a step; True at ends and if it is not yet known."""
+        unknown = (self._at(self.dones, last, row) != 0) | (last == (self.pos - 1) % self.buffer_size)
+        turn: NDArray[Any] = unknown | self._at(self.had_turn, (last + 1) % self.buffer_size, row)
+        return turn
+
+    def _mask(self, values: NDArray[Any]) -> th.Tensor | None:
+        """Return a mask as numbers, or None if it is True everywhere."""
+        return None if values.all() else self._tensor(values)
 
     def cut(self) -> None:
         """Mark the newest steps as truncated ends of their episodes, unless the episodes ended there."""
@@ -270,7 +346,7 @@ class Exploration:
     """Decay of exploration from its initial to its final values over a share of the training."""
 
     fraction: float
-    eps: tuple[float, float]  # probability that an agent takes the guide's action
+    eps: tuple[float, float]  # probability that an agent takes the guide's action, or a random option without a guide
     sigma: tuple[float, float]  # scale of the noise
     theta: float  # share of the noise that decays in a step
 
@@ -306,6 +382,10 @@ class DDPG(OffPolicyAlgorithm):
     by a `guide`: with probability ``exploration_*_eps`` an agent takes the guide's action, otherwise its actor's action
     with drifting noise.
 
+    Discrete actions are explored by Gumbel noise on the logits, which is independent in each step: with scale 1 options
+    are sampled from the actor's softmax, with scale 0 the most probable ones are taken, as without exploration. Without
+    a guide, agents take uniformly random options instead of its actions.
+
     Example:
         >>> env = make_sb3("FairPursuit-v0", n_envs=16)
         >>> model = DDPG("MlpPolicy", env, guide=Greedy(), seed=0).learn(1_000_000)
@@ -332,9 +412,10 @@ class DDPG(OffPolicyAlgorithm):
         max_grad_norm: Largest norm of each network's gradient; P.
         twin_critics: TD3: whether the lower of two critics' values is the target.
         policy_delay: TD3: updates of the critics for each update of the actors and of the target networks.
-        target_policy_noise: TD3: standard deviation of the noise in the target's action; 0: none.
+        target_policy_noise: TD3: standard deviation of the noise in the target's action; 0: none. For discrete
+            actions: scale of the Gumbel noise on its logits.
         target_noise_clip: TD3: largest absolute value of that noise.
-        guide: Policy that demonstrates actions; None: no demonstrations.
+        guide: Policy that demonstrates actions; None: no demonstrations, but random options for discrete actions.
         exploration_fraction: Share of the training over which exploration decays; C: 15,000 of 125,000 episodes.
         exploration_initial_eps: Initial probability that an agent takes the guide's action; C.
         exploration_final_eps: Final probability that an agent takes the guide's action; C.
@@ -343,7 +424,7 @@ class DDPG(OffPolicyAlgorithm):
         noise_theta: Share of the noise that decays in a step; C.
 
     Raises:
-        ValueError: A value is outside its range, the environment has no vectors of continuous actions from -1 to 1, or
+        ValueError: A value is outside its range, the actions are neither discrete nor vectors from -1 to 1, or
             ``train_freq`` is in episodes.
     """
 
@@ -461,8 +542,14 @@ class DDPG(OffPolicyAlgorithm):
         self.critic_schedule = FloatSchedule(self.critic_learning_rate)
         self.actor_optimizer = th.optim.Adam([self.policy.actor.weights], self.lr_schedule(1), fused=True)
         self.critic_optimizer = th.optim.Adam([self.policy.critic.weights], self.critic_schedule(1), fused=True)
-        self.noise = DriftingNoise((self.n_envs, *cast(Any, self.action_space.shape)), theta=self.exploration.theta)
+        self.noise = self._new_noise()
         keep_freed_memory()
+
+    def _new_noise(self) -> DriftingNoise | choices.GumbelNoise:
+        """Return the noise of exploration for the kind of actions."""
+        if self.policy.options:
+            return choices.GumbelNoise((self.n_envs, sum(self.policy.options)))
+        return DriftingNoise((self.n_envs, *cast(Any, self.action_space.shape)), theta=self.exploration.theta)
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Replace the environment by another one with the same number of rows."""
@@ -489,7 +576,7 @@ class DDPG(OffPolicyAlgorithm):
         return ["policy", "actor_optimizer", "critic_optimizer"], []
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "noise"]
+        return [*super()._excluded_save_params(), "noise", "_in_game"]
 
     # ------------------------------------------------------------------------------------------------- exploration
 
@@ -497,20 +584,54 @@ class DDPG(OffPolicyAlgorithm):
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows' actions in training, the guide's or the actor's with noise; twice, as SB3 expects."""
+        found = agents_env_of(cast(VecEnv, self.env))
+        self._in_game = np.ones(n_envs, bool) if found is None else found.lanes.active().reshape(-1)
         eps, sigma = self.exploration.at(1 - self._current_progress_remaining)
-        noise = self.noise.draw(sigma)
-        actions = self.predict(cast(NDArray[Any], self._last_obs))[0]
-        if sigma:
-            actions = self.policy.allowed(th.as_tensor(actions + noise)).numpy()
-        if self.guide is not None:
-            source: Any = lanes_env_of(cast(VecEnv, self.env))
-            lanes = source.lanes
-            seen = cast(NDArray[Any], self._last_obs).reshape(lanes.count, lanes.agents, -1)
-            guided = np.random.random(n_envs) < eps
-            shown = self.guide.act(seen, draws(lanes)).reshape(actions.shape)
-            actions = np.where(guided[:, np.newaxis], shown, actions)
-        actions = actions.astype(np.float32)
+        actions = self._with_noise(sigma)
+        if self.guide is not None or self.policy.options:
+            replaced = (np.random.random(n_envs) < eps).reshape(-1, *[1] * (actions.ndim - 1))
+            actions = np.where(replaced, self._demonstrated().reshape(actions.shape), actions)
+        actions = actions.astype(np.int64 if self.policy.options else np.float32)
         return actions, actions
+
+    def _with_noise(self, sigma: float) -> NDArray[Any]:
+        """Return the actors' actions with noise of a scale, shape (rows, ...)."""
+        noise, observation = self.noise.draw(sigma), cast(NDArray[Any], self._last_obs)
+        if self.policy.options:
+            with th.no_grad():
+                logits = self.policy.of_rows(self.policy.obs_to_tensor(observation)[0], self.policy.actor)  # type: ignore[arg-type]
+                return self.policy.executed(logits + th.as_tensor(noise)).numpy()
+        actions = self.predict(observation)[0]
+        return self.policy.allowed(th.as_tensor(actions + noise)).numpy() if sigma else actions
+
+    def _demonstrated(self) -> NDArray[Any]:
+        """Return the guide's actions, or random options without a guide."""
+        if self.guide is None:
+            return choices.at_random(self.policy.options, self.n_envs)
+        lanes = cast(Any, lanes_env_of(cast(VecEnv, self.env))).lanes
+        seen = cast(NDArray[Any], self._last_obs).reshape(lanes.count, lanes.agents, -1)
+        return self.guide.act(seen, draws(lanes))
+
+    def _store_transition(
+        self,
+        replay_buffer: ReplayBuffer,
+        buffer_action: NDArray[Any],
+        new_obs: Any,
+        reward: NDArray[Any],
+        dones: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Store a step, without the actions of agents without a turn; it ends the episodes of agents that leave."""
+        found, replay = agents_env_of(cast(VecEnv, self.env)), cast(TeamReplay, replay_buffer)
+        had_turn = np.ones(self.n_envs, bool)
+        if found is not None:
+            had_turn = found.interactions["action"].reshape(-1) >= 0
+            dones = dones | (self._in_game & ~found.active.reshape(-1))
+        if not had_turn.all():
+            none = choices.NO_OPTION if self.policy.options else 0
+            buffer_action = np.where(had_turn.reshape(-1, *[1] * (buffer_action.ndim - 1)), buffer_action, none)
+        replay.had_turn[replay.pos], replay.in_game[replay.pos] = had_turn, self._in_game
+        super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
 
     # ---------------------------------------------------------------------------------------------------- learning
 
@@ -552,7 +673,7 @@ class DDPG(OffPolicyAlgorithm):
                 gamma=self.gamma,
                 env=self._vec_normalize_env,
             )
-            self.update(batch)
+            self.update(batch._replace(actions=self.policy.encoded(batch.actions)))
 
     def update(self, batch: Batch) -> None:
         """Update all critics once, and all actors and target networks every `policy_delay` times."""
@@ -560,7 +681,7 @@ class DDPG(OffPolicyAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self._update_critics(batch)
         if self._n_updates % self.policy_delay == 0:
-            self._update_actors(batch.observations)
+            self._update_actors(batch.observations, batch.had_turn)
             for slow, quick in (
                 (self.policy.actor_target, self.policy.actor),
                 (self.policy.critic_target, self.policy.critic),
@@ -571,7 +692,7 @@ class DDPG(OffPolicyAlgorithm):
         targets = self._targets(batch)
         critics = self.policy.critics
         values = self.policy.values(self.policy.critic, batch.observations, batch.actions, critics=critics)
-        losses = (values - targets).square().mean(-1)  # (critics, networks)
+        losses = mean_where((values - targets).square(), batch.in_game)  # (critics, networks)
         (gradient,) = th.autograd.grad(losses.sum(), [self.policy.critic.weights])
         self._descend(self.critic_optimizer, self.policy.critic, gradient)
         self.logger.record_mean("train/critic_loss", losses.mean().item())
@@ -579,23 +700,43 @@ class DDPG(OffPolicyAlgorithm):
     @th.no_grad()
     def _targets(self, batch: Batch) -> th.Tensor:
         """Return the critics' targets for the transitions, shape (networks, batch)."""
-        actions = self.policy.act(self.policy.actor_target, batch.following)
-        if self.target_policy_noise:
-            size = self.target_noise_clip
-            noise = (th.randn_like(actions) * self.target_policy_noise).clamp(-size, size)
-            actions = self.policy.allowed(actions + noise)
+        actions = self._target_actions(batch.following)
+        if batch.next_turn is not None:
+            actions = actions * batch.next_turn.unsqueeze(-1)
         values = self.policy.values(
             self.policy.critic_target, batch.following, actions, critics=self.policy.critics
         ).amin(0)
         return batch.rewards + batch.discounts * values
 
-    def _update_actors(self, observations: th.Tensor) -> None:
-        gradient = self._actors_gradient(observations)
+    def _target_actions(self, following: th.Tensor) -> th.Tensor:
+        """Return the target actors' actions, with TD3's noise if there is any."""
+        if self.policy.options:
+            logits = self.policy.actor_target(following)
+            if self.target_policy_noise:
+                logits = logits + self.target_policy_noise * choices.gumbel_like(logits)
+            return choices.most_probable(logits, self.policy.options)
+        actions = self.policy.act(self.policy.actor_target, following)
+        if self.target_policy_noise:
+            size = self.target_noise_clip
+            noise = (th.randn_like(actions) * self.target_policy_noise).clamp(-size, size)
+            actions = self.policy.allowed(actions + noise)
+        return actions
+
+    def _update_actors(self, observations: th.Tensor, had_turn: th.Tensor | None = None) -> None:
+        gradient = self._actors_gradient(observations, had_turn)
         self._descend(self.actor_optimizer, self.policy.actor, gradient)
 
-    def _actors_gradient(self, observations: th.Tensor) -> th.Tensor:
+    def _actors_gradient(self, observations: th.Tensor, had_turn: th.Tensor | None = None) -> th.Tensor:
         """Return the gradients of the actors' loss, minus the critics' values, shape (networks, parameters)."""
-        return self._gradient(-self._values(observations, self.policy.act(self.policy.actor, observations)).mean(-1))
+        outputs = self.policy.actor(observations)
+        losses = -mean_where(self._values(observations, self.policy.learnable(outputs)), had_turn)
+        return self._gradient(self._with_regularisation(losses, outputs, had_turn))
+
+    def _with_regularisation(self, losses: th.Tensor, outputs: th.Tensor, had_turn: th.Tensor | None) -> th.Tensor:
+        """Return the actors' losses with the weighted mean square of the logits, for discrete actions."""
+        if not self.policy.options:
+            return losses
+        return losses + LOGIT_WEIGHT * mean_where(outputs.square().mean(-1), had_turn)
 
     def _values(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return the critics' values of actions, shape (networks, batch)."""
@@ -712,13 +853,14 @@ class FairER(DDPG):
 
         J_eqv,i = 1 - cos(mu_i(o) - mu_j(o)).
 
-    It is 0 if all actors are the same function and 2 if they are opposite. Both actors are evaluated on agent i's
+    It is 0 if all actors are the same function and 2 if they are opposite. For discrete actions, it is the mean of
+    ``1 - sum(sqrt(pi_i(o) pi_j(o)))``, at most 1. Both actors are evaluated on agent i's
     observation; the other agents' actors are held constant. Equation 10 adds the penalty to the objective that is
     maximised; it is subtracted here, as the paper's text intends and its code does.
 
     Args:
         policy: See `DDPG`.
-        env: See `DDPG`; actions must be directions.
+        env: See `DDPG`; actions must be directions or discrete.
         fairness_weight: Weight of the penalty (lambda), 0 is `DDPG`; the initial weight with ``form="automatic"``.
         form: ``"plain"``: unscaled values, which grow with rewards. ``"normalised"``: values divided by the mean of
             their absolute values, so that the weight does not depend on the scale of rewards. ``"automatic"``:
@@ -750,19 +892,20 @@ class FairER(DDPG):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        if not self.policy.directions or self.agents < 2:
-            came = "one agent" if self.agents < 2 else "other actions"
-            raise ValueError(f"env must have at least two agents whose actions are directions for Fair-ER, got {came}")
+        if not (self.policy.directions or self.policy.options) or self.agents < 2:
+            needed = "at least two agents whose actions are directions or discrete for Fair-ER"
+            raise ValueError(f"env must have {needed}, got {'one agent' if self.agents < 2 else 'other actions'}")
         self._weights = th.full((self.agents,), float(self.fairness_weight), device=self.device)
 
-    def _actors_gradient(self, observations: th.Tensor) -> th.Tensor:
+    def _actors_gradient(self, observations: th.Tensor, had_turn: th.Tensor | None = None) -> th.Tensor:
         """Return the gradients of the weighted penalties minus the values, shape (networks, parameters)."""
-        actions = self.policy.act(self.policy.actor, observations)
-        values = self._values(observations, actions)
-        penalty = equivariance_penalty(self.policy, observations, actions)
-        of_values = self._gradient(-values.mean(-1), keep=True)
+        outputs = self.policy.actor(observations)
+        values = self._values(observations, self.policy.learnable(outputs))
+        penalty = equivariance_penalty(self.policy, observations, self.policy.compared(outputs), had_turn)
+        losses = self._with_regularisation(-mean_where(values, had_turn), outputs, had_turn)
+        of_values = self._gradient(losses, keep=True)
         if self.form != "plain":
-            of_values = of_values / (values.detach().abs().mean(-1, keepdim=True) + SLACK)
+            of_values = of_values / (mean_where(values.detach().abs(), had_turn).unsqueeze(-1) + SLACK)
         of_penalty = self._weights.unsqueeze(1) * self._gradient(penalty)
         self.logger.record_mean("train/penalty", penalty.detach().mean().item())
         self.logger.record_mean("train/fairness_weight", self._weights.mean().item())
@@ -787,22 +930,39 @@ class FairER(DDPG):
         self._weights = state["weights"].to(self.device)
 
 
-def equivariance_penalty(policy: TeamPolicy, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
+def mean_where(values: th.Tensor, mask: th.Tensor | None) -> th.Tensor:
+    """Return the means of the values (..., networks, batch) over the batch where a mask is 1; 0 if it is 1 nowhere."""
+    if mask is None:
+        return values.mean(-1)
+    return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
+
+
+def equivariance_penalty(
+    policy: TeamPolicy, observations: th.Tensor, compared: th.Tensor, had_turn: th.Tensor | None = None
+) -> th.Tensor:
     """Return the mean of 1 - cos(mu_i(o) - mu_j(o)) over agent i's observations and the other agents j, shape (n,).
 
-    It is computed as half the squared distance of the two directions. This is the same number, is exactly 0 for equal
-    directions, and has a gradient wherever a direction has one. The penalty is 0 if all actors are the same function of
-    the observations, and at most 2. Its gradient is 0 at both extremes, so exactly opposite actors stay opposite. Only
-    agent i's own actor receives a gradient.
+    For directions, it is computed as half the squared distance of the two directions. This is the same number, is
+    exactly 0 for equal directions, and has a gradient wherever a direction has one. The penalty is 0 if all actors are
+    the same function of the observations, and at most 2. Its gradient is 0 at both extremes, so exactly opposite actors
+    stay opposite. For discrete actions, the square roots of the actors' probabilities take the place of the directions
+    (`fair_envs.baselines.equivariance`), and the penalty is at most 1. Only agent i's own actor receives a gradient.
+
+    With discrete actions, large teams use only so many observations that there are at most `COMPARISONS` pairs of an
+    actor and an observation, at least one observation of each agent.
 
     Args:
         policy: Policy whose actors are compared.
         observations: Observations of each agent, shape (n, batch, d).
-        actions: Actions of each agent's actor for its observations, shape (n, batch, axes).
+        compared: What is compared of each agent's actor for its observations, see `TeamPolicy.compared`, shape (n,
+            batch, axes).
+        had_turn: Mask of the observations that count, shape (n, batch); None: all do.
     """
     agents, batch, _ = observations.shape
+    if policy.options:
+        batch = min(batch, max(1, COMPARISONS // agents**2))
     with th.no_grad():
-        everything = observations.reshape(1, agents * batch, -1).expand(agents, -1, -1)
-        others = policy.act(policy.actor, everything).view(agents, agents, batch, -1)  # actor, agent observing
-    apart = 0.5 * (others - actions).square().sum(-1)  # 0 for the agent's own actor
-    return apart.mean(-1).sum(0) / (agents - 1)
+        everything = observations[:, :batch].reshape(1, agents * batch, -1).expand(agents, -1, -1)
+        others = policy.compared(policy.actor(everything)).view(agents, agents, batch, -1)  # actor, agent observing
+    apart = policy.apart(others, compared[:, :batch])  # 0 for the agent's own actor
+    return mean_where(apart, None if had_turn is None else had_turn[:, :batch]).sum(0) / (agents - 1)

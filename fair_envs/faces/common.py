@@ -254,3 +254,9 @@ class Picture:
         if self._window is not None:
             self._window.close()
             self._window = None
+
+
+def with_last(observation: NDArray[Any], last: NDArray[Any]) -> NDArray[Any]:
+    """Return observations of shape (B, agents, d) with one more entry, of shape (agents,) or (B, agents)."""
+    entry = np.broadcast_to(last, observation.shape[:2])[..., np.newaxis]
+    return np.concatenate([observation, entry.astype(observation.dtype)], axis=-1)

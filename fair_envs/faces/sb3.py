@@ -1,14 +1,23 @@
 """The Stable-Baselines3 interface: B lanes as rows, or B x agents rows with shared parameters."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
-from fair_envs.faces.common import ActionCheck, NotReset, OfLanes, Picture, Reported, check_options, joint_space
+from fair_envs.faces.common import (
+    ActionCheck,
+    NotReset,
+    OfLanes,
+    Picture,
+    Reported,
+    check_options,
+    joint_space,
+    with_last,
+)
 from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.support.parameters import Positive, checked
 
@@ -18,6 +27,9 @@ try:
 except ModuleNotFoundError as error:
     needed = "this interface needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
     raise ImportError(needed) from error
+
+Append = Literal["group", "agent"] | None
+"""What is appended to an agent's observation: its group, its index among the agents, or nothing."""
 
 
 class LanesVecEnv(OfLanes, VecEnv):
@@ -31,6 +43,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         lanes: Number of lanes (B).
         threads: Number of threads that share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
+        reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
 
     Attributes:
         agent_reward: The agents' rewards in the last step, shape (B, agents).
@@ -40,8 +53,15 @@ class LanesVecEnv(OfLanes, VecEnv):
     """
 
     def __init__(
-        self, rules: Rules | Sequence[Rules], lanes: int, *, threads: int = 1, render_mode: str | None = None
+        self,
+        rules: Rules | Sequence[Rules],
+        lanes: int,
+        *,
+        threads: int = 1,
+        render_mode: str | None = None,
+        reward_scale: float = 1.0,
     ) -> None:
+        self.reward_scale = float(checked("reward_scale", reward_scale, Positive))
         if render_mode not in ("rgb_array", None):
             raise ValueError(f"render_mode must be 'rgb_array' or None, got {render_mode!r}")
         self.render_mode = render_mode
@@ -208,7 +228,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
 
     def _reward(self, step: Step) -> Floats32:
-        return step.reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
+        return (step.reward.mean(axis=1) * self.reward_scale).astype(np.float32)  # type: ignore[no-any-return]
 
     def _of_rows(self, lanes: Flags) -> Flags:
         """Return the lanes' values for each of their rows, as a new array."""
@@ -226,9 +246,11 @@ class AgentsVecEnv(LanesVecEnv):
         lanes: Number of lanes (B) in each world.
         threads: Number of threads that share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
-        append_group: Whether to append the agent's group (``fair_group``) to its observations.
-            `fair_envs.baselines.GroupedPolicy` uses it to choose the network; the networks do not receive it.
-        reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
+        append: ``"group"`` appends the agent's group (``fair_group``) to its observations, ``"agent"`` its index, from
+            0. `fair_envs.baselines.GroupedPolicy` and `fair_envs.baselines.IndividualPolicy` use it to choose the
+            network; the networks do not receive it.
+        append_group: True is ``append="group"``.
+        reward_scale: See `LanesVecEnv`.
     """
 
     def __init__(
@@ -238,24 +260,28 @@ class AgentsVecEnv(LanesVecEnv):
         *,
         threads: int = 1,
         render_mode: str | None = None,
+        append: Append = None,
         append_group: bool = False,
         reward_scale: float = 1.0,
     ) -> None:
         first, self.worlds = (rules[0], len(rules)) if isinstance(rules, Sequence) else (rules, 1)
-        if append_group and not first.spec.same_individuals:
-            raise ValueError(f"append_group must be False: the agents of {first.name} belong to no group")
-        self.append_group, self.reward_scale = append_group, float(checked("reward_scale", reward_scale, Positive))
-        super().__init__(rules, lanes, threads=threads, render_mode=render_mode)
+        self.append = appended(first, append, append_group)
+        super().__init__(rules, lanes, threads=threads, render_mode=render_mode, reward_scale=reward_scale)
+
+    @property
+    def append_group(self) -> bool:
+        """Whether observations end with the agent's group."""
+        return self.append == "group"
 
     def _rows(self) -> int:
         return self.lanes.count * self.lanes.agents
 
     def _spaces(self, rules: Rules) -> Iterable[gym.Space[Any]]:
         space = rules.observation_space(rules.params)
-        if self.append_group:
+        if self.append is not None:
             if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-                raise ValueError(f"append_group must be False for observations that are not vectors, got {space}")
-            last = len(rules.spec.groups) - 1
+                raise ValueError(f"append must be None for observations that are not vectors, got {space}")
+            last = (len(rules.spec.groups) if self.append == "group" else self.lanes.agents) - 1
             low, high = (
                 np.append(bound, end).astype(space.dtype) for bound, end in ((space.low, 0), (space.high, last))
             )
@@ -264,14 +290,37 @@ class AgentsVecEnv(LanesVecEnv):
         yield rules.action_space(rules.params)
 
     def _shown(self, step: Step) -> NDArray[Any]:
-        observation = step.observation.reshape(self.num_envs, *step.observation.shape[2:])
-        if not self.append_group:
-            return observation
-        group = step.facts["group"].reshape(self.num_envs, 1).astype(observation.dtype)
-        return np.concatenate([observation, group], axis=1)
+        observation = self.with_appended(step)
+        return observation.reshape(self.num_envs, *observation.shape[2:])
+
+    def with_appended(self, step: Step) -> NDArray[Any]:
+        """Return the observations of a step with what is appended to them, shape (B, agents, ...)."""
+        if self.append is None:
+            return step.observation
+        last = step.facts["group"] if self.append == "group" else np.arange(self.lanes.agents)
+        return with_last(step.observation, last)
 
     def _reward(self, step: Step) -> Floats32:
         return (step.reward * self.reward_scale).astype(np.float32).reshape(-1)
 
 
-__all__ = ["AgentsVecEnv", "LanesVecEnv", "VecEnvStepReturn", "VecEnvWrapper"]
+def appended(rules: Rules, append: Append, append_group: bool) -> Append:
+    """Return what is appended to the observations of an environment's agents.
+
+    Raises:
+        ValueError: The agents belong to no group, there is only one agent, or the arguments contradict each other.
+    """
+    if append not in ("group", "agent", None):
+        raise ValueError(f"append must be 'group', 'agent' or None, got {append!r}")
+    if append_group and append == "agent":
+        raise ValueError("append_group must be False with append='agent', got True")
+    if append_group or append == "group":
+        if not rules.spec.same_individuals:
+            raise ValueError(f"append_group must be False: the agents of {rules.name} belong to no group")
+        return "group"
+    if append == "agent" and not rules.multi_agent:
+        raise ValueError(f"append must be None: {rules.name} has one decision-maker, got 'agent'")
+    return append
+
+
+__all__ = ["AgentsVecEnv", "Append", "LanesVecEnv", "VecEnvStepReturn", "VecEnvWrapper"]

@@ -7,7 +7,7 @@ incident. Methods for functions of expected returns need benefit and demand sepa
 Benefit Rate", ICML 2024).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,6 +143,16 @@ def _worthy(step: Step) -> Parts:
     return selected & (step.feedback == 1), selected
 
 
+def _unworthy(step: Step) -> Parts:
+    rejected = (step.feedback >= 0) & (step.action == 0)
+    return rejected & (step.feedback == 0), rejected
+
+
+def _wrongly_rejected(step: Step) -> Parts:
+    wrong = (step.feedback >= 0) & (step.action >= 0) & (step.feedback != step.action)
+    return wrong & (step.action == 0), wrong
+
+
 def _outcome(step: Step) -> Parts:
     decided = step.action >= 0
     return np.where(decided, step.outcome, 0.0), decided
@@ -179,6 +189,16 @@ TRUE_NEGATIVE = Rate(
 ACCURACY = Rate(name="accuracy", benefit="correct decisions", demand="decisions", parts=_correct, **LABELLED)
 POSITIVE_VALUE = Rate(
     name="positive predictive value", benefit="qualified and selected", demand="selected", parts=_worthy, **LABELLED
+)
+NEGATIVE_VALUE = Rate(
+    name="negative predictive value", benefit="unqualified, rejected", demand="rejected", parts=_unworthy, **LABELLED
+)
+ERROR_SHARE = Rate(
+    name="share of wrong rejections",
+    benefit="wrong rejections",
+    demand="wrong decisions",
+    parts=_wrongly_rejected,
+    **LABELLED,
 )
 OUTCOME = Rate(
     name="mean outcome", benefit="outcomes", demand="people affected", parts=_outcome, columns=("action", "outcome")
@@ -286,12 +306,12 @@ class RateMeasure(Measure):
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the largest difference after it."""
         given = dict(zip(self._names, self._reported(info), strict=True))
-        columns = {name.removeprefix(PREFIX): of_people(name, column) for name, column in given.items()}
+        columns = columns_of_people(given)
         benefit, demand = self.rate.parts(Step(columns, self.reward, self.ended))
         group = self._grouped(columns)
         if not self.decided.all():
             group = np.where(self.decided[:, np.newaxis], group, -1)
-        gains, needs = (np.broadcast_to(np.asarray(part, np.float64), group.shape) for part in (benefit, demand))
+        gains, needs = numbers_for(benefit, group.shape), numbers_for(demand, group.shape)
         value: Floats = self.value.copy()
         state = self.totals, self.latest, self._ring, self._seen
         odd = add_step(*state, self.decided, group, gains, needs, self._minimum, value)
@@ -301,21 +321,84 @@ class RateMeasure(Measure):
         self.passing = group, gains, needs
         return value
 
+    @property
+    def predictable(self) -> bool:
+        """Whether `if_taken` exists: the rate reads only decisions and labels."""
+        return {*self.rate.columns} <= {"action", "feedback"} and not self.rate.returns
+
+    def if_taken(
+        self, group: Ints, sensitive: Ints, action: ArrayLike, *, qualified: ArrayLike | None = None
+    ) -> Floats:
+        """Return the expected value of the measure after one more decision, shape (B,); NaN where it is undefined.
+
+        Args:
+            group: ``fair_group`` of the affected person, shape (B,).
+            sensitive: Codes of the person's sensitive attributes, shape (B, attributes).
+            action: The decision, shape (B,).
+            qualified: Probability that the person's label is 1, shape (B,); None: unknown, both labels count equally.
+                Most rates depend on people with one label; this does not change which decision is better for them.
+
+        Raises:
+            ValueError: The rate reads more than decisions and labels.
+        """
+        if not self.predictable:
+            raise ValueError(f"rate must read only decisions and labels to be predicted, got {self.rate.name}")
+        who = self._grouped({"group": of_people(np.asarray(group)), "sensitive": np.asarray(sensitive)[:, np.newaxis]})
+        taken = np.asarray(action, np.int64).reshape(self.lanes, 1)
+        chance = np.full(self.lanes, 0.5) if qualified is None else np.asarray(qualified, np.float64)
+        values = [self._after(who, taken, np.full_like(taken, label)) for label in (0, 1)]
+        return (1 - chance) * values[0] + chance * values[1]
+
+    def _after(self, group: Ints, action: Ints, label: Ints) -> Floats:
+        """Return the value after one more person in each lane; all arguments have shape (B, 1)."""
+        totals, every = self.totals.copy(), np.arange(self.lanes)
+        window = self._ring.shape[1]
+        if window:
+            totals -= np.where(
+                (self._seen >= window)[:, np.newaxis, np.newaxis], self._ring[every, self._seen % window], 0
+            )
+        known = group[:, 0] >= 0
+        for part, own in enumerate(self.rate.parts(Step({"action": action, "feedback": label}, None, None))):
+            amounts = np.broadcast_to(np.asarray(own, np.float64), group.shape)
+            totals[every[known], group[known, 0], part] += amounts[known, 0]
+        return spread(quotients(totals, minimum=self._minimum))
+
     def _grouped(self, columns: Mapping[str, NDArray[Any]]) -> Ints:
         """Return the index of each person's group, shape (B, M); -1: nobody."""
         if not self._by_attribute:
             return columns["group"]
-        codes = columns["sensitive"]
-        place = np.zeros(codes.shape[:2], np.int64)
-        for attribute, size in enumerate(self._sizes):
-            place = place * size + np.maximum(codes[..., attribute], 0)
-        return np.where((codes < 0).any(axis=-1), -1, self._codes[place])
+        return groups_by_attributes(columns["sensitive"], self._codes, sizes=self._sizes)
 
     def forget(self, mask: Flags) -> None:
         """Clear the masked lanes, unless steps of earlier episodes count."""
         if not self.keeps:
             self.totals[mask] = 0
             self._seen[mask] = 0
+
+
+def columns_of_people(info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return columns by name without their prefix, each with an axis of people, shape (B, M, ...)."""
+    return {key.removeprefix(PREFIX): of_people(key, column) for key, column in info.items()}
+
+
+def numbers_for(part: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return benefits or demands as numbers of a shape; an array of that shape is not broadcast, which takes longer."""
+    numbers = np.asarray(part, np.float64)
+    return numbers if numbers.shape == shape else np.broadcast_to(numbers, shape)
+
+
+def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) -> Ints:
+    """Return the index of each person's group; -1: nobody.
+
+    Args:
+        sensitive: The codes of the sensitive attributes, shape (..., attributes).
+        table: The group of each combination of codes, see `group_codes`.
+        sizes: The number of values of each attribute.
+    """
+    place = np.zeros(sensitive.shape[:-1], np.int64)
+    for attribute, size in enumerate(sizes):
+        place = place * size + np.maximum(sensitive[..., attribute], 0)
+    return np.where((sensitive < 0).any(axis=-1), -1, table[place])
 
 
 def group_codes(spec: FairSpec, groups: Groups) -> tuple[tuple[str, ...], Ints]:
@@ -347,6 +430,17 @@ def quotients(totals: Floats, *, minimum: float = 0.0) -> Floats:
     found: Floats = np.full(demand.shape, np.nan)
     np.divide(totals[..., 0], demand, out=found, where=enough)
     return found
+
+
+def spread(rates: Floats) -> Floats:
+    """Return the largest difference between two defined rates of a row, shape (B,); NaN if fewer than two are.
+
+    Args:
+        rates: Shape (B, groups).
+    """
+    defined = ~np.isnan(rates)
+    difference = np.where(defined, rates, -np.inf).max(axis=1) - np.where(defined, rates, np.inf).min(axis=1)
+    return np.where(defined.sum(axis=1) > 1, difference, np.nan)
 
 
 @kernel

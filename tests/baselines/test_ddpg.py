@@ -479,7 +479,7 @@ def test_updates_of_a_team_are_those_of_one_agent_after_another(kind: type[DDPG]
         batch = random_batch(len(plain), 16, seed=step)
         model.update(batch)
         for k, one in enumerate(plain):
-            one.update(Batch(*(part[k] for part in batch)))
+            one.update(Batch(*(part[k] for part in batch[:5])))
     policy = model.policy
     for stacked, wanted in (
         (policy.actor, [one.actor for one in plain]),
@@ -499,7 +499,7 @@ def test_updates_of_a_team_are_those_of_one_agent_after_another(kind: type[DDPG]
 
 def test_an_agents_batch_changes_nobody_else() -> None:
     ways = [random_batch(3, 16, seed=0), random_batch(3, 16, seed=0)]
-    for part in ways[1]:
+    for part in ways[1][:5]:
         part[1] = part[1].flip(0) * 0.5
     models = [team(), team()]
     for model, batch in zip(models, ways, strict=True):
@@ -1029,8 +1029,7 @@ def of(kind: type[DDPG], env: Callable[[], Any], **settings: Any) -> Callable[[]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (of(DDPG, lambda: team_env(action="discrete")), "env must have actions in a Box of vectors from -1 to 1, got"),
-        (of(DDPG, lambda: team_env(action="heading")), "env must have actions in a Box of vectors from -1 to 1, got"),
+        (of(DDPG, lambda: team_env(action="heading")), "env must have actions that are discrete or vectors from -1"),
         (of(DDPG, lambda: DummyVecEnv([Picture])), "env must have observations that are vectors of numbers, got Box"),
         (of(DDPG, lambda: DummyVecEnv([Bandit] * 4), agents=3), "agents must divide the environment's 4 rows, got 3"),
         (of(DDPG, pendulum, guide=Greedy()), "guide must be None for an environment that was not made"),

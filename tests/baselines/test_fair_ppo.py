@@ -256,7 +256,7 @@ def test_environments_that_do_not_fit_are_refused(make: Any, penalty: str, messa
 
 def test_an_environment_without_the_group_in_its_observations_is_refused_at_once() -> None:
     env = make_sb3("FairHarvest-v0", n_envs=1, **LITTLE)
-    with pytest.raises(ValueError, match="env must be made with append_group=True for GroupedPolicy"):
+    with pytest.raises(ValueError, match="env must be made with append='group' for GroupedPolicy"):
         FairPPO(GroupedPolicy, env)
 
 

@@ -676,9 +676,11 @@ def test_an_unknown_setting_is_named() -> None:
 
 
 def test_an_environment_of_another_package_is_refused() -> None:
-    for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: Env(**SIZE)]), 3):
+    for env in (gym.make("CartPole-v1"), gym.make_vec("CartPole-v1"), 3):
         with pytest.raises(TypeError, match="env must be an environment of fair_envs, with any interface"):
             HideSensitive(env)
+    with pytest.raises(ValueError, match="env must be an environment of fair_envs for HiddenAttribute, got Sync"):
+        HideSensitive(SyncVectorEnv([lambda: Env(**SIZE)]))  # other environments could be in it, too
 
 
 def test_the_turn_based_view_is_made_from_the_wrapped_parallel_one() -> None:
