@@ -227,11 +227,11 @@ class FenReward(Wrapper):
     $$r'_i = \frac{\bar u / c}{\epsilon + |u_i / \bar u - 1|}$$
 
     with $u_i$ the agent's mean reward per step so far in the episode, $\bar u$ its mean over the agents, and c the
-    largest reward of a step: 0 if nobody has earned anything, and at most $1 / \epsilon$, if all have earned the
+    largest reward of a step: 0 if no agent has earned anything, and at most $1 / \epsilon$, if all have earned the
     largest reward in every step. An agent can raise it by coming closer to the mean, from below or from above, or by
     raising the mean.
 
-    This is the reward of FEN's controllers alone. Its hierarchy of a controller and several sub-policies, and the
+    This is the reward of FEN's controllers. Its hierarchy of a controller and several sub-policies, and the
     consensus by which agents estimate the mean, are left out: each step has this reward, and the mean is exact. The
     published code also limits $\bar u / c$ to 1, which makes no difference if no reward is above ``largest``.
 
