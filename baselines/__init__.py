@@ -15,6 +15,7 @@ if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     )
 
 if TYPE_CHECKING:
+    from fair_envs.baselines.callback import FairnessCallback
     from fair_envs.baselines.pcn.coverage import CoverageSet, cover
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
     from fair_envs.baselines.pcn.rollouts import collect
@@ -52,6 +53,7 @@ __all__ = [
     "FairE",
     "FairER",
     "FairPPO",
+    "FairnessCallback",
     "GroupedPolicy",
     "IndividualPolicy",
     "LCNTraining",
@@ -95,6 +97,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "callback": ("FairnessCallback",),
     "pcn.coverage": ("CoverageSet", "cover"),
     "team.ddpg": ("DDPG", "FairE", "FairER"),
     "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),

@@ -31,7 +31,6 @@ from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, sour
 from fair_envs.baselines.settings import (
     COMMON,
     FOR_AGENTS,
-    MethodSettings,
     OnPolicySettings,
     PPOSettings,
     plain_parameters,
@@ -271,15 +270,9 @@ def compares_returns(rules: AnyRules) -> bool:
     return rules.multi_agent and len(rules.spec.groups) == 2
 
 
-def measure_of(config: MethodSettings, name: str, rules: AnyRules) -> MeasureFor:
-    """Return the factory of a task's measure, or of another notion.
-
-    Raises:
-        ValueError: The environment does not report what the measure needs.
-    """
-    found = MeasureFor(task_of(config.env_id), name, rules)
-    found(1)
-    return found
+def measure_of(config: OnPolicySettings, name: str, rules: AnyRules) -> MeasureFor:
+    """Return the factory of a measure of the environment's task, see `fair_envs.tasks.Task.factory`."""
+    return task_of(config.env_id).factory(name, rules)
 
 
 @contextmanager

@@ -125,9 +125,11 @@ def evaluate(
     check_level(level)
     check_seeds(seed, episodes)
     if isinstance(env, str) and isinstance(policy, str | Path) and is_run(str(policy)):
-        parameters = {**parameters_of_run(Path(policy)), **(parameters or {})}
-        task = task_of(env) if task is None else task
-        env, parameters = exactly(environment_id(env), parameters), None
+        env_id = environment_id(env)
+        trained = parameters_of_run(Path(policy), env_id)
+        if trained is not None:
+            task = task_of(env_id) if task is None else task
+            env, parameters = exactly(env_id, {**trained, **(parameters or {})}), None
     system = system_of(env, task=task, parameters=parameters)
     plan = Plan(system, lanes=min(lanes, episodes), shuffles=shuffles, level=level, seed=seed)
     reason = no_twins(system)

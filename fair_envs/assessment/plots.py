@@ -6,15 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.assessment.result import Evaluation
 from fair_envs.metrics import Estimate
 
 SIZE = (6.4, 4.0)  # inches
-
-
-def plot_rates(evaluations: Sequence[Evaluation], path: Path) -> Path:
-    """Write a dot plot of each group's pooled rate, with intervals, one row for each policy; return its path."""
-    return plot_estimates({one.policy: one.rates for one in evaluations}, path, title=evaluations[0].rate)
 
 
 def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
@@ -38,19 +32,22 @@ def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, ti
     return _written(figure, path)
 
 
-def plot_gap(evaluations: Sequence[Evaluation], path: Path) -> Path:
-    """Write the gap of the rate since the start of the episode, with its interval, over steps; return its path."""
+def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str) -> Path:
+    """Write gaps since the start of the episode, with their intervals, over steps; return the path.
+
+    Args:
+        curves: ``step``, ``gap``, ``low`` and ``high``, by policy.
+        path: The file.
+        title: What is the gap, for the axis.
+    """
     figure, axes = _figure(1)
-    for one in evaluations:
-        curve = one.curve
-        (line,) = axes.plot(curve["step"], curve["gap"], label=one.policy)
+    for name, curve in curves.items():
+        (line,) = axes.plot(curve["step"], curve["gap"], label=name)
         axes.fill_between(curve["step"], curve["low"], curve["high"], alpha=0.2, color=line.get_color(), linewidth=0)
     axes.axhline(0, color="grey", linewidth=0.8)
-    groups = evaluations[0].groups
-    signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
     axes.set_xlabel("steps since the start of the episode")
-    axes.set_ylabel(f"{evaluations[0].rate}: {signed}")
-    if len(evaluations) > 1:
+    axes.set_ylabel(title)
+    if len(curves) > 1:
         axes.legend(frameon=False)
     return _written(figure, path)
 

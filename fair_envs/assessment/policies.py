@@ -77,8 +77,8 @@ def is_run(name: str) -> bool:
     return name != "random" and ":" not in name and Path(name).is_dir()
 
 
-def parameters_of_run(folder: Path) -> dict[str, Any]:
-    """Return the parameters of the environment that a run was trained in.
+def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
+    """Return the parameters with which a run was trained in an environment; None: it was trained in another one.
 
     Raises:
         FileNotFoundError: The folder is not a run.
@@ -86,8 +86,8 @@ def parameters_of_run(folder: Path) -> dict[str, Any]:
     """
     kept = read_json(folder / "config.json", dict)
     refuse_stored_paths(kept, file=folder / "config.json")
-    found = kept.get("parameters", {})
-    return dict(found) if isinstance(found, Mapping) else {}
+    found = kept.get("parameters")
+    return dict(found) if isinstance(found, Mapping) and kept.get("env_id") == env_id else None
 
 
 def is_zip(name: str) -> bool:

@@ -116,11 +116,12 @@ def evaluate(
     folder = new_path(out, stem=env_id)
     side = in_environment(env_id, shown, param, task=task, beside=beside, **numbers)
     check_policies(side)
+    if any(notions.values()):
+        check_notions(side, **notions)
+    found = evaluated(side, **options)
+    show_evaluations(found)
     report = of_notions(side, **notions, **options) if any(notions.values()) else None
-    show_evaluations(evaluated(side, **options), folder, saved=report is None)
-    if report is not None:
-        typer.echo("")
-        show_report(report, folder)
+    save_all(found, report, folder)
 
 
 def known_environment(what: str) -> str:
@@ -191,7 +192,16 @@ def check_policies(side: Side) -> None:
     check(env, task=task_of(side.task))
     if side.env_id in TABLE:
         for name in side.policies:
-            policy_tried(name, env)
+            one_step(env, policy_tried(name, env))
+
+
+def one_step(rules: Any, policy: Any) -> None:
+    """Play one step, in which a model rejects observations of another shape."""
+    import numpy as np
+
+    from fair_envs.evaluation import LanesWorld, begun, rollout
+
+    next(rollout(LanesWorld(begun(rules, np.zeros(1, np.uint64)), append_group=policy.append_group), policy))
 
 
 def of_run(
@@ -209,6 +219,7 @@ def of_run(
     from fair_envs.baselines.methods import method_of
 
     folder, method = new_path(out, stem="evaluation", folder=run), method_of(run)
+    found: list[Any] = []
     if method.policy is None:
         refuse({"policy": list(policies), "beside": beside, "task": task}, of=f"a run of {method.name}")
     else:
@@ -216,19 +227,33 @@ def of_run(
         settings = method.load(run)[1]
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
         check_policies(side)
-        show_evaluations(evaluated(side, **options), folder, saved=method.evaluated is None)
-        if method.evaluated is None:
-            typer.echo(ONE_TRAINING)
-            return
+        found = evaluated(side, **options)
+        show_evaluations(found)
+    report = None
+    if method.policy is None or method.evaluated is not None:
+        report = evaluate_run(run, param, progress=options["progress"], **numbers)
+    save_all(found, report, folder, ONE_TRAINING)
+
+
+def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> None:
+    """Save evaluations and a report, if there are any, into a new folder; print the report."""
+    from fair_envs.assessment.result import save
+
+    if report is not None:
         typer.echo("")
-    show_report(evaluate_run(run, param, progress=options["progress"], **numbers), folder, ONE_TRAINING)
+        show_report(report, folder, *notes)
+    else:
+        for note in notes:
+            typer.echo(note)
+        typer.echo(f"saved {folder}")
+    if found:
+        save(found, folder)
 
 
-def show_evaluations(found: Sequence[Any], folder: Path, *, saved: bool) -> None:
-    """Save evaluations, and print their table and how to read it."""
-    from fair_envs.assessment.result import reading, save, table_of
+def show_evaluations(found: Sequence[Any]) -> None:
+    """Print the table of evaluations and how to read it."""
+    from fair_envs.assessment.result import reading, table_of
 
-    save(found, folder)
     terminal().print(table_of(found))
     several = len(found) > 1
     for one in found:
@@ -236,8 +261,6 @@ def show_evaluations(found: Sequence[Any], folder: Path, *, saved: bool) -> None
             typer.echo(f"{one.policy}: {line}" if several else line)
     for line in reading(found[0]):
         typer.echo(line)
-    if saved:
-        typer.echo(f"saved {folder}")
 
 
 def evaluated(side: Side, *, engine: str, jobs: int, progress: bool) -> list[Any]:
@@ -301,10 +324,7 @@ def of_notions(
     """Return the report of every notion per episode, for each attribute and policy."""
     from fair_envs.evaluation import systems
     from fair_envs.experiments.systems import read_system, system_cells
-    from fair_envs.registration import find, make_rules
 
-    find(side.env_id)
-    check_notions(make_rules(side.env_id, **side.parameters), attribute=attribute, form=form, flip=flip)
     form, flip = form or "difference", flip or "protected"
     given: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "flip": flip}
     each = {name: system_cells(side.env_id, side.parameters, name, **given) for name in side.policies}
@@ -315,10 +335,12 @@ def of_notions(
     return systems.report(found, attributes=attribute, form=form, flip=flip, about=about)
 
 
-def check_notions(rules: Any, *, attribute: Sequence[str] | None, form: str | None, flip: str | None) -> None:
+def check_notions(side: Side, *, attribute: Sequence[str] | None, form: str | None, flip: str | None) -> None:
     """Raise ValueError for options that cannot be measured, before any episode is played."""
     from fair_envs.evaluation import systems
+    from fair_envs.registration import make_rules
 
+    rules = make_rules(side.env_id, **side.parameters)
     if not rules.multi_agent:
         refuse({"form": form, "flip": flip}, of="a decision-maker")
     elif not systems.can_flip(rules):
@@ -391,5 +413,5 @@ def parsed(run: Path, param: Sequence[str] | None, *, names: Mapping[str, str]) 
     from fair_envs.support.files import read_json
 
     env_id = str(read_json(run / "config.json", dict).get("env_id"))
-    every = environment_parameters(env_id, param, base=parameters_of_run(run))
+    every = environment_parameters(env_id, param, base=parameters_of_run(run, env_id))
     return {name: every[name] for name in names}

@@ -87,6 +87,7 @@ def parameters_for(env_id: str, task: Task, policies: Sequence[str], given: Mapp
         policies: The policies; the first run among them decides.
         given: Parameters that override them.
     """
-    runs = [Path(name) for name in policies if is_run(name)]
-    own = task.parameters if task.env_id == environment_id(env_id) else {}
-    return {**(parameters_of_run(runs[0]) if runs else own), **given}
+    name = environment_id(env_id)
+    runs = (parameters_of_run(Path(policy), name) for policy in policies if is_run(policy))
+    own = task.parameters if task.env_id == name else {}
+    return {**next((found for found in runs if found is not None), own), **given}

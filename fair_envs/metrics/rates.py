@@ -343,7 +343,8 @@ class RateMeasure(Measure):
         """
         if not self.predictable:
             raise ValueError(f"rate must read only decisions and labels to be predicted, got {self.rate.name}")
-        who = self._grouped({"group": of_people(np.asarray(group)), "sensitive": np.asarray(sensitive)[:, np.newaxis]})
+        person = {"group": group, "sensitive": sensitive}
+        who = self._grouped({name: np.asarray(column)[:, np.newaxis] for name, column in person.items()})
         taken = np.asarray(action, np.int64).reshape(self.lanes, 1)
         chance = np.full(self.lanes, 0.5) if qualified is None else np.asarray(qualified, np.float64)
         values = [self._after(who, taken, np.full_like(taken, label)) for label in (0, 1)]

@@ -85,7 +85,8 @@ def test_other_methods_refuse_an_environment_that_only_gymnasium_knows(own: str)
 def test_the_command_line_trains_an_environment_by_module_and_id(empty_folder: Path) -> None:
     Path("shop.py").write_text(
         "import gymnasium as gym\nfrom tests.baselines.loans import SPEC, Loans\n"
-        "class Shop(Loans):\n    fair_spec = SPEC\n    def __init__(self, fee: float = 0.5) -> None:\n        super().__init__()\n"
+        "class Shop(Loans):\n    fair_spec = SPEC\n"
+        "    def __init__(self, fee: float = 0.5) -> None:\n        super().__init__()\n"
         "gym.register('Shop-v0', Shop)\n"
     )
     options = ("--steps", "32", "--n-steps", "16", "--batch-size", "16", "--n-envs", "2", "--no-progress")
