@@ -28,7 +28,7 @@ from fair_envs.assessment.pooling import (
 from fair_envs.assessment.recording import LABELS, WHO, Batch, Followed, Recorder
 from fair_envs.assessment.result import Evaluation, Row
 from fair_envs.assessment.twins import no_twins, twin_rows
-from fair_envs.core import check_count, check_seeds
+from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import PREFIX
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.policy import Act
@@ -234,7 +234,8 @@ class Plan:
         self.lanes, self.level, self.seed = system.lanes(lanes), level, seed
         self.shuffles = shuffles
         self.rate = self.task.rate_of(self.seen)
-        if self.task.performance == "success" and not hasattr(self.seen, "team_outcome"):
+        team = getattr(type(self.seen), "team_outcome", Rules.team_outcome)
+        if self.task.performance == "success" and team is Rules.team_outcome:
             raise ValueError(f"performance must be 'reward' for {self.seen.name}, which has no teams, got 'success'")
         self.measures = {name: self._measure(name) for name in ("short", "long")}
         self.supported = dict(self._supported())
