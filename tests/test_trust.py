@@ -345,7 +345,7 @@ def test_a_run_of_a_method_without_a_policy_is_no_policy_of_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING, groups=["gender"])
-    without = replace(methods.named("pcn")[0], policy=None)
+    without = replace(methods.named("pcn"), policy=None)
     monkeypatch.setattr(methods, "method_of", lambda run: without)
     said = mistake("evaluate", HIRING, "--policy", run)
     assert "policy must be a run whose policy plays by itself" in said

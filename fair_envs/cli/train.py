@@ -27,9 +27,6 @@ from fair_envs.support.parameters import checked, value_of
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
 """Alternative option names, known from other libraries, by setting; the setting's own name works too."""
 
-REPLACED = {"net_arch": ("trunk", "pi", "vf", "actor", "critic")}
-"""Settings of other methods that replace a setting, by its name."""
-
 
 class Methods(TyperGroup):
     """The methods as commands, with one option per setting; they are loaded when needed."""
@@ -215,10 +212,8 @@ def read_settings(method: Any, env_id: str, texts: Mapping[str, Any]) -> dict[st
     kinds, known = get_type_hints(method.settings, include_extras=True), {one.name: one for one in method.fields()}
     for name, text in texts.items():
         if name not in known:
-            others = ", ".join(option_names(other)[0] for other in REPLACED.get(name, ()) if other in known)
-            instead = f"; use {others}" if others else ""
             left_out = f"{option_names(name)[0]} must be left out for {method.name} on {env_id}"
-            raise ValueError(f"{left_out}, got {default_text(text)}{instead}")
+            raise ValueError(f"{left_out}, got {default_text(text)}")
     return {name: read_setting(known[name], kinds[name], text) for name, text in texts.items()}
 
 

@@ -347,8 +347,10 @@ class RateMeasure(Measure):
         who = self._grouped({name: np.asarray(column)[:, np.newaxis] for name, column in person.items()})
         taken = np.asarray(action, np.int64).reshape(self.lanes, 1)
         chance = np.full(self.lanes, 0.5) if qualified is None else np.asarray(qualified, np.float64)
-        values = [self._after(who, taken, np.full_like(taken, label)) for label in (0, 1)]
-        return (1 - chance) * values[0] + chance * values[1]
+        expected = np.zeros(self.lanes)
+        for label, weight in ((0, 1 - chance), (1, chance)):
+            expected += np.where(weight > 0, weight * self._after(who, taken, np.full_like(taken, label)), 0)
+        return expected
 
     def _after(self, group: Ints, action: Ints, label: Ints) -> Floats:
         """Return the value after one more person in each lane; all arguments have shape (B, 1)."""

@@ -1,5 +1,6 @@
 """The methods of the PPO family on every environment, and on an environment that only Gymnasium knows."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch as th
 
-from fair_envs import TABLE
+from fair_envs import TABLE, make_rules
 from fair_envs.baselines.methods import method_for, method_of, named
 from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
 from fair_envs.baselines.ppo.fair_ppo import FairPPO
@@ -41,7 +42,7 @@ def configured(name: str, env_id: str, **given: Any) -> Any:
 @pytest.mark.parametrize("env_id", TABLE)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_method_trains_on_every_environment_that_it_supports(name: str, env_id: str) -> None:
-    method, rules = named(name), task_of(env_id).rules(horizon=12)
+    method, rules = named(name), make_rules(env_id, **task_of(env_id).merged({"horizon": 12}))
     if why := method.reason(env_id, rules, {}):
         assert name == "f-ppo-s" and why.startswith("needs a massager")
         return
@@ -58,14 +59,15 @@ def test_every_method_trains_on_every_environment_that_it_supports(name: str, en
 @pytest.fixture
 def own() -> Iterator[str]:
     """Yield the id of an environment that only Gymnasium knows."""
-    gym.register(OWN, Office)
+    gym.register(OWN, lambda: Office())
     yield OWN
     del gym.registry[OWN]
 
 
 @pytest.mark.parametrize("name", ["ppo", "fair-ppo", "f-ppo", "cpo"])
 def test_an_environment_that_only_gymnasium_knows_trains_and_resumes(name: str, own: str, tmp_path: Path) -> None:
-    method, settings = method_for(name, own), configured(name, own, steps=5 * 32)
+    method = method_for(name, own)
+    settings = configured(name, own, steps=5 * 32, eval_freq=64, eval_episodes=2)
 
     def stop(values: dict[str, Any], _: Any) -> bool:
         return bool(values["self"].num_timesteps < 3 * 32)
@@ -73,8 +75,25 @@ def test_an_environment_that_only_gymnasium_knows_trains_and_resumes(name: str, 
     method.train(settings, out=tmp_path / "run", callback=stop)
     model = method.train(settings, out=tmp_path / "run", resume=True)
     assert model.num_timesteps == 5 * 32
+    rows = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert [row["eval/mean_ep_length"] for row in rows if "eval/mean_ep_length" in row] == [5.0, 5.0]
     assert method_of(tmp_path / "run") is method
     assert method.load(tmp_path / "run")[1] == settings
+
+
+@pytest.mark.parametrize(
+    ("name", "env_id"), [("cpo", "FairCollege-v0"), ("fair-ppo", "FairLending-v0"), ("f-ppo", "FairHiring-v0")]
+)
+def test_an_interrupted_training_ends_as_if_it_had_not_been(name: str, env_id: str, tmp_path: Path) -> None:
+    method, settings = named(name), configured(name, env_id, steps=4 * 32)
+
+    def stop(values: dict[str, Any], _: Any) -> bool:
+        return bool(values["self"].num_timesteps < 3 * 32 - 6)
+
+    method.train(settings, out=tmp_path / "run", callback=stop)
+    resumed, whole = method.train(settings, out=tmp_path / "run", resume=True), method.train(settings)
+    for one, other in zip(resumed.policy.parameters(), whole.policy.parameters(), strict=True):
+        assert (one == other).all()
 
 
 def test_other_methods_refuse_an_environment_that_only_gymnasium_knows(own: str) -> None:

@@ -325,8 +325,7 @@ def _rules(of: dict[str, Any]) -> dict[str, Any]:
 
 def test_both_methods_have_policies() -> None:
     for name in ("pcn", "lcn"):
-        (method,) = named(name)
-        assert method.policy is not None
+        assert named(name).policy is not None
     assert issubclass(Following, Policy)
 
 
