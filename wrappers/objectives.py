@@ -1,6 +1,7 @@
 """Vector rewards, and rewards with social preferences."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -197,6 +198,14 @@ class FairEfficiency(Transform):
         need_agents(setting, "FenReward", at_least=2)
         self._total = np.zeros(setting.shape)
         self._steps = np.zeros((setting.lanes.count, 1))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the utilities so far, as arrays."""
+        return {"total": self._total.copy(), "steps": self._steps.copy()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Restore a snapshot of the same environment."""
+        self._total, self._steps = np.array(snapshot["total"]), np.array(snapshot["steps"])
 
     def __call__(self, batch: Batch) -> Batch:
         """Replace rewards by the fair-efficient reward.
