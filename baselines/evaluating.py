@@ -29,7 +29,7 @@ class Evaluations(BaseCallback):
         policy: ``policy(model, settings, rules)`` returns the present policy.
     """
 
-    def __init__(self, settings: Any, policy: Callable[[Any, Any, Rules], Policy]) -> None:
+    def __init__(self, settings: Any, policy: Callable[[Any, Any, Any], Policy]) -> None:
         super().__init__()
         self._settings, self._policy = settings, policy
         self._rules = rules_for(settings.env_id, **settings.parameters)
@@ -69,7 +69,7 @@ class Evaluations(BaseCallback):
 Train = TypeVar("Train", bound=Callable[..., Any])
 
 
-def evaluating(train: Train, policy: Callable[[Any, Any, Rules], Policy]) -> Train:
+def evaluating(train: Train, policy: Callable[[Any, Any, Any], Policy]) -> Train:
     """Return a function that trains and, if the settings say so, evaluates in the course of the training."""
 
     @functools.wraps(train)

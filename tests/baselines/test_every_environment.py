@@ -32,6 +32,11 @@ class Office(Loans):
     fair_spec = SPEC
 
 
+def make_office(**parameters: Any) -> Office:
+    """Return the environment."""
+    return Office(**parameters)
+
+
 def configured(name: str, env_id: str, **given: Any) -> Any:
     """Return recommended settings for one rollout in short episodes."""
     method = named(name)
@@ -59,7 +64,7 @@ def test_every_method_trains_on_every_environment_that_it_supports(name: str, en
 @pytest.fixture
 def own() -> Iterator[str]:
     """Yield the id of an environment that only Gymnasium knows."""
-    gym.register(OWN, lambda: Office())
+    gym.register(OWN, make_office)
     yield OWN
     del gym.registry[OWN]
 
