@@ -15,11 +15,12 @@ if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     )
 
 if TYPE_CHECKING:
+    from fair_envs.baselines.callback import FairnessCallback
     from fair_envs.baselines.pcn.coverage import CoverageSet, cover
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
-    from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
@@ -52,8 +53,10 @@ __all__ = [
     "FairE",
     "FairER",
     "FairPPO",
+    "FairnessCallback",
     "GroupedPolicy",
     "IndividualPolicy",
+    "LCNTraining",
     "Learned",
     "LongTermTraining",
     "Massager",
@@ -94,6 +97,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "callback": ("FairnessCallback",),
     "pcn.coverage": ("CoverageSet", "cover"),
     "team.ddpg": ("DDPG", "FairE", "FairER"),
     "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
@@ -105,7 +109,7 @@ _MODULES = {
     "team.methods": ("train_team",),
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
-    "pcn.training": ("PCNTraining", "load_pcn", "train_pcn"),
+    "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
     "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),

@@ -188,12 +188,13 @@ FOR_AGENTS: Mapping[str, Any] = {
 """Recommended settings where the agents are the affected people, and rows are agents."""
 
 FOR_DECISIONS: Mapping[str, Any] = {
-    "n_steps": 256,
+    "lanes": 32,
+    "n_steps": 128,
     "reward_scale": 1.0,
-    "batch_size": 256,
-    "n_epochs": 10,
-    "learning_rate": 3e-4,
-    "ent_coef": 0.0,
+    "batch_size": 512,
+    "n_epochs": 6,
+    "learning_rate": 1e-3,
+    "ent_coef": 0.003,
     "sharing": "all",
 }
 """Recommended settings for a decision-maker, where rows are lanes."""

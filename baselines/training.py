@@ -35,6 +35,8 @@ from fair_envs.baselines.settings import (
     PPOSettings,
     plain_parameters,
 )
+from fair_envs.core import Rules, check_seeds
+from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout
 from fair_envs.faces.sb3 import Append
 from fair_envs.registration import TABLE, make_rules, make_sb3
 from fair_envs.support.parameters import (
@@ -48,8 +50,9 @@ from fair_envs.support.progress import Advance, progress_bar
 from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.support.stopping import stoppable
 from fair_envs.tasks import AnyRules, MeasureFor, rules_for, task_of
+from fair_envs.wrappers.objectives import FenReward
 
-Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
+Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo", "fen-reward"]
 Sharing = Literal["none", "groups", "all"]
 
 POLICIES: Mapping[Sharing, tuple[Any, Append]] = {
@@ -126,6 +129,11 @@ class Training(PPOSettings):
         "Measure whose increase fair-ppo penalises: short, long, rate or a notion; by default the disparity of returns "
         "of two groups of agents, or else short.",
     )
+    # FEN's reward
+    bounds: Sequence[float] = setting(
+        (), "Least and largest reward of an agent in a step, for fen-reward; by default, estimated by random play."
+    )
+    epsilon: Positive = setting(0.1, "Smaller values weigh equality more, for fen-reward.")
     # The machine
     seed: Annotated[int, Range(0, 2**32 - 1)] = setting(0, COMMON["seed"])
 
@@ -136,6 +144,8 @@ class Training(PPOSettings):
             raise ValueError(
                 f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
             )
+        if len(self.bounds) not in (0, 2):
+            raise ValueError(f"bounds must be the least and the largest reward, got {self.bounds!r}")
         if self.shared and self.sharing == "none":
             raise ValueError("shared must be False with sharing 'none', got True")
         if self.equivariance and self.shared_by == "all":
@@ -212,12 +222,28 @@ def make_env(config: Training) -> VecEnv:
         raise ValueError(
             f"sharing must be 'all' on {config.env_id}, which has one decision-maker, got {config.shared_by!r}"
         )
-    return training_env(
+    env = training_env(
         config,
         seed=TRAINING_SEEDS + LANES_EACH * config.seed,
         append=POLICIES[config.shared_by][1],
         worlds=config.worlds if config.paired else None,
     )
+    if config.algorithm != "fen-reward":
+        return env
+    least, largest = config.bounds or bounds_of(make_rules(config.env_id, **config.parameters))
+    fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)  # type: ignore[assignment]
+    return fair
+
+
+def bounds_of(rules: Rules) -> tuple[float, float]:
+    """Return a lower bound of the agents' rewards in a step, and the largest reward, estimated by random play.
+
+    The lower bound is 0 if no reward is negative; otherwise it is the least reward minus the range of all rewards,
+    because another policy may earn less than random agents.
+    """
+    rewards = [step.reward for step in rollout(LanesWorld(begun(rules, check_seeds(0, 4))), RandomPolicy(rules))]
+    least, largest = float(np.min(rewards)), float(np.max(rewards))
+    return (min(0.0, least - (largest - least)) if least < 0 else 0.0), max(largest, least + 1e-6)
 
 
 def make_model(config: Training) -> BaseAlgorithm:
@@ -247,7 +273,7 @@ def learner_of(config: Training) -> tuple[type[OnPolicyAlgorithm], dict[str, Any
     if config.algorithm == "sb3-ppo":
         return sb3.PPO, {}
     names = ["skip_idle", "equivariance"]
-    if config.algorithm == "ppo":
+    if config.algorithm in ("ppo", "fen-reward"):
         return PPO, {name: getattr(config, name) for name in names}
     rules = rules_for(config.env_id, **config.parameters)
     if compares_returns(rules) and not config.measure:

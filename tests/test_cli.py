@@ -604,7 +604,7 @@ def report_of(*arguments: Any, out: str = "found") -> tuple[str, dict[tuple[str,
 
 
 def test_an_environment_is_evaluated_policy_by_policy() -> None:
-    said, found = report_of(*CITY, "--policy", "shortest-time", "--policy", "random")
+    said, found = report_of(*CITY, "--policy", "shortest-time", "--policy", "random", "--form", "difference")
     rules = make_rules("FairTraffic-v0", horizon=20)
     played = play_system(rules, RandomPolicy(rules), episodes=3, seed=5)
     expected = {("random", one.notion, one.attribute, one.within): one.values.mean() for one in gaps(played)}
@@ -626,7 +626,8 @@ def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone
 
 
 def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -> None:
-    _, found = report_of(ENV_ID, *TINY_OPTIONS, "--policy", run_folder, "--policy", f"{HERE}:still")
+    options = ("--policy", run_folder, "--policy", f"{HERE}:still", "--form", "difference")
+    _, found = report_of(ENV_ID, *TINY_OPTIONS, *options)
     rules = make_rules(ENV_ID, **LITTLE)
     total = play_system(rules, still, episodes=3, seed=5).returns.values.sum(axis=1).mean()
     assert found[f"{HERE}:still", "total_return", "", ""] == pytest.approx(total)
@@ -635,7 +636,7 @@ def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -
 
 
 def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
-    said, found = report_of(*HIRING)
+    said, found = report_of(*HIRING, "--attribute", "gender")
     assert "Gaps are differences between groups in the decisions about them" in said and "Positive" not in said
     assert ("random", "demographic_parity", "gender", "") in found
     for option, value in {"form": "sum", "flip": "each"}.items():
@@ -677,11 +678,12 @@ def test_another_attribute_is_looked_at_if_it_is_named() -> None:
 
 
 def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
-    options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still")
+    options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still", "--form", "difference")
     for jobs in (1, 2):
         report_of(*options, "--jobs", jobs, out=f"jobs-{jobs}")
-    one, two = ((empty_folder / f"jobs-{jobs}" / "report.csv").read_bytes() for jobs in (1, 2))
-    assert one == two
+    for name in ("report.csv", "evaluation.csv"):
+        one, two = ((empty_folder / f"jobs-{jobs}" / name).read_bytes() for jobs in (1, 2))
+        assert one == two
 
 
 @pytest.mark.parametrize(
@@ -744,7 +746,7 @@ def test_a_search_tries_its_policy_out_too(empty_folder: Path) -> None:
 
 
 def test_options_of_an_environment_are_refused_for_a_run(run_folder: Path) -> None:
-    options = {"policy": "random", "attribute": "fast", "form": "ratio", "flip": "each", "jobs": "2", "engine": "ray"}
+    options = {"attribute": "fast", "form": "ratio", "flip": "each"}
     for name, value in options.items():
         assert mistake("evaluate", run_folder, f"--{name}", value) == f"{name} must be left out for a run, got {value}"
 

@@ -25,6 +25,7 @@ from fair_envs.tasks import (
     rules_for,
     task_of,
 )
+from fair_envs.wrappers import FairnessPenalty
 from tests.helpers import uncompiled
 
 LANES = 3
@@ -174,6 +175,9 @@ def test_a_factory_can_be_pickled_and_given_to_a_wrapper() -> None:
     task = task_of("FairHiring-v0")
     factory: MeasureFor = pickle.loads(pickle.dumps(task.factory("long", task.rules())))
     assert isinstance(factory(4), ShareDistance)
+    env: Any = FairnessPenalty(gym.make("FairHiring-v0", horizon=9), measure=factory)
+    env.reset(seed=0)
+    assert env.step(1)[-1]["fair_penalty_cost"].shape == (1,)
     with pytest.raises(ValueError, match="measure must be one of"):
         task.factory("shrt", task.rules())
 

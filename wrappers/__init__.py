@@ -17,7 +17,14 @@ from fair_envs.wrappers.decisions import (
 )
 from fair_envs.wrappers.delayed import DelayedFeedback, LateFeedback
 from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, GapPenalty, ReportActionProbs, ReportedProbs
-from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
+from fair_envs.wrappers.objectives import (
+    FairEfficiency,
+    FenReward,
+    Objectives,
+    SocialReward,
+    SocialUtility,
+    VectorReward,
+)
 from fair_envs.wrappers.penalty import FairnessPenalty, Penalty
 from fair_envs.wrappers.recording import Recorder, RecordFairness
 from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
@@ -34,8 +41,10 @@ __all__ = [
     "DecisionGaps",
     "DelayedFeedback",
     "DisparityTracker",
+    "FairEfficiency",
     "FairnessObjectives",
     "FairnessPenalty",
+    "FenReward",
     "GapObjectives",
     "GapPenalty",
     "HiddenAttribute",

@@ -22,6 +22,14 @@ from fair_envs.tasks import rules_for, task_of
 FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance", "measure"})
 
 
+FEN_SETTINGS = frozenset({"bounds", "epsilon"})
+
+
+def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that compares the returns of agents, or ""."""
+    return "" if rules.multi_agent else "compares the returns of agents; a decision-maker has no others to compare with"
+
+
 def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported by a method that needs a measure, or ""."""
     try:
@@ -71,19 +79,27 @@ METHODS = (
     Method(
         name="ppo",
         summary="Proximal policy optimisation of the reward only.",
-        unused=FAIR_PPO_SETTINGS,
+        unused=FAIR_PPO_SETTINGS | FEN_SETTINGS,
         **SHARED,
     ),
     Method(
         name="fair-ppo",
         summary="PPO with a penalty on the disparity between groups' returns, or on the increase of another measure.",
         unsupported=without_penalty,
+        unused=FEN_SETTINGS,
+        **SHARED,
+    ),
+    Method(
+        name="fen-reward",
+        summary="PPO of FEN's fair-efficient reward, which is high if all agents earn much, and equally.",
+        unused=FAIR_PPO_SETTINGS,
+        unsupported=only_returns,
         **SHARED,
     ),
     Method(
         name="sb3-ppo",
         summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
-        unused=FAIR_PPO_SETTINGS | {"skip_idle", "equivariance"},
+        unused=FAIR_PPO_SETTINGS | FEN_SETTINGS | {"skip_idle", "equivariance"},
         **SHARED,
     ),
 )

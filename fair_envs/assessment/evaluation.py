@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fair_envs.assessment.played import System, system_of
-from fair_envs.assessment.policies import name_of, policy_of
+from fair_envs.assessment.played import System, exactly, system_of
+from fair_envs.assessment.policies import is_run, name_of, parameters_of_run, policy_of
 from fair_envs.assessment.pooling import (
     Difference,
     Largest,
@@ -27,7 +28,7 @@ from fair_envs.assessment.pooling import (
 from fair_envs.assessment.recording import LABELS, WHO, Batch, Followed, Recorder
 from fair_envs.assessment.result import Evaluation, Row
 from fair_envs.assessment.twins import no_twins, twin_rows
-from fair_envs.core import check_count, check_seeds
+from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import PREFIX
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.policy import Act
@@ -45,7 +46,7 @@ from fair_envs.metrics.rates import (
 )
 from fair_envs.support.aliases import Floats, Ints, OnProgress
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import Task
+from fair_envs.tasks import Task, environment_id, task_of
 
 RESAMPLES = 2000
 REPLAYS = 20  # shuffles with which measures are computed again, which takes longer than pooled rates
@@ -96,7 +97,8 @@ def evaluate(
         episodes: Number of episodes; episode e is the environment's first one with the seed ``seed + e``.
         seed: Seed of the first episode.
         task: What is measured; None: the environment's own task, see `fair_envs.tasks`.
-        parameters: Parameters of an environment that is given by its id; they override those of the task.
+        parameters: Parameters of an environment that is given by its id; they override those of the task, or of the
+            training if the policy is a run.
         twins: Whether to play counterfactual twins; ``"auto"``: if an attribute can be changed.
         level: Coverage of the intervals, in (0, 1).
         deterministic: Whether Stable-Baselines3 models take their most likely actions. By default they sample, as in
@@ -122,6 +124,12 @@ def evaluate(
         check_count(argument, number)
     check_level(level)
     check_seeds(seed, episodes)
+    if isinstance(env, str) and isinstance(policy, str | Path) and is_run(str(policy)):
+        env_id = environment_id(env)
+        trained = parameters_of_run(Path(policy), env_id)
+        if trained is not None:
+            task = task_of(env_id) if task is None else task
+            env, parameters = exactly(env_id, {**trained, **(parameters or {})}), None
     system = system_of(env, task=task, parameters=parameters)
     plan = Plan(system, lanes=min(lanes, episodes), shuffles=shuffles, level=level, seed=seed)
     reason = no_twins(system)
@@ -144,6 +152,11 @@ def evaluate(
         curve=plan.curve(played),
         notes=tuple(plan.notes()),
     )
+
+
+def check(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> None:
+    """Raise an error if an environment cannot be evaluated, before anything is played; see `evaluate`."""
+    Plan(system_of(env, task=task, parameters=parameters), lanes=1, shuffles=0, level=0.95, seed=0)
 
 
 class Played(NamedTuple):
@@ -221,7 +234,8 @@ class Plan:
         self.lanes, self.level, self.seed = system.lanes(lanes), level, seed
         self.shuffles = shuffles
         self.rate = self.task.rate_of(self.seen)
-        if self.task.performance == "success" and not hasattr(self.seen, "team_outcome"):
+        team = getattr(type(self.seen), "team_outcome", Rules.team_outcome)
+        if self.task.performance == "success" and team is Rules.team_outcome:
             raise ValueError(f"performance must be 'reward' for {self.seen.name}, which has no teams, got 'success'")
         self.measures = {name: self._measure(name) for name in ("short", "long")}
         self.supported = dict(self._supported())

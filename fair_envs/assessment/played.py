@@ -90,7 +90,10 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
     if chosen is not None and not isinstance(chosen, Task):
         raise TypeError(f"task must be a Task or the id of an environment, got {task!r}")
     if isinstance(env, str):
-        return _by_id(env, chosen, parameters or {})
+        name = environment_id(env)
+        own = chosen or task_of(name)
+        values = {**(own.parameters if own.env_id == name else {}), **(parameters or {})}
+        return replace(system_of(exactly(name, values), task=own), env_id=name, parameters=values)
     if parameters:
         raise ValueError(f"parameters must be left out for an environment that exists, got {shown(parameters)}")
     if isinstance(env, Rules):
@@ -112,18 +115,19 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
     return _of_rules(lanes.rules, chosen)
 
 
-def _by_id(env_id: str, task: Task | None, parameters: Mapping[str, Any]) -> System:
-    name = environment_id(env_id)
-    own = task or task_of(name)
-    values = {**(own.parameters if own.env_id == name else {}), **parameters}
-    if name in TABLE:
-        return System(env_id=name, rules=make_rules(name, **values), task=own, parameters=values)
-    known = parameters_of(name)
+def exactly(env_id: str, parameters: Mapping[str, Any]) -> Any:
+    """Return the rules, or a user's own Gymnasium environment, with exactly these parameters.
+
+    Raises:
+        ValueError: A parameter is unknown or has a value outside its range.
+    """
+    if env_id in TABLE:
+        return make_rules(env_id, **parameters)
+    known = parameters_of(env_id)
     for given in parameters:
         if known is not None and given not in known:
             raise ValueError(f"parameters must be among {', '.join(known) or 'none'}, got {given!r}")
-    env = gym.make(name, **values)
-    return System(env_id=name, rules=own_rules(env), task=own, parameters=values, env=env)
+    return gym.make(env_id, **parameters)
 
 
 def _of_rules(rules: Rules, task: Task | None) -> System:

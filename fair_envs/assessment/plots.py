@@ -1,45 +1,53 @@
 """Plots of evaluations: rates of groups, the gap over time, and performance against the gap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fair_envs.assessment.result import Evaluation
 from fair_envs.metrics import Estimate
 
 SIZE = (6.4, 4.0)  # inches
 
 
-def plot_rates(evaluations: Sequence[Evaluation], path: Path) -> Path:
-    """Write a dot plot of each group's pooled rate, with intervals, one row for each policy; return its path."""
-    figure, axes = _figure(len(evaluations))
-    groups = evaluations[0].groups
+def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
+    """Write a dot plot with intervals, one row for each policy and one colour for each group; return its path.
+
+    Args:
+        rows: The estimates of each group, by policy.
+        path: The file.
+        title: What is estimated, for the axis.
+    """
+    figure, axes = _figure(len(rows))
+    groups = list(next(iter(rows.values())))
     for place, group in enumerate(groups):
         shift = (place - (len(groups) - 1) / 2) * 0.5 / len(groups)
-        found = [one.rates[group] for one in evaluations]
+        found = [own[group] for own in rows.values()]
         _dots(axes, found, np.arange(len(found)) + shift, label=group)
-    axes.set_yticks(np.arange(len(evaluations)), [one.policy for one in evaluations])
+    axes.set_yticks(np.arange(len(rows)), list(rows))
     axes.invert_yaxis()
-    axes.set_xlabel(evaluations[0].rate)
+    axes.set_xlabel(title)
     axes.legend(frameon=False)
     return _written(figure, path)
 
 
-def plot_gap(evaluations: Sequence[Evaluation], path: Path) -> Path:
-    """Write the gap of the rate since the start of the episode, with its interval, over steps; return its path."""
+def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str) -> Path:
+    """Write gaps since the start of the episode, with their intervals, over steps; return the path.
+
+    Args:
+        curves: ``step``, ``gap``, ``low`` and ``high``, by policy.
+        path: The file.
+        title: What is the gap, for the axis.
+    """
     figure, axes = _figure(1)
-    for one in evaluations:
-        curve = one.curve
-        (line,) = axes.plot(curve["step"], curve["gap"], label=one.policy)
+    for name, curve in curves.items():
+        (line,) = axes.plot(curve["step"], curve["gap"], label=name)
         axes.fill_between(curve["step"], curve["low"], curve["high"], alpha=0.2, color=line.get_color(), linewidth=0)
     axes.axhline(0, color="grey", linewidth=0.8)
-    groups = evaluations[0].groups
-    signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
     axes.set_xlabel("steps since the start of the episode")
-    axes.set_ylabel(f"{evaluations[0].rate}: {signed}")
-    if len(evaluations) > 1:
+    axes.set_ylabel(title)
+    if len(curves) > 1:
         axes.legend(frameon=False)
     return _written(figure, path)
 

@@ -1,12 +1,13 @@
 """Everything that can be given as a policy: a policy, a function, a name, a run, or a Stable-Baselines3 model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fair_envs.evaluation import Policy, RandomPolicy, as_policy, policy_of_model, scripted
 from fair_envs.evaluation.policy import Act
-from fair_envs.support.imports import imported
+from fair_envs.support.files import read_json
+from fair_envs.support.imports import imported, refuse_stored_paths
 from fair_envs.support.parameters import meant
 
 LOADER = "fair_envs.baselines.players:loaded_policy"
@@ -74,6 +75,19 @@ def function_named(name: str) -> Act:
 def is_run(name: str) -> bool:
     """Return whether a policy's name is the folder of a run."""
     return name != "random" and ":" not in name and Path(name).is_dir()
+
+
+def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
+    """Return the parameters with which a run was trained in an environment; None: it was trained in another one.
+
+    Raises:
+        FileNotFoundError: The folder is not a run.
+        ValueError: The run is damaged, or names functions to import that are not trusted.
+    """
+    kept = read_json(folder / "config.json", dict)
+    refuse_stored_paths(kept, file=folder / "config.json")
+    found = kept.get("parameters")
+    return dict(found) if isinstance(found, Mapping) and kept.get("env_id") == env_id else None
 
 
 def is_zip(name: str) -> bool:

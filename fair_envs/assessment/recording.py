@@ -181,7 +181,8 @@ class Recorder:
         rows: dict[str, NDArray[Any]] = {name: np.stack([row[name] for row in self._rows]) for name in self._rows[0]}
         times, (lanes, places) = len(self._steps), rows["present"].shape[1:]
         where = np.nonzero(rows["present"].transpose(1, 0, 2).reshape(lanes, -1))  # lanes first
-        flat = {name: np.moveaxis(column, 0, 1).reshape(lanes, -1, *column.shape[3:]) for name, column in rows.items()}
+        size = len(self._rows) * places
+        flat = {name: np.moveaxis(one, 0, 1).reshape(lanes, size, *one.shape[3:]) for name, one in rows.items()}
         lane, own = where[0], {name: column[where] for name, column in flat.items()}
         identity = own["individual"]
         if self.spec.same_individuals:
@@ -192,7 +193,7 @@ class Recorder:
         _, first, index = np.unique(key, return_index=True, return_inverse=True)
         sums = np.zeros((len(first), len(self.rates) * 2))
         np.add.at(sums, index, own["parts"].reshape(len(index), -1))
-        place = np.full((lanes, flat["present"].shape[1]), -1)
+        place = np.full((lanes, size), -1)
         place[where] = index
         person: Ints = place.reshape(lanes, -1, places).swapaxes(0, 1)  # one step if the individuals stay the same
         if len(person) < times:

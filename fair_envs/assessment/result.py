@@ -182,11 +182,14 @@ class Evaluation:
         Raises:
             ImportError: Matplotlib is not installed.
         """
-        from fair_envs.assessment.plots import plot_gap, plot_rates
+        from fair_envs.assessment.plots import plot_curves, plot_estimates
 
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        return [plot_rates([self], place / "rates.png"), plot_gap([self], place / "gap.png")]
+        groups = self.groups
+        signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
+        return [
+            plot_estimates({self.policy: self.rates}, Path(folder) / "rates.png", title=self.rate),
+            plot_curves({self.policy: self.curve}, Path(folder) / "gap.png", title=f"{self.rate}: {signed}"),
+        ]
 
 
 def table_of(evaluations: Sequence[Evaluation]) -> Table:

@@ -165,10 +165,16 @@ def imported_id(env_id: str, *, own: bool = False) -> str:
     from fair_envs.registration import known_id
     from fair_envs.tasks import environment_id
 
-    name, module = environment_id(env_id) if own else known_id(env_id), env_id.rpartition(":")[0]
+    name = environment_id(env_id) if own else known_id(env_id)
+    permit_module_of(env_id)
+    return name
+
+
+def permit_module_of(env_id: str) -> None:
+    """Let worker processes import the module in ``module:ID`` too."""
+    module = env_id.rpartition(":")[0]
     if module and module not in permissions().modules:
         permit(permissions()._replace(modules=(*permissions().modules, module)))
-    return name
 
 
 def show_report(report: Any, folder: Path, *notes: str) -> None:

@@ -80,9 +80,9 @@ class Correct(Decider):
 
 
 class RandomRate(Correct):
-    """Makes the favourable decision at random, as often as it is correct, whoever the person is.
+    """Makes the favourable decision at random, as often as it is correct, independently of the person.
 
-    The probability is the share of the earlier people of the episode for whom it was correct; 1/2 for the first one.
+    The probability is the share of the episode's earlier decisions in which it was correct; 1/2 for the first one.
     """
 
     def start(self, world: World) -> None:
@@ -96,7 +96,7 @@ class RandomRate(Correct):
         self._people[mask] = self._deserving[mask] = 0
 
     def decide(self, observation: NDArray[Any]) -> Floats:
-        """Return the same probabilities whoever the people are, shape (B, 2)."""
+        """Return probabilities that do not depend on the person, shape (B, 2)."""
         self._next = self.chosen(observation)
         share = np.where(self._people > 0, self._deserving / np.maximum(self._people, 1), 0.5)
         return np.stack((1 - share, share) if self.spec.favourable_action == 1 else (share, 1 - share), axis=-1)

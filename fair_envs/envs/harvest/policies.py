@@ -74,7 +74,7 @@ def harvest(code: Any, lanes: Records, actions: Ints) -> None:
 
 @rule
 def best_beside(lane: Lane, agent: int, params: Record) -> int:
-    """Return the action on the bushes beside an agent that pays most at once; to stay if there is none, or no pay."""
+    """Return the action on the bushes beside an agent that pays most at once; stay without a bush."""
     x, y = lane.x[agent], lane.y[agent]
     beside = first_beside(lane, x, y, params, -1)
     if beside < 0:
@@ -90,7 +90,7 @@ def best_beside(lane: Lane, agent: int, params: Record) -> int:
 
 @rule
 def first_beside(lane: Lane, x: int, y: int, params: Record, colour: int) -> int:
-    """Return the first bush beside a cell that has another colour; -1 if there is none."""
+    """Return the first bush beside a cell that has another colour; -1 without one."""
     for dx, dy in NEIGHBOURS:
         bush = bush_at(lane, x + dx, y + dy, params)
         if bush >= 0 and lane.colour[bush] != colour:
@@ -111,7 +111,7 @@ def pay_of_use(lane: Lane, agent: int, bush: int, params: Record) -> float:
 
 @rule
 def first_step(lane: Lane, agent: int, params: Record, queue: Ints, first_move: Ints) -> int:
-    """Return the first move of the shortest path to a cell beside a bush; to stay if there is no path.
+    """Return the first move of the shortest path to a cell beside a bush; stay without a path.
 
     Args:
         lane: The lane.
