@@ -217,20 +217,23 @@ def of_run(
 ) -> None:
     """Evaluate a run and other policies beside it, and show the report of its method."""
     from fair_envs.baselines.methods import method_of
+    from fair_envs.registration import TABLE
 
     folder, method = new_path(out, stem="evaluation", folder=run), method_of(run)
+    of_method = method.policy is None or method.evaluated is not None
     found: list[Any] = []
     if method.policy is None:
         refuse({"policy": list(policies), "beside": beside, "task": task}, of=f"a run of {method.name}")
     else:
         names = [str(run), *policies]
         settings = method.load(run)[1]
+        of_method = of_method and settings.env_id in TABLE  # reports of methods need the rules of an environment
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
         check_policies(side)
         found = evaluated(side, **options)
         show_evaluations(found)
     report = None
-    if method.policy is None or method.evaluated is not None:
+    if of_method:
         report = evaluate_run(run, param, progress=options["progress"], **numbers)
     save_all(found, report, folder, ONE_TRAINING)
 
