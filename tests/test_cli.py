@@ -630,7 +630,7 @@ def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) 
 
 def test_the_task_of_another_environment_can_be_used(empty_folder: Path) -> None:
     short = ("-p", "horizon=30", "--episodes", "2", "--no-progress", "--out", "found")
-    said = Said("evaluate", "FairCollege-v0", "--task", "FairHiring-v0", *short)
+    said = Said("evaluate", "FairLending-v0", "--task", "FairHiring-v0", "-p", "feedback=full", *short)
     assert said.code == 0 and "share distance" in said.text, said.text
     line = mistake("evaluate", "FairCollege-v0", "--task", "FairLending-v0", *short[:-1], "other")
     assert line.startswith("task must be one for FairCollege-v0, got that of FairLending-v0, whose long-term measure")
