@@ -176,8 +176,7 @@ def test_runs_are_grouped_by_method_and_scripted_policies_stand_beside(runs: lis
 
 
 def test_an_interrupted_comparison_goes_on_where_it_stopped(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from fair_envs import compare
-    from fair_envs import assessment
+    from fair_envs import assessment, compare
     from fair_envs.experiments import evaluations
 
     played: list[str] = []
