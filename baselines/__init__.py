@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
-    from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
@@ -56,6 +56,7 @@ __all__ = [
     "FairnessCallback",
     "GroupedPolicy",
     "IndividualPolicy",
+    "LCNTraining",
     "Learned",
     "LongTermTraining",
     "Massager",
@@ -108,7 +109,7 @@ _MODULES = {
     "team.methods": ("train_team",),
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
-    "pcn.training": ("PCNTraining", "load_pcn", "train_pcn"),
+    "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
     "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),

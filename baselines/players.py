@@ -49,8 +49,8 @@ def loaded(run: Path) -> Trained:
     method = method_of(run)
     if method.policy is None:
         raise ValueError(
-            f"policy must be a run whose policy plays by itself, got {str(run)!r} of {method.name}, which needs a "
-            f"desired return; measure it with: fair-envs evaluate {run}"
+            f"policy must be a run whose policy plays by itself, got {str(run)!r} of {method.name}; measure it "
+            f"with: fair-envs evaluate {run}"
         )
     return Trained(method, *method.load(run))
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_type_hints
 
-from fair_envs.registration import known_id
 from fair_envs.support.parameters import (
     NonNegative,
     NonNegativeInt,
@@ -18,7 +17,7 @@ from fair_envs.support.parameters import (
     setting,
 )
 from fair_envs.support.seeds import LANES_EACH
-from fair_envs.tasks import task_of
+from fair_envs.tasks import environment_id, task_of
 
 
 def cpu_only(name: str, device: Any) -> str:
@@ -69,13 +68,13 @@ def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def registered_id(name: str, env_id: Any) -> str:
-    """Return a registered id; ``"module:Id-v0"`` imports the module that registers it.
+def known_environment(name: str, env_id: Any) -> str:
+    """Return the id of an environment; ``"module:Id-v0"`` imports the module that registers it.
 
     Raises:
-        ValueError: It is not the id of an environment.
+        ValueError: Neither this package nor Gymnasium knows the id.
     """
-    return known_id(checked(name, env_id, str))
+    return environment_id(checked(name, env_id, str))
 
 
 Parameters = Annotated[Mapping[str, Any], plain_parameters]
@@ -106,7 +105,7 @@ class MethodSettings:
     """Settings that every method has. Subclasses are frozen dataclasses that add fields made with `setting`.
 
     Attributes:
-        env_id: Id of the environment.
+        env_id: Id of the environment, registered with this package or only with Gymnasium.
         parameters: Parameters of the environment.
         algorithm: Name of the method.
 
@@ -114,7 +113,7 @@ class MethodSettings:
         ValueError: A value does not have the annotated type, see `check_fields`.
     """
 
-    env_id: Annotated[str, registered_id]
+    env_id: Annotated[str, known_environment]
     parameters: Parameters = field(default_factory=dict)
     algorithm: str = ""
 
@@ -189,17 +188,21 @@ FOR_AGENTS: Mapping[str, Any] = {
 """Recommended settings where the agents are the affected people, and rows are agents."""
 
 FOR_DECISIONS: Mapping[str, Any] = {
-    "n_steps": 256,
+    "lanes": 32,
+    "n_steps": 128,
     "reward_scale": 1.0,
-    "batch_size": 256,
-    "n_epochs": 10,
-    "learning_rate": 3e-4,
-    "ent_coef": 0.0,
+    "batch_size": 512,
+    "n_epochs": 6,
+    "learning_rate": 1e-3,
+    "ent_coef": 0.003,
     "sharing": "all",
 }
 """Recommended settings for a decision-maker, where rows are lanes."""
 
-RECOMMENDED: Mapping[str, str] = {"recommended": "the task's parameters and steps, and settings for its rows"}
+RECOMMENDED: Mapping[str, str] = {
+    "recommended": "the task's parameters and steps; for a decision-maker also "
+    + ", ".join(f"{name} {value}" for name, value in FOR_DECISIONS.items())
+}
 """The presets of a method whose only preset is `recommended`."""
 
 

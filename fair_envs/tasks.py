@@ -142,6 +142,25 @@ class Task:
             return chosen(rules, lanes)
         return measure_named(chosen, lanes, spec=rules.spec, of_agents=rules.multi_agent, groups=self.groups)
 
+    def factory(self, name: str, rules: Any) -> "MeasureFor":
+        """Return a function that creates a measure for a number of lanes, for wrappers and followers of lanes.
+
+        Args:
+            name: See `measure`.
+            rules: The rules of the environment.
+
+        Raises:
+            ValueError: The measure does not exist, see `measure`.
+
+        Example:
+            >>> from fair_envs.wrappers import FairnessPenalty
+            >>> task = task_of("FairLending-v0")
+            >>> env = gym.make("FairLending-v0", **task.parameters)
+            >>> env = FairnessPenalty(env, measure=task.factory("short", task.rules()), alpha=0.5)
+        """
+        self.measure(name, rules, 1)
+        return MeasureFor(self, name, rules)
+
     def check(self, rules: Any | None = None) -> None:
         """Raise ValueError if a measure or scripted policy does not exist in the environment.
 
@@ -457,7 +476,7 @@ for _task in (
         short="predictive_equality",
         long=kept_customers,
         rate=TRUE_NEGATIVE,
-        scripted=("never", "random-rate", "above-amount"),
+        scripted=("always", "random-rate", "above-amount"),
     ),
     Task(
         env_id="FairLending-v0",
@@ -501,7 +520,7 @@ for _task in (
         short=captures_in_window,
         long=roles,
         rate=CAPTURES,
-        scripted=("greedy", "planner"),
+        scripted=("greedy", "planner", "shuffled-roles"),
         steps=3_000_000,
     ),
     Task(

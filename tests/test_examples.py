@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -40,6 +41,39 @@ def test_the_examples_measure_forgets_a_season_that_is_over(villages: dict[str, 
     assert gap.update({"fair_action": np.array([[0, 1], [1, 0]])}).tolist() == [0, 1]
     gap.restart(np.array([False, True]))
     assert gap.update(visit).tolist() == pytest.approx([1 / 3, 1])
+
+
+@pytest.fixture(scope="module")
+def school() -> dict[str, Any]:
+    """Return what the example of an annotated environment defines; it registers School-v0."""
+    pytest.importorskip("stable_baselines3")
+    return runpy.run_path(str(EXAMPLES / "school.py"))
+
+
+def test_correcting_the_scores_of_evening_students_is_fairer_and_earns_more(school: dict[str, Any]) -> None:
+    found = {name: school["measured"](teacher, terms=20) for name, teacher in school["TEACHERS"].items()}
+    corrected, biased = found["corrected threshold"], found["one threshold"]
+    assert corrected["equal_opportunity"] < 0.1 < 0.3 < biased["equal_opportunity"]
+    assert corrected["reward"] > biased["reward"] > found["pass everyone"]["reward"]
+    unfair = school["penalised"](school["one_threshold"], terms=20)
+    assert unfair < biased["reward"] - 0.3 and unfair < school["penalised"](school["corrected_threshold"], terms=20)
+
+
+def test_networks_learn_to_grade_fairly_from_the_reward_vector(school: dict[str, Any]) -> None:
+    found = school["learned"](8_000)
+    fair = [row["reward"] for row in found if row["equal_opportunity"] < 0.1]
+    assert max(fair) > 0  # to pass everyone is fair, too, but loses 0.4 for each student
+
+
+def test_the_school_is_made_from_its_id_and_its_spec(school: dict[str, Any]) -> None:
+    env: Any = gym.make("School-v0", students=3)
+    assert env.get_wrapper_attr("fair_spec").feedback == "full"
+    again: Any = gym.make(env.spec)
+    for one in (env, again):
+        one.reset(seed=4)
+    steps = [[one.step(1)[-1] for _ in range(3)] for one in (env, again)]
+    for info, other in zip(*steps, strict=True):
+        assert info["prepared"] == other["prepared"] == bool(info["fair_feedback"]) == bool(other["fair_feedback"])
 
 
 def test_the_study_of_traffic_tells_causes_and_remedies(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from fair_envs.metrics.history import Memory
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegative, checked
-from fair_envs.wrappers.gaps import GapPenalty, Undefined
+from fair_envs.wrappers.following import Measured
+from fair_envs.wrappers.gaps import Charge, GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 from fair_envs.wrappers.wrapper import Wrapper
 
@@ -74,21 +75,27 @@ class FairnessPenalty(Wrapper):
     """Subtracts a fairness penalty from the rewards.
 
     By default, the penalty is the increase in disparity between the groups' returns (`Penalty`). With a ``history``, it
-    is the gap of notions on decisions (`GapPenalty`).
+    is the gap of notions on decisions, and with a ``measure`` the change of any measure (`GapPenalty`).
 
     Args:
         env: The environment, with any interface.
         notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one or several
             notions on decisions, as names, aliases or objects.
-        groups: With a history, the groups that notions given by name compare, see `FairnessObjectives`.
+        measure: Instead of notions: the name of a notion, which is then followed in a form that fits (see
+            `fair_envs.metrics.followed.measure_named`), or a function that creates a measure for a number of lanes,
+            such as `fair_envs.tasks.Task.factory` returns.
+        charge: With a history or a measure, the cost of a step: the gap's ``"value"``, or its ``"change"`` in the step,
+            so that the costs of an episode add up to the final gap (if it starts anew in each episode). None: the value
+            with a history, the change with a measure.
+        groups: With a history or a measure, the groups that notions given by name compare, see `FairnessObjectives`.
         alpha: Weight of the cost, at least 0; with several notions, one weight for all or one for each.
-        times_group_size: See `Penalty`; no effect with a history.
+        times_group_size: See `Penalty`; no effect with a history or a measure.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether the history keeps decisions when an episode ends.
-        undefined: The value of an undefined gap, see `FairnessObjectives`.
+        undefined: With a history or a measure, the value of an undefined gap, see `FairnessObjectives`.
 
     Raises:
-        ValueError: An option is invalid, or a notion cannot be used with the environment.
+        ValueError: An option is invalid, or a notion or measure cannot be used with the environment.
     """
 
     def __init__(
@@ -96,6 +103,8 @@ class FairnessPenalty(Wrapper):
         env: Any,
         *,
         notions: Notions = "demographic_parity",
+        measure: Measured | None = None,
+        charge: Charge | None = None,
         groups: Groups = None,
         alpha: float | Sequence[float] = 1.0,
         times_group_size: bool = True,
@@ -104,18 +113,31 @@ class FairnessPenalty(Wrapper):
         undefined: Undefined = "last",
     ) -> None:
         transform: Transform
-        if history is None:
-            of_history: dict[str, tuple[Any, Any]] = {
-                "groups": (groups, None),
-                "keep": (keep, True),
-                "undefined": (undefined, "last"),
-            }
-            for name, (given, default) in of_history.items():
+        if measure is None and history is None:
+            of_gaps = {"groups": (groups, None), "keep": (keep, True), "undefined": (undefined, "last")}
+            for name, (given, default) in {**of_gaps, "charge": (charge, None)}.items():
                 if given != default:
                     raise ValueError(f"{name} needs a history, such as history=SlidingWindow(500), got {given!r}")
             transform = Penalty(notions=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
         elif not times_group_size:
-            raise ValueError(f"times_group_size must be left out with a history, got {times_group_size!r}")
+            raise ValueError(f"times_group_size must be left out with a history or measure, got {times_group_size!r}")
+        elif measure is None:
+            charge = charge or "value"
+            transform = GapPenalty(
+                notions, history, charge=charge, groups=groups, alpha=alpha, keep=keep, undefined=undefined
+            )
+        elif notions != "demographic_parity":
+            raise ValueError(f"notions must be left out with a measure, got {notions!r}")
         else:
-            transform = GapPenalty(notions, history, groups=groups, alpha=alpha, keep=keep, undefined=undefined)
+            charge, measures = charge or "change", [measure]
+            transform = GapPenalty(
+                None,
+                history,
+                measures=measures,
+                charge=charge,
+                groups=groups,
+                alpha=alpha,
+                keep=keep,
+                undefined=undefined,
+            )
         super().__init__(env, transform)

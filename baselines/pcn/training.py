@@ -1,4 +1,4 @@
-"""Trains Pareto Conditioned Networks on fairness objectives, with a folder from which training can be resumed."""
+"""Trains Pareto and Lorenz Conditioned Networks, with a folder from which training can be resumed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -12,22 +12,24 @@ import numpy as np
 from fair_envs.baselines.learning import load_learner, train_learner
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.coverage import CoverageSet
-from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, Seed, farel_settings
+from fair_envs.baselines.pcn.objectives import (
+    GROUPS,
+    PERFORMANCE,
+    default_objectives,
+    objective_name,
+    objectives_of,
+)
+from fair_envs.baselines.pcn.pcn import LORENZ_LAMBDA, PCN, PCNSettings, Seed, farel_settings
+from fair_envs.baselines.pcn.policy import KNEE, trade_off
 from fair_envs.baselines.pcn.rollouts import Episode
 from fair_envs.baselines.settings import COMMON, Device, MethodSettings
-from fair_envs.metrics.gaps import BY_NAME
 from fair_envs.metrics.group import Groups
-from fair_envs.metrics.history import Full, SlidingWindow
-from fair_envs.metrics.notions import canonical_name
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
 from fair_envs.registration import make_rules
-from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, UnitInterval, checked, setting
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.wrappers import FairnessObjectives
 
-PERFORMANCE = "performance"
-OBJECTIVES = (PERFORMANCE, "demographic_parity", "individual_fairness")
 KEPT_EVERY = 20  # iterations between checkpoints
 
 Callback = Callable[[PCN, Sequence[Episode]], None]
@@ -39,7 +41,8 @@ class PCNTraining(PCNSettings, MethodSettings):
     """Settings of a training of Pareto Conditioned Networks; equal settings give equal networks.
 
     Raises:
-        ValueError: A value is outside its range, an objective is unknown, or parameters cannot be stored as JSON.
+        ValueError: A value is outside its range, an objective is unknown, parameters cannot be stored as JSON, or no
+            objective is named and the environment has no default ones.
     """
 
     algorithm: Literal["pcn"] = "pcn"
@@ -47,7 +50,10 @@ class PCNTraining(PCNSettings, MethodSettings):
         100_000, "Environment steps to train for, rounded up to whole iterations."
     )  # F: 500,000
     objectives: Sequence[str] = setting(
-        OBJECTIVES, "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias."
+        (),
+        "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias; or groups, "
+        "the mean return of each group of agents. Empty: groups if several agents act, otherwise R,SP,IF without the "
+        "notions that the environment does not support.",
     )
     computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
     groups: Sequence[str] = setting(
@@ -62,6 +68,12 @@ class PCNTraining(PCNSettings, MethodSettings):
     test_episodes: Annotated[int, Range(2)] = setting(
         coverage.EPISODES, "Test episodes for each point of the coverage set."
     )
+    followed: str = setting(
+        KNEE,
+        "Learned trade-off that the run follows as a policy (--policy RUN): knee, the one nearest to the best value of "
+        "each objective, scaled by their ranges; sum, the one with the largest sum of objectives; or the number of a "
+        "point in coverage.csv.",
+    )
     # The machine
     lanes: PositiveInt = setting(10, "Environments that are played in parallel.")  # F: 1
     seed: Seed = setting(0, COMMON["seed"])
@@ -72,10 +84,16 @@ class PCNTraining(PCNSettings, MethodSettings):
         """Check the settings."""
         super().__post_init__()
         for name in ("objectives", "computed"):
-            object.__setattr__(self, name, tuple(_objective_name(name, given) for given in getattr(self, name)))
+            object.__setattr__(self, name, tuple(objective_name(name, given) for given in getattr(self, name)))
+        trade_off("followed", self.followed)
         if not self.objectives:
-            raise ValueError("objectives must name at least one objective, got none")
+            rules = make_rules(self.env_id, **self.parameters)
+            object.__setattr__(self, "objectives", default_objectives(rules, comparable=self.lorenz_lambda < 1))
+        if not self.objectives:
+            raise ValueError(f"objectives must be named for {self.env_id}, which has no default ones, got none")
         given = [*self.objectives, *self.computed]
+        if GROUPS in given and len(given) > 1:
+            raise ValueError(f"objectives must not have others besides {GROUPS}, got {given}")
         if len(set(given)) != len(given):
             raise ValueError(f"objectives and computed must not repeat a name, got {self.objectives}, {self.computed}")
         if len({"=" in entry for entry in self.groups}) > 1:
@@ -83,13 +101,21 @@ class PCNTraining(PCNSettings, MethodSettings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all objectives in the order of the vector reward, with the performance first."""
-        return (PERFORMANCE, *dict.fromkeys(n for n in (*self.objectives, *self.computed) if n != PERFORMANCE))
+        """Names of all objectives in the order of the vector reward: the performance and notions, or the groups."""
+        if GROUPS in self.objectives:
+            return tuple(make_rules(self.env_id, **self.parameters).spec.groups)
+        return (PERFORMANCE, *self.notions)
+
+    @property
+    def notions(self) -> tuple[str, ...]:
+        """Names of the notions that are requested or only recorded."""
+        return tuple(name for name in (*self.objectives, *self.computed) if name not in (PERFORMANCE, GROUPS))
 
     @property
     def requested(self) -> list[int]:
         """Indices of the requested objectives."""
-        return [self.names.index(name) for name in self.objectives]
+        names = self.names
+        return [names.index(name) for name in (names if GROUPS in self.objectives else self.objectives)]
 
     @property
     def compared(self) -> Groups:
@@ -104,9 +130,19 @@ class PCNTraining(PCNSettings, MethodSettings):
         return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
 
 
-def _objective_name(argument: str, name: str) -> str:
-    """Return the canonical name of an objective."""
-    return PERFORMANCE if name.lower() in ("r", "reward", PERFORMANCE) else canonical_name(argument, name, BY_NAME)
+@dataclass(frozen=True, kw_only=True)
+class LCNTraining(PCNTraining):
+    """Settings of a training of Lorenz Conditioned Networks: `PCNTraining` with Lorenz dominance by default.
+
+    Lorenz dominance adds objectives and compares them with each other, so they must have one unit and one meaning, such
+    as the mean returns of groups. Only those are default objectives.
+
+    Raises:
+        ValueError: As for `PCNTraining`.
+    """
+
+    algorithm: Literal["lcn"] = "lcn"  # type: ignore[assignment]
+    lorenz_lambda: UnitInterval = setting(0.0, LORENZ_LAMBDA)
 
 
 Preset = Literal["recommended", "farel", "farel-published"]
@@ -122,8 +158,9 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     checked("preset", preset, Preset)
     if preset == "recommended":
         return {}
-    objectives = [_objective_name("objectives", name) for name in given.get("objectives", PCNTraining.objectives)]
     rules = make_rules(given["env_id"], **given.get("parameters", {}))
+    named = given.get("objectives") or default_objectives(rules)
+    objectives = [objective_name("objectives", name) for name in named]
     settings = farel_settings(
         objectives=len(objectives),
         horizon=rules.params.horizon,
@@ -144,16 +181,12 @@ def make_env(config: PCNTraining) -> Any:
     """Return the environment of a training, with its vector rewards.
 
     Raises:
-        ValueError: A parameter is outside its range, or a notion is unknown or not supported by the environment.
+        ValueError: A parameter is outside its range, or an objective is not supported by the environment.
     """
     env = gym.make_vec(
         config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
     )
-    memory = SlidingWindow(config.window) if config.window else Full()
-    notions = config.names[1:]
-    if not notions:
-        raise ValueError(f"objectives must name a notion besides {PERFORMANCE}, got {config.objectives}")
-    return FairnessObjectives(env, notions, memory, groups=config.compared, keep=config.keep_history)
+    return objectives_of(config, env)
 
 
 def make_model(config: PCNTraining) -> PCN:
@@ -241,10 +274,15 @@ def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -
     return {"time/total_timesteps": model.num_timesteps, "time/iterations": model.iterations, **reported}
 
 
-def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
+def load_pcn(run: str | Path, kind: type[PCNTraining] = PCNTraining) -> tuple[PCN, PCNTraining]:
     """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Args:
+        run: The run's folder.
+        kind: The settings of the training: `PCNTraining` or `LCNTraining`.
 
     Raises:
         FileNotFoundError: The folder contains no run.
+        ValueError: The run is damaged, or has another kind of settings.
     """
-    return load_learner(run, PCNTraining, make_model)
+    return load_learner(run, kind, make_model)

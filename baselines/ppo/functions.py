@@ -301,8 +301,8 @@ class Controller:
         state: I and the last measured value.
     """
 
-    proportional: float = 2.0
-    integral: float = 0.2
+    proportional: float = 5.0
+    integral: float = 0.1
     derivative: float = 0.0
     state: list[float] = field(default_factory=lambda: [0.0, math.nan])
 

@@ -78,7 +78,9 @@ class StreamCritic(th.nn.Module):
         goal = targets / self.scale.clamp(min=1e-8)
         losses = []
         for _ in range(epochs):
-            for place in th.from_numpy(rng.permutation(len(goal))).split(BATCH):
+            order = rng.permutation(len(goal))
+            for first in range(0, len(order), BATCH):
+                place = th.from_numpy(order[first : first + BATCH])
                 loss = (self.network(observations[place]) - goal[place]).square().mean()
                 self.optimizer.zero_grad()
                 loss.backward()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.ppo import lanes_env_of
-from fair_envs.core.interactions import PREFIX, columns
+from fair_envs.core.interactions import PREFIX, Columns
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
 from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.support.aliases import Flags
@@ -75,10 +75,10 @@ class TrackMeasures(VecEnvWrapper):
             for measure in self.measures:
                 measure.restart(self.starts_next)
 
-    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> Mapping[str, NDArray[Any]]:
         """Return the record of the last step as columns, with the lane as first axis."""
         if self._source is not None:
-            return columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
+            return Columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
         names = [name for name in infos[0] if name.startswith(PREFIX)]
         if not names:
             raise ValueError("env must return fair_envs.core.interactions.record in its infos, got none of its columns")

@@ -97,7 +97,7 @@ def evaluate(
     print the same table: performance, each group's pooled rate, gaps, short-term and long-term measures, other notions,
     welfare, and counterfactual twins where an attribute can be changed. See docs/evaluation.md.
 
-    The report of a run's method follows: for example, f-ppo with and without its shield, and the coverage set of pcn.
+    The report of a run's method follows: for example, f-ppo with and without its shield, and pcn's coverage set.
 
     A policy is random, a run, the zip of a Stable-Baselines3 model (loading it runs the code in it: only name files
     that you trust), module:function (observations (B, agents, ...) and uniform numbers (B, agents) to actions), or a

@@ -66,9 +66,11 @@ class Stochastic(Policy):
         """Return actions sampled from the probabilities."""
         return self.sample(self.probabilities(observation), uniforms)
 
-    @staticmethod
-    def sample(probabilities: ArrayLike, uniforms: Floats) -> Ints:
-        """Return the actions that the uniform numbers select from the probabilities."""
+    def sample(self, probabilities: ArrayLike, uniforms: Floats) -> NDArray[Any]:
+        """Return the actions that the uniform numbers select from the probabilities.
+
+        Override this if actions are not the numbers 0 to A - 1.
+        """
         given = np.asarray(probabilities, np.float64)
         return choose(given, numbers_for(given.shape[:-1], uniforms))
 
@@ -146,6 +148,10 @@ class MostLikely(Stochastic):
         own = self.policy.probabilities(observation)
         certain: Floats = np.eye(own.shape[-1])[own.argmax(axis=-1)]
         return certain
+
+    def sample(self, probabilities: ArrayLike, uniforms: Floats) -> NDArray[Any]:
+        """Return the policy's actions."""
+        return self.policy.sample(probabilities, uniforms)
 
     def observe_step(self, step: Transition) -> None:
         """Pass the step to the policy."""

@@ -6,7 +6,6 @@ import numpy as np
 
 from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics.measures import Measure, column_names
-from fair_envs.metrics.rates import of_people
 from fair_envs.support.aliases import Columns, Flags, Floats, Ints
 from fair_envs.support.parameters import checked
 
@@ -152,7 +151,7 @@ class ReturnGap(Measure):
         if checked("conditional", conditional, bool) and not spec.legitimate:
             raise ValueError("conditional must be False for an environment without legitimate factors, got True")
         self._spec = spec if conditional else None
-        self._names = column_names("group")
+        self._names = column_names("group", *["legitimate"] * conditional)
         strata = strata_of(spec, np.zeros((1, 1, len(spec.legitimate)), np.int64))[1] if conditional else 1
         self.tracker = DisparityTracker(self.lanes, groups=len(spec.groups), strata=strata)
 
@@ -160,11 +159,9 @@ class ReturnGap(Measure):
         """Add the rewards of a step and return the gap after it."""
         if self.reward is None:
             raise ValueError("reward must be given to a measure of returns, got none")
-        group = of_people(self._reported(info)[0])
-        stratum = None
-        if self._spec is not None:
-            stratum = strata_of(self._spec, np.asarray(info["fair_legitimate"]).reshape(*group.shape, -1))[0]
-        self.tracker.update(self.reward, group, stratum=stratum)
+        group, *factors = self._reported(info)
+        stratum = None if self._spec is None else strata_of(self._spec, *factors)[0]
+        self.tracker.update(self.reward, group, stratum=stratum, decided=self.decided)
         gap: Floats = self.tracker.gap().sum(axis=1)
         return gap
 

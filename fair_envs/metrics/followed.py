@@ -11,9 +11,9 @@ from fair_envs.metrics.disparity import ReturnGap
 from fair_envs.metrics.gaps import BY_NAME, Gaps, Notions
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import History, Memory, SlidingWindow
-from fair_envs.metrics.measures import Measure, column_names
+from fair_envs.metrics.measures import Measure, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
-from fair_envs.metrics.rates import RATES, RateMeasure, of_people, rate_named
+from fair_envs.metrics.rates import RATES, RateMeasure, rate_named
 from fair_envs.metrics.team import team_fairness
 from fair_envs.support.aliases import Columns, Flags, Floats
 from fair_envs.support.parameters import PositiveInt, checked
@@ -57,6 +57,8 @@ class NotionMeasure(Measure):
         memory = SlidingWindow(WINDOW) if history is None else history
         self._gaps.check_memory(memory)
         self.keeps, self.name = checked("keeps", keeps, bool), self._gaps.names[0]
+        self.least, self.worst = float(self._gaps.least[0]), float(self._gaps.worst[0])
+        self.needs_action_probs = getattr(self._gaps.notions[0], "needs_action_probs", False)
         self.history = History(memory, spec, lanes=self.lanes, keep=keeps)
 
     def measured(self, info: Columns) -> Floats:
@@ -118,7 +120,8 @@ class TeamMeasure(Measure):
         """Add a step; the value changes when an episode ends."""
         if self.ended is None:
             raise ValueError("ended must be given to a measure of whole episodes, got none")
-        self._now |= of_people(self._reported(info)[0]) == 1
+        (action,) = self._reported(info)
+        self._now |= of_people("fair_action", action) == 1
         if not np.count_nonzero(self.ended):
             return self.value.copy()
         for lane in np.flatnonzero(self.ended):
@@ -128,6 +131,10 @@ class TeamMeasure(Measure):
         found = team_fairness(self.succeeded, permutations=1)
         deficit = found.deficit if np.isnan(found.corrected) else max(0.0, found.corrected)
         return np.full(self.lanes, deficit)
+
+    def forget(self, mask: Flags) -> None:
+        """Forget who has succeeded in episodes that did not end."""
+        self._now[mask] = False
 
 
 def measure_named(

@@ -9,6 +9,7 @@ between returns in `fair_envs.metrics.disparity`, and distances between groups i
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from fair_envs.support.aliases import Columns, Flags, Floats
 from fair_envs.support.parameters import PositiveInt, checked
 
 FEATURES = PREFIX + "features"
+ROWS = (FEATURES, PREFIX + "sensitive", PREFIX + "legitimate")
+"""The columns with several entries for each person."""
 
 
 class Measure:
@@ -35,6 +38,7 @@ class Measure:
             which is NaN unless the measure defines another.
         reward: The agents' rewards in the step that is measured, shape (B, agents); None: they were not given.
         ended: The lanes whose episode ended with that step, shape (B,); None: it was not given.
+        decided: The lanes with a decision in that step (``fair_decided``), shape (B,); all, if it was not given.
     """
 
     blank: float = math.nan
@@ -46,12 +50,22 @@ class Measure:
     keeps: bool = False
     """Whether the value continues across episodes, as for a window of decisions or of episodes."""
 
+    least: float = 0.0
+    """A lower bound of the value."""
+
+    worst: float = math.inf
+    """An upper bound of the value."""
+
+    needs_action_probs: bool = False
+    """Whether the policy's action probabilities (``fair_action_probs``) must be reported."""
+
     def __init__(self, lanes: int) -> None:
         self.lanes = checked("lanes", lanes, PositiveInt)
         self.value: Floats = np.full(self.lanes, self.blank)
         self.before: Floats = np.full(self.lanes, self.blank)
         self.reward: Floats | None = None
         self.ended: Flags | None = None
+        self.decided: Flags = np.ones(self.lanes, bool)
         self._names: tuple[str, ...] = ()  # of the columns to read
         self._last_feature = 0  # index of the last feature to read
         self._shapes: list[tuple[str, tuple[int, ...]]] = []  # shapes of columns that were accepted
@@ -63,7 +77,7 @@ class Measure:
     def update(self, info: Columns, reward: ArrayLike | None = None, *, ended: Flags | None = None) -> Floats:
         """Add a step and return the value after it, shape (B,), as a new array.
 
-        Lanes without a decision (``fair_action`` -1, a reset) do not change.
+        Lanes without a decision (``fair_decided`` 0, a reset) do not change.
 
         Args:
             info: The columns ``fair_*`` of the step in all lanes, lanes first, like the ``info`` of a vector
@@ -78,6 +92,7 @@ class Measure:
         """
         self.reward = None if reward is None else np.asarray(reward, np.float64).reshape(self.lanes, -1)
         self.ended = ended
+        self.decided = self._decided(info)
         value: Floats = self.measured(info)
         self.before, self.value = self.value, value
         return np.array(value)
@@ -99,6 +114,15 @@ class Measure:
         self.value = np.where(mask, blank, self.value)
         self.before = np.where(mask, blank, self.before)
         self.forget(mask)
+
+    def _decided(self, info: Columns) -> Flags:
+        """Return the lanes with a decision; all, if ``info`` does not say it."""
+        given = info.get(PREFIX + "decided")
+        if given is None:
+            return np.ones(self.lanes, bool)
+        if np.size(given) != self.lanes:
+            raise ValueError(f"fair_decided must have {self.lanes} lanes, got shape {np.shape(given)}")
+        return np.asarray(given).reshape(self.lanes) != 0
 
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the value after it, shape (B,), as a new array."""
@@ -148,7 +172,7 @@ class Measure:
             shape = (1,) * single + column.shape
             if name == FEATURES and not shape[-1:] > (self._last_feature,):
                 raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape}")
-            own = shape[:-1] if name == FEATURES else shape
+            own = shape[:-1] if name in ROWS else shape
             if own != people or people[0] != self.lanes or len(people) > 2:
                 raise ValueError(f"{name} must have {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
         self._shapes = [(name, column.shape) for name, column in zip(self._names, reported, strict=True)]
@@ -168,6 +192,8 @@ class FunctionMeasure(Measure):
         >>> half.update({"fair_action": np.array([0, 1])}).tolist()
         [0.5, 0.5]
     """
+
+    least = -math.inf
 
     def __init__(self, lanes: int, function: Callable[[Columns], ArrayLike]) -> None:
         super().__init__(lanes)
@@ -192,10 +218,16 @@ def column_names(*names: str) -> tuple[str, ...]:
     return tuple(PREFIX + name for name in names)
 
 
+def of_people(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column, lanes first, with an axis of people; without one, each step is about one person."""
+    return column[:, np.newaxis] if column.ndim == 1 + (name in ROWS) else column
+
+
 def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     """Return the arrays and numbers in attributes, also nested ones, as owner, attribute and value.
 
-    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there.
+    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there. Frozen dataclasses
+    never change and are left out.
     """
     found: list[tuple[Any, str, Any]] = []
     for part in parts:
@@ -205,6 +237,8 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
             found += numbers_in(part)
         elif isinstance(part, dict):
             found += numbers_in([part[key] for key in sorted(part)])
+        elif is_dataclass(part) and vars(type(part))["__dataclass_params__"].frozen:
+            continue
         elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
             for name, value in sorted(vars(part).items()):
                 if name in PASSING:
@@ -216,8 +250,8 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     return found
 
 
-PASSING = frozenset({"reward", "ended"})
+PASSING = frozenset({"reward", "ended", "decided", "passing"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 
-__all__ = ["FunctionMeasure", "Measure", "MeasureOf", "column_names", "numbers_in"]
+__all__ = ["FunctionMeasure", "Measure", "MeasureOf", "column_names", "numbers_in", "of_people"]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core.compilation import kernel
-from fair_envs.core.interactions import FairSpec
+from fair_envs.core.interactions import PREFIX, FairSpec
 from fair_envs.metrics.group import Groups, group_members
-from fair_envs.metrics.measures import Measure, column_names
+from fair_envs.metrics.measures import Measure, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.support.aliases import Columns, Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, PositiveInt, checked
@@ -289,14 +289,14 @@ class RateMeasure(Measure):
         room = 0 if window is None else checked("window", window, PositiveInt)
         self._ring: Floats = np.zeros((self.lanes, room, *shape[1:]))
         self._seen: Ints = np.zeros(self.lanes, np.int64)
-        self._people: tuple[Ints, Floats, Floats] | None = None
+        self.passing: tuple[Ints, Floats, Floats] | None = None
 
     @property
     def people(self) -> tuple[Ints, Floats, Floats]:
         """Group, benefit and demand of each person in the last step, each of shape (B, M); group -1: nobody."""
-        if self._people is None:
+        if self.passing is None:
             raise ValueError("people are known after the first step, got no step yet")
-        return self._people
+        return self.passing
 
     @property
     def rates(self) -> Floats:
@@ -309,14 +309,62 @@ class RateMeasure(Measure):
         columns = columns_of_people(given)
         benefit, demand = self.rate.parts(Step(columns, self.reward, self.ended))
         group = self._grouped(columns)
-        gains, needs = (np.broadcast_to(np.asarray(part, np.float64), group.shape) for part in (benefit, demand))
-        value: Floats = np.empty(self.lanes)
-        odd = add_step(self.totals, self.latest, self._ring, self._seen, group, gains, needs, self._minimum, value)
+        if not self.decided.all():
+            group = np.where(self.decided[:, np.newaxis], group, -1)
+        gains, needs = numbers_for(benefit, group.shape), numbers_for(demand, group.shape)
+        value: Floats = self.value.copy()
+        state = self.totals, self.latest, self._ring, self._seen
+        odd = add_step(*state, self.decided, group, gains, needs, self._minimum, value)
         if odd >= 0:
             highest = len(self.group_names) - 1
             raise ValueError(f"fair_group must be between -1 and {highest}, got {group[odd].tolist()} in lane {odd}")
-        self._people = group, gains, needs
+        self.passing = group, gains, needs
         return value
+
+    @property
+    def predictable(self) -> bool:
+        """Whether `if_taken` exists: the rate reads only decisions and labels."""
+        return {*self.rate.columns} <= {"action", "feedback"} and not self.rate.returns
+
+    def if_taken(
+        self, group: Ints, sensitive: Ints, action: ArrayLike, *, qualified: ArrayLike | None = None
+    ) -> Floats:
+        """Return the expected value of the measure after one more decision, shape (B,); NaN where it is undefined.
+
+        Args:
+            group: ``fair_group`` of the affected person, shape (B,).
+            sensitive: Codes of the person's sensitive attributes, shape (B, attributes).
+            action: The decision, shape (B,).
+            qualified: Probability that the person's label is 1, shape (B,); None: unknown, both labels count equally.
+                Most rates depend on people with one label; this does not change which decision is better for them.
+
+        Raises:
+            ValueError: The rate reads more than decisions and labels.
+        """
+        if not self.predictable:
+            raise ValueError(f"rate must read only decisions and labels to be predicted, got {self.rate.name}")
+        person = {"group": group, "sensitive": sensitive}
+        who = self._grouped({name: np.asarray(column)[:, np.newaxis] for name, column in person.items()})
+        taken = np.asarray(action, np.int64).reshape(self.lanes, 1)
+        chance = np.full(self.lanes, 0.5) if qualified is None else np.asarray(qualified, np.float64)
+        expected = np.zeros(self.lanes)
+        for label, weight in ((0, 1 - chance), (1, chance)):
+            expected += np.where(weight > 0, weight * self._after(who, taken, np.full_like(taken, label)), 0)
+        return expected
+
+    def _after(self, group: Ints, action: Ints, label: Ints) -> Floats:
+        """Return the value after one more person in each lane; all arguments have shape (B, 1)."""
+        totals, every = self.totals.copy(), np.arange(self.lanes)
+        window = self._ring.shape[1]
+        if window:
+            totals -= np.where(
+                (self._seen >= window)[:, np.newaxis, np.newaxis], self._ring[every, self._seen % window], 0
+            )
+        known = group[:, 0] >= 0
+        for part, own in enumerate(self.rate.parts(Step({"action": action, "feedback": label}, None, None))):
+            amounts = np.broadcast_to(np.asarray(own, np.float64), group.shape)
+            totals[every[known], group[known, 0], part] += amounts[known, 0]
+        return spread(quotients(totals, minimum=self._minimum))
 
     def _grouped(self, columns: Mapping[str, NDArray[Any]]) -> Ints:
         """Return the index of each person's group, shape (B, M); -1: nobody."""
@@ -330,38 +378,16 @@ class RateMeasure(Measure):
             self.totals[mask] = 0
             self._seen[mask] = 0
 
-    def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
-        sensitive = "fair_sensitive" in self._names
-        if not sensitive:
-            return super()._looked_over(info)
-        names, self._names = self._names, tuple(name for name in self._names if name != "fair_sensitive")
-        try:
-            super()._looked_over(info)
-        finally:
-            self._names = names
-        if "fair_sensitive" not in info:
-            raise ValueError(f"info must have the key 'fair_sensitive', got {sorted(map(str, info))}")
-        found = [np.asarray(info[name]) for name in names]
-        self._shapes = [(name, column.shape) for name, column in zip(names, found, strict=True)]
-        return found
-
-
-def of_people(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column with an axis of people."""
-    return column[:, np.newaxis] if column.ndim == 1 else column
-
 
 def columns_of_people(info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return columns by name without their prefix, each with an axis of people, shape (B, M, ...)."""
-    found = {}
-    for key, column in info.items():
-        name = key.partition("_")[2]
-        found[name] = column[:, np.newaxis] if column.ndim == 1 + (name in WIDE) else column
-    return found
+    return {key.removeprefix(PREFIX): of_people(key, column) for key, column in info.items()}
 
 
-WIDE = frozenset({"features", "sensitive", "legitimate"})
-"""Columns with several numbers for each person."""
+def numbers_for(part: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return benefits or demands as numbers of a shape; an array of that shape is not broadcast, which takes longer."""
+    numbers = np.asarray(part, np.float64)
+    return numbers if numbers.shape == shape else np.broadcast_to(numbers, shape)
 
 
 def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) -> Ints:
@@ -409,12 +435,24 @@ def quotients(totals: Floats, *, minimum: float = 0.0) -> Floats:
     return found
 
 
+def spread(rates: Floats) -> Floats:
+    """Return the largest difference between two defined rates of a row, shape (B,); NaN if fewer than two are.
+
+    Args:
+        rates: Shape (B, groups).
+    """
+    defined = ~np.isnan(rates)
+    difference = np.where(defined, rates, -np.inf).max(axis=1) - np.where(defined, rates, np.inf).min(axis=1)
+    return np.where(defined.sum(axis=1) > 1, difference, np.nan)
+
+
 @kernel
 def add_step(
     totals: Floats,
     latest: Floats,
     ring: Floats,
     seen: Ints,
+    decided: Flags,
     group: Ints,
     benefit: Floats,
     demand: Floats,
@@ -422,6 +460,8 @@ def add_step(
     value: Floats,
 ) -> int:
     """Add the benefits and demands of a step to those of the groups; write each lane's largest difference of rates.
+
+    Lanes without a decision do not change.
 
     Returns:
         The first lane with an invalid group, or -1; then nothing has changed.
@@ -433,6 +473,8 @@ def add_step(
                 return b
     for b in range(lanes):
         latest[b] = 0.0
+        if not decided[b]:
+            continue
         for m in range(group.shape[1]):
             g = group[b, m]
             if g >= 0:

@@ -119,7 +119,7 @@ TOYS: dict[str, Objective] = {
 
 def trained(objective: Objective, *, rollouts: int = 30, **settings: Any) -> ObjectivePPO:
     options = {"n_steps": 8, "batch_size": 256, "n_epochs": 6, "learning_rate": 0.02, "gamma": 0.0, "device": "cpu"}
-    network = {"policy_kwargs": {"net_arch": []}}
+    network: dict[str, Any] = {"policy_kwargs": {"net_arch": []}}
     model = ObjectivePPO(
         "MlpPolicy", Door(64), objective=objective, rate=selection, seed=0, **{**options, **network, **settings}
     )
