@@ -308,7 +308,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a small training of fair-PPO."""
     pytest.importorskip("stable_baselines3")
     folder = tmp_path_factory.mktemp("runs") / "small"
-    said = Said("train", "fair-ppo", ENV_ID, *TINY_OPTIONS, *SMALL, "--alpha", "0.5", "--seed", "3", "--out", folder)
+    options = (*TINY_OPTIONS, "--param", "observation=ten", *SMALL, "--alpha", "0.5", "--seed", "3")
+    said = Said("train", "fair-ppo", ENV_ID, *options, "--out", folder)
     assert said.code == 0, said.text
     assert f"fair-envs evaluate {folder}" in said.text
     return folder
@@ -334,13 +335,14 @@ def learning() -> Any:
 def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None:
     config = json.loads((run_folder / "config.json").read_text())
     given = ("algorithm", "env_id", "alpha", "seed", "steps", "net_arch", "parameters")
-    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], LITTLE]
+    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], {**LITTLE, "observation": "ten"}]
     assert [config[name] for name in given] == expected
 
 
 @pytest.mark.parametrize(
     ("command", "line"),
     [
+        ("train ppo FairHarvest-v0 --trunk 8", "No such option: --trunk"),
         ("train ppo FairHarvest-v0 --lr 1", "No such option: --lr (Possible options: --learning-rate)"),
         ("train ppo FairHarvest-v0 --num-envs 1", "No such option: --num-envs (Possible options: --n-envs)"),
         ("train ppo FairHarvest-v0 -n 1", "No such option: -n (Possible options: --total-timesteps)"),
@@ -376,7 +378,7 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     assert "Weight of the retrospective cost of fair-PPO. [1.0; a number at least 0]" in said.flat
     assert "--total-timesteps, --steps" in said.flat and "--n-envs, --lanes" in said.flat
     plain = Said("train", "ppo", "--help").text
-    assert "--alpha" not in plain and "--net-arch" in plain and "--trunk" in plain  # of both kinds of environments
+    assert "--alpha" not in plain and "--net-arch" in plain
 
 
 def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path) -> None:
@@ -406,12 +408,11 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path
             "--net-arch 8,x",
             "--net-arch must be integers at least 1, separated by commas, such as 64,64, got '8,x'",
         ),
-        (ENV_ID, "--trunk 8", "--trunk must be left out for ppo on FairHarvest-v0, got 8"),
-        (ENV_ID, "--preset published", "--preset must be left out for ppo on FairHarvest-v0, got published"),
+        (ENV_ID, "--preset published", "preset must be one of 'recommended', got 'published'"),
         (
             "FairLending-v0",
-            "--net-arch 8,8",
-            "--net-arch must be left out for ppo on FairLending-v0, got 8,8; use --trunk, --pi, --vf",
+            "--sharing groups",
+            "--sharing must be 'all' on FairLending-v0, which has one decision-maker",
         ),
     ],
 )
