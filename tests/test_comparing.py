@@ -171,7 +171,7 @@ def test_runs_are_grouped_by_method_and_scripted_policies_stand_beside(runs: lis
         ("random", "random", 1),
     ]
     assert found.rate == "true positive rate"
-    assert found.contenders[0].evaluations[0].about["parameters"] == {"horizon": 50}
+    assert found.contenders[0].evaluations[0].about["parameters"]["horizon"] == 50
     assert (tmp_path / "out" / "comparison.md").read_text().startswith("# FairLending-v0")
 
 
