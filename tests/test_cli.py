@@ -551,7 +551,7 @@ def test_what_is_no_run_is_neither_evaluated_nor_played(empty_folder: Path) -> N
     ids = ", ".join(TABLE)
     expected = f"RUN|ID must be the folder of a run, with a config.json, or {ids}, got 'FairTrafic-v0'"
     assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
-    nobody = "policy must be 'random', a run's folder or module:function, got 'nowhere'"
+    nobody = "policy must be 'random', 'greedy', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
     (empty_folder / "empty").mkdir()
     assert "config.json" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "empty")
@@ -615,6 +615,63 @@ def test_an_environment_is_evaluated_policy_by_policy() -> None:
     assert "95 % confidence intervals; n = 3 episodes." in said
 
 
+def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) -> None:
+    options = ("-p", "horizon=30", "--policy", f"{HERE}:still", "--beside", "--episodes", "2", "--no-progress")
+    said = Said("evaluate", "FairLending-v0", *options, "--out", "found")
+    assert said.code == 0, said.text
+    found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+    names = [f"{HERE}:still", "random", "equal-opportunity", "max-reward", "always"]
+    assert [one["policy"] for one in found] == names
+    assert all(one["about"]["parameters"] == {"feedback": "full", "horizon": 30} for one in found)  # with the task's
+    rates = {one["policy"]: [row["value"] for row in one["rows"] if row["section"] == "rate"] for one in found}
+    assert rates["always"] == [1, 1] and rates[f"{HERE}:still"] == [0, 0]
+    assert "always: No two groups differ in their true positive rate." in said.text
+    assert not (empty_folder / "found" / "report.json").exists()
+
+
+def test_the_task_of_another_environment_can_be_used(empty_folder: Path) -> None:
+    short = ("-p", "horizon=30", "--episodes", "2", "--no-progress", "--out", "found")
+    said = Said("evaluate", "FairLending-v0", "--task", "FairHiring-v0", "-p", "feedback=full", *short)
+    assert said.code == 0 and "share distance" in said.text, said.text
+    line = mistake("evaluate", "FairCollege-v0", "--task", "FairLending-v0", *short[:-1], "other")
+    assert line.startswith("task must be one for FairCollege-v0, got that of FairLending-v0, whose long-term measure")
+    assert mistake("evaluate", "FairCollege-v0", "--task", "Nowhere-v0").startswith("id must be one of")
+
+
+def test_an_environment_that_only_gymnasium_knows_is_evaluated(empty_folder: Path) -> None:
+    import gymnasium as gym
+
+    gym.register("Office-v0", entry_point="tests.assessment.office:Office")
+    try:
+        said = Said("evaluate", "Office-v0", "-p", "bonus=0.5", "--episodes", "2", "--no-progress", "--out", "found")
+        assert said.code == 0, said.text
+        (found,) = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+        assert found["about"]["parameters"] == {"bonus": 0.5} and found["groups"] == ["north", "south"]
+        assert "param must be one of clients, bonus" in mistake("evaluate", "Office-v0", "-p", "bonuss=1")
+    finally:
+        del gym.registry["Office-v0"]
+
+
+def test_a_run_has_the_same_table_with_other_policies_beside_it(run_folder: Path, empty_folder: Path) -> None:
+    options = ("--policy", "random", "--episodes", "2", "--no-progress", "--out", "found")
+    said = Said("evaluate", run_folder, *options)
+    assert said.code == 0, said.text
+    found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+    assert [one["policy"] for one in found] == [str(run_folder), "random"]
+    assert {row["section"] for row in found[0]["rows"]} == {row["section"] for row in found[1]["rows"]}
+    assert (empty_folder / "found" / "report.json").exists()  # that of the method
+
+
+def test_runs_are_compared(run_folder: Path, empty_folder: Path) -> None:
+    options = ("--policy", "random", "--episodes", "2", "--no-progress")
+    said = Said("compare", run_folder, *options, "--out", "found")
+    assert said.code == 0, said.text
+    assert "gap of return per step: full_speed - half_speed" in said.flat and "saved found" in said.text
+    assert (empty_folder / "found" / "comparison.md").exists() and (run_folder / "evaluations").is_dir()
+    assert "RUN must be the folder of a run" in mistake("compare", "nowhere")
+    assert "which exists" in mistake("compare", run_folder, "--out", "found")
+
+
 def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:
     said, found = report_of(ENV_ID, *TINY_OPTIONS, "--form", "sum", "--flip", "each")
     assert "Positive: agents with the attribute are better off" in said and "without the attribute are" not in said
@@ -661,7 +718,6 @@ def test_an_error_of_a_policy_is_shown_once_and_without_internal_names() -> None
 def test_shared_networks_of_a_decision_maker_are_evaluated_by_their_decisions(
     method: str, env_id: str, learning: Any
 ) -> None:
-    assert mistake("train", "fair-ppo", env_id, "--shared").endswith("sb3-ppo")
     short = ("--steps", "40", "--n-steps", "10", "--lanes", "2", "--eval-freq", "20", "--eval-episodes", "2")
     said = Said("train", method, env_id, "--shared", "-p", "horizon=10", *short, "--out", "run", "--no-progress")
     assert said.code == 0, said.text
@@ -696,7 +752,7 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ),
         (
             (ENV_ID, "--policy", "shortest-time"),
-            "policy must be 'random', a run's folder or module:function, got 'shortest-time'",
+            "policy must be 'random', 'greedy', a run's folder or module:function, got 'shortest-time'",
         ),
         (
             (ENV_ID, "--policy", "nosuch:function"),

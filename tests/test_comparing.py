@@ -171,16 +171,16 @@ def test_runs_are_grouped_by_method_and_scripted_policies_stand_beside(runs: lis
         ("random", "random", 1),
     ]
     assert found.rate == "true positive rate"
-    assert found.contenders[0].evaluations[0].about["parameters"] == {"horizon": 50}
+    assert found.contenders[0].evaluations[0].about["parameters"]["horizon"] == 50
     assert (tmp_path / "out" / "comparison.md").read_text().startswith("# FairLending-v0")
 
 
 def test_an_interrupted_comparison_goes_on_where_it_stopped(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from fair_envs import compare
+    from fair_envs import assessment, compare
     from fair_envs.experiments import evaluations
 
     played: list[str] = []
-    evaluate = evaluations.evaluate
+    evaluate = assessment.evaluate
 
     def counted(env: Any, policy: Any, **given: Any) -> Any:
         played.append(str(policy))
@@ -212,7 +212,7 @@ def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -
     from fair_envs import compare
 
     with pytest.raises(ValueError, match="runs must be a list of folders"):
-        compare(str(runs[0]))  # type: ignore[arg-type]
+        compare(str(runs[0]))
     with pytest.raises(ValueError, match="runs must have at least one folder, got none"):
         compare([])
     with pytest.raises(FileNotFoundError):

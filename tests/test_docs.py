@@ -20,7 +20,13 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # The last of them is what PyTorch imports for the first optimizer, which takes as long as all the rest.
 LIBRARIES = ["gymnasium", "moocore", "numba", "pettingzoo.test", "pygame", "scipy.stats", "stable_baselines3"]
 LIBRARIES += ["torch._dynamo"]
-PAGES = ["README.md", "docs/choosing-a-history.md", "docs/long-term.md", "docs/own-environment.md"]
+PAGES = [
+    "README.md",
+    "docs/choosing-a-history.md",
+    "docs/evaluation.md",
+    "docs/long-term.md",
+    "docs/own-environment.md",
+]
 FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -85,3 +85,18 @@ def test_the_study_of_traffic_tells_causes_and_remedies(tmp_path: Path) -> None:
     whole = rows["as it is"]
     assert whole["counterfactual fairness"].value > 0 == whole["steps of all, change"].value
     assert whole["steps, people"].value > whole["steps, AI"].value
+
+
+def test_five_lines_train_a_model_and_evaluate_it() -> None:
+    pytest.importorskip("stable_baselines3")
+    import gymnasium as gym
+    from stable_baselines3 import PPO
+
+    import fair_envs
+
+    env = gym.make("FairLending-v0", horizon=200)
+    model = PPO("MlpPolicy", env, n_steps=64, device="cpu", seed=0)
+    model.learn(128)
+    text = str(fair_envs.evaluate(env, model, episodes=2, shuffles=5))
+    for words in ("reward per step", "true positive rate", "advantaged - disadvantaged", "noise floor", "Worst off"):
+        assert words in text

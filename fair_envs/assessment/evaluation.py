@@ -244,7 +244,15 @@ class Plan:
         self.recorder = Recorder(self.seen.spec, self.rates, groups=self.task.groups, keep=self._kept())
 
     def _measure(self, name: str) -> Measure:
-        return self.task.measure(name, self.seen, self.lanes)
+        try:
+            return self.task.measure(name, self.seen, self.lanes)
+        except AttributeError as error:
+            if self.task.env_id == self.system.env_id:
+                raise
+            raise ValueError(
+                f"task must be one for {self.system.env_id}, got that of {self.task.env_id}, whose {name}-term measure "
+                f"needs its rules: {error}"
+            ) from error
 
     def _kept(self) -> frozenset[str] | None:
         """Return the columns that the measures read; None: all, if a measure does not list them."""

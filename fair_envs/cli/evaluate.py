@@ -1,7 +1,7 @@
 """The commands ``evaluate`` and ``compare``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -231,6 +231,8 @@ def of_run(
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
         check_policies(side)
         found = evaluated(side, **options)
+        about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
+        found[0] = replace(found[0], about=about)
         show_evaluations(found)
     report = None
     if of_method:

@@ -111,7 +111,8 @@ class _Rows:
     def distribution(self, rows: NDArray[Any]) -> Any:
         """Return the distribution of actions, a distribution of PyTorch or a list of them."""
         network = self.model.policy
-        network.set_training_mode(False)
+        if network.training:
+            network.set_training_mode(False)
         return network.get_distribution(network.obs_to_tensor(rows)[0]).distribution
 
 

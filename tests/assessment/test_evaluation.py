@@ -17,8 +17,8 @@ from fair_envs.tasks import Task
 from fair_envs.wrappers import DelayedFeedback
 from tests.assessment.office import Office, coin, correct, to_the_north
 
-LITTLE = {"agents": 6, "horizon": 40}
-LOANS = {"horizon": 100}
+LITTLE: dict[str, Any] = {"agents": 6, "horizon": 40}
+LOANS: dict[str, Any] = {"horizon": 100}
 QUICK: dict[str, Any] = {"shuffles": 10}
 
 

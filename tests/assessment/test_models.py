@@ -16,7 +16,7 @@ from tests.helpers import LITTLE
 
 sb3 = pytest.importorskip("stable_baselines3")
 
-LOANS = {"horizon": 30}
+LOANS: dict[str, Any] = {"horizon": 30}
 SMALL: dict[str, Any] = {"n_steps": 16, "batch_size": 16, "device": "cpu", "seed": 0}
 QUICK: dict[str, Any] = {"episodes": 2, "shuffles": 2}
 
@@ -52,7 +52,7 @@ def test_normal_actions_have_the_mean_and_spread_of_the_model_and_are_clipped() 
     env = gym.make("FairCollege-v0", horizon=5)
     model = sb3.PPO("MlpPolicy", env, **SMALL)
     rules: Any = env.unwrapped
-    shown = np.tile(np.full(env.observation_space.shape, 0.5, np.float32), (4000, 1, 1))
+    shown = np.tile(np.full(env.observation_space.shape or (), 0.5, np.float32), (4000, 1, 1))
     uniforms = np.random.default_rng(0).random((4000, 1))
     chosen = policy_of_model(model, rules.lanes.rules).act(shown, uniforms)
     low, high = env.action_space.low, env.action_space.high  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ def test_every_algorithm_can_be_evaluated_also_from_its_file(algorithm: str, tmp
 def test_rows_of_agents_with_and_without_their_group_and_rows_of_lanes() -> None:
     rules = fair_envs.make_rules("FairHarvest-v0", **LITTLE)
     for given in ({"append_group": True}, {}, {"rows": "lanes"}):
-        env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, **given, **LITTLE)  # type: ignore[arg-type]
+        env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, **given, **LITTLE)
         model = sb3.PPO("MlpPolicy", env, **{**SMALL, "batch_size": 2})
         policy = policy_of_model(model, rules)
         assert policy.append_group == ("append_group" in given)
@@ -103,7 +103,7 @@ def test_statistics_of_observations_are_applied() -> None:
     env = VecNormalize(DummyVecEnv([lambda: gym.make("FairLending-v0", **LOANS)]))
     model = sb3.PPO("MlpPolicy", env, **SMALL)
     model.learn(64)
-    shown = env.get_original_obs()[:, np.newaxis]
+    shown = np.asarray(env.get_original_obs())[:, np.newaxis]
     policy: Any = policy_of_model(model)
     network = model.policy
     wanted = network.get_distribution(network.obs_to_tensor(env.normalize_obs(shown[:, 0]))[0]).distribution.probs

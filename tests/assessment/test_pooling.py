@@ -49,7 +49,7 @@ def test_individuals_without_a_group_do_not_count() -> None:
 
 def test_a_pooled_rate_is_not_the_mean_of_the_rates_of_episodes() -> None:
     pooled = totals().sum(axis=0)
-    assert (RateOf(0)(pooled), RateOf(1)(pooled)) == (0.75, 0.5)
+    assert [float(RateOf(group)(pooled)) for group in (0, 1)] == [0.75, 0.5]
     assert Difference(0, 1)(pooled) == 0.25
     assert Difference(1, 0)(pooled) == -0.25
     assert Largest()(pooled) == 0.25

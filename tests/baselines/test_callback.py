@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 from fair_envs.baselines import FairnessCallback  # noqa: E402
 
 SMALL: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "device": "cpu", "seed": 0}
-LOANS = {"horizon": 50}
+LOANS: dict[str, Any] = {"horizon": 50}
 
 
 class Rows(KVWriter):
@@ -80,7 +80,7 @@ def test_every_interface_measures_the_same() -> None:
 
 @pytest.mark.parametrize("rows", ["agents", "lanes"])
 def test_agents_are_measured_by_their_own_rewards(rows: Any) -> None:
-    env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows=rows, **LITTLE)
+    env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows=rows, **LITTLE)
     totals = np.zeros((2, 2))
 
     class Sums(BaseCallback):
@@ -114,8 +114,13 @@ def test_the_training_stops_when_a_measure_is_above_or_below_the_limit() -> None
 
 
 def test_measures_can_be_names_objects_and_functions_and_have_different_names() -> None:
-    own = RateMeasure(1, fair_envs.task_of("FairLending-v0").rate, spec=SPEC)  # type: ignore[arg-type]
-    given = ["short", "demographic_parity", own, lambda lanes: FunctionMeasure(lanes, lambda info: np.zeros(lanes))]
+    own = RateMeasure(1, fair_envs.task_of("FairLending-v0").rate, spec=SPEC)
+    given: list[Any] = [
+        "short",
+        "demographic_parity",
+        own,
+        lambda lanes: FunctionMeasure(lanes, lambda info: np.zeros(lanes)),
+    ]
     _, rows = logged(Office(), FairnessCallback(given, steps=32, task="FairLending-v0"))
     names = {name for name in rows[-1] if "/rate/" not in name and name != "fairness/gap"}
     assert names == {
