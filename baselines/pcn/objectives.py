@@ -185,7 +185,7 @@ class RewardVectors:
 
     def __init__(self, env: Any) -> None:
         self._models: list[Transform] = [bound.transform for bound in reversed(transforms(env))]
-        self.rules, self._name = trained_rules(env), env.unwrapped
+        self.rules, self._env = trained_rules(env), env.unwrapped
 
     def start(self, world: World) -> None:
         """Prepare for new lanes.
@@ -197,9 +197,9 @@ class RewardVectors:
         self._world, self._own = world, None
         lanes = world.lanes
         if lanes is None:
-            if world.count != 1 or not isinstance(self.rules, OwnRules):
+            if not isinstance(self.rules, OwnRules) or world.count != 1:
                 raise ValueError("world must have lanes of fair_envs, from whose record the objectives are computed")
-            self._own = OwnFace(self._name, self.rules.spec)
+            self._own = OwnFace(self._env, self.rules.spec)
             lanes = self._own.lanes
         self._lanes = lanes
         rules = self.rules if lanes is not world.lanes else lanes.rules
