@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining, load_long_term, long_term_settings
     from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.ppo.methods import train
+    from fair_envs.baselines.ppo.objectives import ObjectivePPO
     from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
@@ -62,6 +63,7 @@ __all__ = [
     "Massager",
     "MassagingSchedule",
     "Measure",
+    "ObjectivePPO",
     "PCNSettings",
     "PCNTraining",
     "PPOLagrangian",
@@ -110,6 +112,7 @@ _MODULES = {
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
     "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
+    "ppo.objectives": ("ObjectivePPO",),
     "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),
