@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
     from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
+    from fair_envs.baselines.ppo.cpo import CPO
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPO",
+    "CPO",
     "DDPG",
     "FPPO",
     "PCN",
@@ -63,6 +66,7 @@ __all__ = [
     "Massager",
     "MassagingSchedule",
     "Measure",
+    "MeasurePPO",
     "ObjectivePPO",
     "PCNSettings",
     "PCNTraining",
@@ -102,6 +106,8 @@ _MODULES = {
     "callback": ("FairnessCallback",),
     "pcn.coverage": ("CoverageSet", "cover"),
     "team.ddpg": ("DDPG", "FairE", "FairER"),
+    "ppo.cost_ppo": ("MeasurePPO",),
+    "ppo.cpo": ("CPO",),
     "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
